@@ -1,0 +1,139 @@
+//! Bodies of `POST /es/stop` and `POST /es/start`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The largest sequence: integers up to here survive every JSON implementation (2^53 − 1).
+pub const MAX_SEQUENCE: u64 = (1 << 53) - 1;
+/// How far ahead of the highest accepted sequence a request may be.
+pub const MAX_SEQUENCE_JUMP: u64 = 1_000_000;
+
+/// A length of time in a request, written as people write it: `"90s"`, `"2m 30s"`, `"500ms"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(
+    /// In milliseconds.
+    pub u64,
+);
+
+impl Span {
+    /// The longest accepted span: a day. Longer ones are typos.
+    pub const MAX: Self = Self(24 * 60 * 60 * 1000);
+
+    /// Reads `"90s"` and the like.
+    ///
+    /// # Errors
+    /// A sentence that names the value and what would be accepted.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let span = humantime::parse_duration(text)
+            .ok()
+            .and_then(|duration| u64::try_from(duration.as_millis()).ok())
+            .map(Self);
+        match span {
+            Some(span) if span <= Self::MAX => Ok(span),
+            Some(_) => Err(format!("{text:?} is longer than a day")),
+            None => Err(format!("{text:?} is not a duration such as \"90s\" or \"2m 30s\"")),
+        }
+    }
+
+    /// As the standard library's duration.
+    pub const fn to_duration(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&humantime::format_duration(self.to_duration()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(de::Error::custom)
+    }
+}
+
+/// Which of the two mutating requests it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestKind {
+    /// `POST /es/stop`.
+    Stop,
+    /// `POST /es/start`.
+    Start,
+}
+
+impl RequestKind {
+    /// `stop` or `start`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Start => "start",
+        }
+    }
+}
+
+/// Which config the engine runs on.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigChoice {
+    /// What is mounted now.
+    #[default]
+    Mounted,
+    /// The kept copy of the generation that last became ready.
+    LastGood,
+}
+
+impl ConfigChoice {
+    /// `mounted` or `last_good`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mounted => "mounted",
+            Self::LastGood => "last_good",
+        }
+    }
+}
+
+/// Body of `POST /es/stop`. Every field may be left out.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(deny_unknown_fields)]
+pub struct StopRequest {
+    /// Fencing number; left out, the manager takes the next one itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// Uid of the pod the request is meant for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// How long the engine may take after the stop signal before it is killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Span>,
+    /// How long to be unready before the stop signal is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Span>,
+}
+
+/// Body of `POST /es/start`. Every field may be left out.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(deny_unknown_fields)]
+pub struct StartRequest {
+    /// Fencing number; left out, the manager takes the next one itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// Uid of the pod the request is meant for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// Checksum of the config the engine must be started with (`sha256:…`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+    /// Which config to start with.
+    #[serde(default)]
+    pub config: ConfigChoice,
+}

@@ -1,0 +1,276 @@
+//! The answer of `GET /es/status`. Times are RFC 3339 in UTC.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigChoice, RequestKind};
+
+/// What the engine was asked to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Desired {
+    /// It should run.
+    Running,
+    /// It should stay stopped, also after a restart of the container.
+    Stopped,
+}
+
+impl Desired {
+    /// `running` or `stopped`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What the engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// No process of the engine exists, as was asked.
+    Stopped,
+    /// Spawned, not yet ready.
+    Starting,
+    /// It has been ready in this run.
+    Running,
+    /// Asked to end, or ended and leaving processes behind.
+    Stopping,
+    /// What is left of it was sent KILL, or is about to be.
+    Killing,
+    /// It ended by itself and will be started again.
+    Backoff,
+    /// It ended by itself or could not be started, and waits for a request.
+    Failed,
+    /// A process of it survives KILL.
+    Stuck,
+}
+
+impl State {
+    /// Every state, in the order of declaration.
+    pub const ALL: [Self; 8] = [
+        Self::Stopped,
+        Self::Starting,
+        Self::Running,
+        Self::Stopping,
+        Self::Killing,
+        Self::Backoff,
+        Self::Failed,
+        Self::Stuck,
+    ];
+
+    /// The name as it stands in the status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Killing => "killing",
+            Self::Backoff => "backoff",
+            Self::Failed => "failed",
+            Self::Stuck => "stuck",
+        }
+    }
+}
+
+/// Names one version of the status: `<boot>:<generation>`. Opaque to clients.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cursor(pub String);
+
+/// The whole status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The manager itself.
+    pub manager: Manager,
+    /// Changes with every change of the status.
+    pub cursor: Cursor,
+    /// What was asked.
+    pub desired: Desired,
+    /// What is.
+    pub state: State,
+    /// Answer of the readiness probe; null without a probe, or before its first answer.
+    pub ready: Option<bool>,
+    /// Since when `state` holds.
+    pub since: String,
+    /// Highest sequence accepted for judgement.
+    pub sequence: u64,
+    /// The life the engine is in, while any of its processes exists.
+    pub run: Option<Run>,
+    /// How often the engine was started since the manager started.
+    pub starts: u64,
+    /// How the last run ended.
+    pub last_exit: Option<Exit>,
+    /// The last request that was judged.
+    pub last_request: Option<LastRequest>,
+    /// The mounted config; null without `--config`.
+    pub config: Option<Config>,
+    /// Why the engine is not simply running, or what it waits for.
+    pub why: Option<Why>,
+}
+
+/// The manager's own part of the status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manager {
+    /// Version of the binary.
+    pub version: String,
+    /// Random, new with each start of the manager.
+    pub boot_id: String,
+    /// Pid in the manager's own namespace.
+    pub pid: u32,
+    /// When the manager started.
+    pub since: String,
+    /// Whether all of `desired`, `sequence` and `last_request` would survive a crash right now.
+    pub durable: bool,
+    /// The pod, as far as the downward API told.
+    pub pod: Pod,
+}
+
+/// Which pod this is; null where the downward API did not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pod {
+    /// `metadata.namespace`.
+    pub namespace: Option<String>,
+    /// `metadata.name`.
+    pub name: Option<String>,
+    /// `metadata.uid`.
+    pub uid: Option<String>,
+}
+
+/// One life of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Random; also in the engine's environment as `STAYPUT_RUN`.
+    pub id: String,
+    /// Pid of the leader.
+    pub pid: u32,
+    /// When the leader was spawned.
+    pub started_at: String,
+    /// Checksum of the config the engine was started with; null if not known for certain.
+    pub checksum: Option<String>,
+    /// Where that config came from.
+    pub config: ConfigChoice,
+    /// The mounted config changed while the engine was reading it.
+    #[serde(default)]
+    pub config_uncertain: bool,
+}
+
+/// How a run ended. Exactly one of `code` and `signal` is set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Exit {
+    /// Id of the run.
+    pub run: String,
+    /// Exit code of the leader.
+    pub code: Option<i32>,
+    /// Signal that ended the leader.
+    pub signal: Option<i32>,
+    /// Whose doing it was.
+    pub reason: ExitReason,
+    /// From the first step of the stop, or the leader's own end, until no process was left.
+    pub took_ms: u64,
+    /// From spawn until no process was left.
+    pub ran_ms: u64,
+    /// When no process was left.
+    pub at: String,
+    /// Processes that outlived leader and server and had to be ended.
+    #[serde(default)]
+    pub stragglers: Vec<Process>,
+    /// Orphans the manager adopted that are not the engine's; they were left alone.
+    #[serde(default)]
+    pub strangers: Vec<Process>,
+}
+
+impl Exit {
+    /// The code a shell would show: the exit code, or 128 + signal.
+    pub fn shell_code(&self) -> i32 {
+        self.code.unwrap_or_else(|| 128 + self.signal.unwrap_or(0))
+    }
+}
+
+/// Whose doing the end of a run was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// It ended after our stop signal.
+    Stopped,
+    /// It ended by itself, or by a signal other than KILL that was not ours.
+    Exited,
+    /// It was ended by KILL, ours or somebody else's.
+    Killed,
+    /// The kernel killed it for memory.
+    Oom,
+}
+
+impl ExitReason {
+    /// The name as it stands in the status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Exited => "exited",
+            Self::Killed => "killed",
+            Self::Oom => "oom",
+        }
+    }
+}
+
+/// A process, for people.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Process {
+    /// Pid in the manager's namespace.
+    pub pid: u32,
+    /// Its command line, shortened.
+    pub command: String,
+}
+
+/// The last request that was judged, accepted or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastRequest {
+    /// Its sequence.
+    pub sequence: u64,
+    /// Stop or start.
+    pub kind: RequestKind,
+    /// Whether it was accepted.
+    pub accepted: bool,
+    /// Who sent it.
+    pub by: String,
+    /// When it was judged.
+    pub at: String,
+}
+
+/// The mounted config.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// Checksum of all files that are not live; null if they cannot be read as one generation.
+    pub checksum: Option<String>,
+    /// The engine runs on another config than the mounted one; null if that cannot be told.
+    pub drift: Option<bool>,
+    /// Every file, sorted by path.
+    pub files: Vec<ConfigFile>,
+    /// Checksum of the kept generation.
+    pub last_good: Option<String>,
+    /// What is wrong with the mounts, in sentences.
+    pub errors: Vec<String>,
+    /// When the mounts were last read.
+    pub observed_at: Option<String>,
+}
+
+/// One file of the config.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConfigFile {
+    /// Path below the config directory, `NAME/…` with named directories.
+    pub path: String,
+    /// SHA-256 of the content, in hexadecimal.
+    pub sha256: String,
+    /// Reloaded by the engine itself, and so not part of the checksum.
+    pub live: bool,
+}
+
+/// What the engine waits for, or why it is held.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Why {
+    /// For programs.
+    pub code: String,
+    /// For people: what is the matter and what to do.
+    pub message: String,
+}

@@ -1,0 +1,3 @@
+//! `stayput`: the manager and its own client.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The engine state machine.
+mod refusal;
+pub use refusal::Refusal;
