@@ -99,9 +99,7 @@ impl ConfigChoice {
 }
 
 /// Body of `POST /es/stop`. Every field may be left out.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopRequest {
     /// Fencing number; left out, the manager takes the next one itself.
@@ -119,9 +117,7 @@ pub struct StopRequest {
 }
 
 /// Body of `POST /es/start`. Every field may be left out.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartRequest {
     /// Fencing number; left out, the manager takes the next one itself.

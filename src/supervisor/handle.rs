@@ -5,28 +5,31 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::api::{Code, StartRequest, Status, StopRequest};
-use crate::lifecycle::Refusal;
-
-/// A request that was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
-    /// The sequence it was accepted under.
-    pub sequence: u64,
-    /// What was asked for already holds; otherwise it is under way.
-    pub done: bool,
-}
+use crate::lifecycle::{Accepted, Refusal};
 
 type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
 /// What the supervisor can be asked.
 #[derive(Debug)]
 pub(crate) enum Call {
-    Stop { request: StopRequest, by: String, reply: Reply },
-    Start { request: StartRequest, by: String, reply: Reply },
+    Stop {
+        request: StopRequest,
+        by: String,
+        reply: Reply,
+    },
+    Start {
+        request: StartRequest,
+        by: String,
+        reply: Reply,
+    },
     /// Ask the readiness probe now, unless it was asked within the last second.
-    Probe { reply: oneshot::Sender<()> },
+    Probe {
+        reply: oneshot::Sender<()>,
+    },
     /// Answered by the loop itself: proof that it turns.
-    Ping { reply: oneshot::Sender<()> },
+    Ping {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// A cheap, cloneable handle on the supervisor.

@@ -2,4 +2,4 @@
 
 mod handle;
 
-pub use handle::{Accepted, Handle};
+pub use handle::Handle;

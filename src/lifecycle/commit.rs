@@ -1,0 +1,275 @@
+//! Writing an intent down before acting on it.
+
+use super::{
+    Accepted, Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Phase,
+    Prepared, Refusal, Timer,
+};
+use crate::api::{Code, ConfigChoice, Desired, Span};
+
+/// The step of a decision that an answer is awaited for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Deciding {
+    /// A start that nobody asked for now: its config is being prepared.
+    Preparing(Origin),
+    /// A requested start: its config is being prepared.
+    Verifying(Pending),
+    /// An intent is being written down; then comes the act.
+    Committing { proposed: Box<Intent>, pending: Pending, version: u64, act: Act },
+    /// The leader is being spawned.
+    Spawning { origin: Origin, pending: Option<Pending>, prepared: Prepared },
+}
+
+/// What follows when the intent is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Act {
+    /// Stop the engine, with the request's own times.
+    Stop {
+        /// From the stop signal to KILL.
+        grace: Option<Span>,
+        /// Unready before the stop signal.
+        drain: Option<Span>,
+    },
+    /// Spawn it with this config.
+    Spawn(Prepared),
+    /// Nothing: it runs as asked.
+    Acknowledge,
+    /// Nothing: the request is refused.
+    Refuse(Refusal),
+}
+
+/// A fenced request on its way to a decision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Pending {
+    pub(super) sequence: u64,
+    pub(super) body: Body,
+    pub(super) by: String,
+    pub(super) at: Millis,
+    /// The intent before this request.
+    pub(super) before: Intent,
+}
+
+impl Pending {
+    fn fence(&self, accepted: bool) -> Fence {
+        let judged = Judged { body: self.body.clone(), accepted, by: self.by.clone(), at: self.at };
+        Fence { sequence: self.sequence, last: Some(judged), unknown: false }
+    }
+
+    /// The intent if the request is accepted. It lifts a hold.
+    pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
+        let intent = Intent { desired, held: None, fence: self.fence(true), ..self.before.clone() };
+        (self, intent)
+    }
+
+    /// The intent if the request is refused: only the fence moves.
+    pub(super) fn refused(self) -> (Self, Intent) {
+        let intent = Intent { fence: self.fence(false), ..self.before.clone() };
+        (self, intent)
+    }
+}
+
+impl Lifecycle {
+    /// A request is between its acceptance and its answer; no other may be handed in.
+    pub fn is_deciding(&self) -> bool {
+        self.deciding.is_some()
+    }
+
+    /// Whether the present intent is on disk.
+    pub fn is_durable(&self) -> bool {
+        self.durable == self.written
+    }
+
+    /// What the journal must hold: the intent on its way, or else the present one.
+    pub fn journaled_intent(&self) -> &Intent {
+        match &self.deciding {
+            Some(Deciding::Committing { proposed, .. }) => proposed,
+            Some(Deciding::Preparing(_) | Deciding::Verifying(_) | Deciding::Spawning { .. })
+            | None => &self.intent,
+        }
+    }
+
+    /// Writes the proposed intent down; `act` follows.
+    pub(super) fn commit(
+        &mut self,
+        now: Millis,
+        (pending, proposed): (Pending, Intent),
+        act: Act,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.insert(Timer::Journal, now + Limits::JOURNAL);
+        let version = self.persist(out);
+        let proposed = Box::new(proposed);
+        self.deciding = Some(Deciding::Committing { proposed, pending, version, act });
+    }
+
+    pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+        self.durable = self.durable.max(version);
+        match self.deciding.take() {
+            Some(Deciding::Committing { proposed, pending, version: awaited, act })
+                if awaited <= version =>
+            {
+                self.adopt(*proposed, &act, out);
+                self.act(now, pending, act, out);
+            }
+            other => self.deciding = other,
+        }
+    }
+
+    /// Makes the proposed intent the present one. An engine that ended, and is held, while a
+    /// request that changes nothing was being written down stays held.
+    fn adopt(&mut self, proposed: Intent, act: &Act, out: &mut Vec<Effect>) {
+        self.timers.remove(&Timer::Journal);
+        let held = std::mem::replace(&mut self.intent, proposed).held;
+        match act {
+            Act::Acknowledge | Act::Refuse(_) if held != self.intent.held => {
+                self.intent.held = held;
+                self.persist(out);
+            }
+            Act::Acknowledge | Act::Refuse(_) | Act::Stop { .. } | Act::Spawn(_) => {}
+        }
+    }
+
+    /// The journal cannot be written, or not in time. A stop that would be forgotten by the next
+    /// container is refused; a start is carried out all the same.
+    pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+        match self.deciding.take() {
+            Some(Deciding::Committing { proposed, pending, version: awaited, act })
+                if awaited <= version =>
+            {
+                self.timers.remove(&Timer::Journal);
+                match act {
+                    Act::Stop { .. } => self.refuse_stop(now, out),
+                    Act::Spawn(_) | Act::Acknowledge | Act::Refuse(_) => {
+                        self.adopt(*proposed, &act, out);
+                        self.act(now, pending, act, out);
+                    }
+                }
+            }
+            other => self.deciding = other,
+        }
+    }
+
+    fn refuse_stop(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        out.push(Effect::Reply(Err(Refusal::new(
+            Code::JournalUnavailable,
+            "the stop could not be written to the state directory, so the next container would \
+             not know of it; nothing was stopped. Free or repair the volume behind --state-dir",
+        ))));
+        // The hung write may still reach the disk: let the intent that holds follow it.
+        self.persist(out);
+        if self.phase == Phase::Failed && self.intent.held.is_none() {
+            self.ended_by_itself(now, out);
+        }
+    }
+
+    fn act(&mut self, now: Millis, pending: Pending, act: Act, out: &mut Vec<Effect>) {
+        let sequence = pending.sequence;
+        match act {
+            Act::Stop { grace, drain } => {
+                self.stop_engine(now, grace, drain, out);
+                let done = self.is_stopped_for_good();
+                out.push(Effect::Reply(Ok(Accepted { sequence, done })));
+            }
+            Act::Spawn(prepared) => {
+                self.deciding = Some(Deciding::Spawning {
+                    origin: Origin::Request,
+                    pending: Some(pending),
+                    prepared: prepared.clone(),
+                });
+                out.push(Effect::Spawn(prepared));
+            }
+            Act::Acknowledge => {
+                let answer = self.started().map(|done| Accepted { sequence, done });
+                out.push(Effect::Reply(answer));
+            }
+            Act::Refuse(refusal) => {
+                out.push(Effect::Reply(Err(refusal)));
+                self.resume_backoff(now);
+            }
+        }
+    }
+
+    pub(super) fn prepared(
+        &mut self,
+        now: Millis,
+        result: Result<Prepared, Refusal>,
+        out: &mut Vec<Effect>,
+    ) {
+        match (self.deciding.take(), result) {
+            (Some(Deciding::Verifying(pending)), Ok(prepared)) => {
+                let (pending, mut intent) = pending.accepted(Desired::Running);
+                intent.config = prepared.choice;
+                intent.checksum.clone_from(&prepared.checksum);
+                self.commit(now, (pending, intent), Act::Spawn(prepared), out);
+            }
+            (Some(Deciding::Verifying(pending)), Err(refusal)) => {
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
+            (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
+                self.deciding =
+                    Some(Deciding::Spawning { origin, pending: None, prepared: prepared.clone() });
+                out.push(Effect::Spawn(prepared));
+            }
+            (Some(Deciding::Preparing(_)), Err(refusal)) => {
+                self.prepare_failed(now, refusal, out);
+            }
+            // TERM dropped the start that this prepares.
+            (
+                other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
+                Ok(_) | Err(_),
+            ) => self.deciding = other,
+        }
+    }
+
+    /// Prepares once more: what was verified is no longer what is mounted.
+    pub(super) fn config_outdated(&mut self, out: &mut Vec<Effect>) {
+        let (expected, choice);
+        match self.deciding.take() {
+            Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
+                expected = match &pending.body {
+                    Body::Start(request) => request.checksum.clone(),
+                    Body::Stop(_) => None,
+                };
+                choice = prepared.choice;
+                self.deciding = Some(Deciding::Verifying(pending));
+            }
+            Some(Deciding::Spawning { origin, pending: None, prepared }) => {
+                expected = None;
+                choice = prepared.choice;
+                self.deciding = Some(Deciding::Preparing(origin));
+            }
+            other => {
+                self.deciding = other;
+                return;
+            }
+        }
+        out.push(Effect::Prepare { choice, expected });
+    }
+
+    /// TERM beats a start that was not spawned yet.
+    pub(super) fn drop_start_in_flight(&mut self, out: &mut Vec<Effect>) {
+        let pending = match self.deciding.take() {
+            Some(Deciding::Preparing(_)) => return,
+            Some(
+                Deciding::Verifying(pending)
+                | Deciding::Committing { pending, act: Act::Spawn(_), .. },
+            ) => pending,
+            other => {
+                self.deciding = other;
+                return;
+            }
+        };
+        self.timers.remove(&Timer::Journal);
+        out.push(Effect::Reply(Err(Refusal::new(
+            Code::Terminating,
+            "the manager was told to end before the engine was spawned",
+        ))));
+        // The acceptance may be on disk already; the next container must judge it afresh.
+        self.intent = pending.refused().1;
+        self.persist(out);
+    }
+
+    /// The config that a start without a request uses.
+    pub(super) fn own_choice(&self) -> ConfigChoice {
+        self.intent.config
+    }
+}

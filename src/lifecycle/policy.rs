@@ -1,0 +1,92 @@
+//! What the manager was told at its start about how to treat the engine.
+
+use super::Millis;
+
+/// Fixed numbers of the lifecycle.
+#[derive(Debug)]
+pub struct Limits;
+
+impl Limits {
+    /// Without a readiness probe an engine that lived this long counts as ready.
+    pub const SETTLE: Millis = 10_000;
+    /// How long a JVM gets to print its threads before it is killed.
+    pub const DUMP: Millis = 500;
+    /// How long KILL may take before a process counts as stuck.
+    pub const KILL: Millis = 10_000;
+    /// How long a request waits for the journal.
+    pub const JOURNAL: Millis = 5_000;
+    /// First wait before a restart in place; it doubles with each end inside the window.
+    pub const BACKOFF: Millis = 1_000;
+    /// The longest wait before a restart in place.
+    pub const BACKOFF_MAX: Millis = 60_000;
+    /// Window in which ends are counted.
+    pub const RESTART_WINDOW: Millis = 600_000;
+    /// So many ends in the window are answered by a restart; the next one is final.
+    pub const RESTARTS: usize = 5;
+}
+
+/// What to do when the engine ends by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OnExit {
+    /// The manager ends with the engine's code and the container's restart policy applies.
+    #[default]
+    Exit,
+    /// The engine is started again in place, with back-off.
+    Restart,
+    /// The manager stays up and waits for a request.
+    Hold,
+}
+
+/// The settings that the lifecycle reads. All times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Policy {
+    /// Somebody can ask: a listener or a socket is configured.
+    pub api: bool,
+    /// Uid of our own pod, where known.
+    pub pod: Option<String>,
+    /// Signal that asks the engine to end.
+    pub stop_signal: i32,
+    /// From the stop signal to KILL on a requested stop.
+    pub grace: Millis,
+    /// From TERM to KILL for what outlives leader and server.
+    pub tree_grace: Millis,
+    /// Unready before the stop signal.
+    pub drain: Millis,
+    /// Bound on the whole ladder when the manager itself is told to end; none: the kubelet's is.
+    pub termination_grace: Option<Millis>,
+    /// Ask a JVM for its threads before KILL.
+    pub thread_dump: bool,
+    /// What an end without our asking leads to.
+    pub on_exit: OnExit,
+    /// Codes of a clean stop that become 0 as the manager's own.
+    pub success_exit: Vec<i32>,
+    /// A readiness probe is configured; without one the engine is ready after [`Limits::SETTLE`].
+    pub probe: bool,
+    /// The engine reads a copy that does not change under it.
+    pub staged: bool,
+    /// Keep the generation that last became ready.
+    pub keep_last_good: bool,
+    /// Random per boot: spreads the restarts of many pods.
+    pub seed: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            api: true,
+            pod: None,
+            stop_signal: 15,
+            grace: 120_000,
+            tree_grace: 2_000,
+            drain: 0,
+            termination_grace: None,
+            thread_dump: true,
+            on_exit: OnExit::Exit,
+            success_exit: Vec::new(),
+            probe: false,
+            staged: false,
+            keep_last_good: false,
+            seed: 0,
+        }
+    }
+}
