@@ -1,1 +1,161 @@
-//! (room under construction)
+//! The manager's own log, on stderr: ECS JSON lines for machines, one-liners for people.
+//!
+//! The engine's output is not touched. No filter language: one level for all of it.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How a line of the log looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object with the field names of the Elastic Common Schema.
+    #[default]
+    Ecs,
+    /// For people.
+    Text,
+}
+
+impl FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ecs" => Ok(Self::Ecs),
+            "text" => Ok(Self::Text),
+            _ => Err(format!("{text:?} is not a log format; use ecs or text")),
+        }
+    }
+}
+
+/// Sends the log of this process to stderr. Later calls change nothing.
+pub fn init(format: LogFormat, level: LevelFilter) {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .event_format(Line(format))
+        .finish();
+    // Fails only if there is a log already, as in tests.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+struct Line(LogFormat);
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let level = *event.metadata().level();
+        match self.0 {
+            LogFormat::Ecs => {
+                let line = fields.ecs(at, level.as_str(), event.metadata().target());
+                writeln!(writer, "{line}")
+            }
+            LogFormat::Text => writeln!(writer, "{at} {level:<5} {}", fields.text()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    rest: Map<String, Value>,
+}
+
+impl Fields {
+    fn ecs(self, at: String, level: &str, target: &str) -> Value {
+        let mut line = Map::new();
+        let mut put = |name: &str, value: &str| line.insert(name.to_owned(), Value::from(value));
+        put("@timestamp", &at);
+        put("log.level", &level.to_ascii_lowercase());
+        put("message", &self.message);
+        put("ecs.version", "8.11.0");
+        put("service.name", env!("CARGO_PKG_NAME"));
+        put("service.version", env!("CARGO_PKG_VERSION"));
+        put("log.logger", target);
+        if !self.rest.is_empty() {
+            // Fields of our own stand below our own name, where they cannot clash with ECS.
+            line.insert(env!("CARGO_PKG_NAME").to_owned(), Value::Object(self.rest));
+        }
+        Value::Object(line)
+    }
+
+    fn text(&self) -> String {
+        // A line break in a value would let whoever chose it write lines of their own.
+        let mut text = self.message.replace(char::is_control, " ");
+        for (name, value) in &self.rest {
+            // Writing to a string does not fail.
+            let _ = match value {
+                Value::String(word) if is_plain(word) => write!(text, " {name}={word}"),
+                value => write!(text, " {name}={value}"),
+            };
+        }
+        text
+    }
+}
+
+fn is_plain(word: &str) -> bool {
+    let plain = |char: char| !char.is_control() && !char.is_whitespace() && char != '"';
+    !word.is_empty() && word.chars().all(plain)
+}
+
+impl Fields {
+    fn put(&mut self, field: &Field, value: Value) {
+        if field.name() == "message" {
+            self.message = match value {
+                Value::String(text) => text,
+                value => value.to_string(),
+            };
+        } else {
+            self.rest.insert(field.name().to_owned(), value);
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, Value::from(format!("{value:?}")));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, Value::from(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, Value::from(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, Value::from(value));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, Value::from(value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, Value::from(value));
+    }
+}
+
+#[cfg(test)]
+mod tests;

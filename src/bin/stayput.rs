@@ -1,3 +1,7 @@
 //! `stayput`: the manager and its own client.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stayput::cli::main(std::env::args_os())
+}

@@ -1,6 +1,5 @@
 //! What follows when a run is over.
 
-use super::commit::{Act, Deciding};
 use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, OnExit, Origin, Phase, Run, Timer};
 use crate::api::{Desired, ExitReason};
 
@@ -14,14 +13,11 @@ impl Lifecycle {
     ) {
         if self.terminating {
             self.phase = Phase::Stopped;
-            self.persist(out);
-            out.push(Effect::Exit(self.exit_code(reason)));
+            self.record(out);
+            self.end(self.exit_code(reason));
         } else if self.intent.desired == Desired::Stopped {
             self.phase = Phase::Stopped;
-            self.persist(out);
-        } else if self.a_stop_is_being_committed() {
-            // The stop decides when it is on disk; until then nothing is started.
-            self.phase = Phase::Failed;
+            self.record(out);
         } else if run.origin == Origin::Request && !run.was_ready {
             let message = format!(
                 "the engine {} before it was ready; start it again when its config is mended, or \
@@ -32,10 +28,6 @@ impl Lifecycle {
         } else {
             self.ended_by_itself(now, out);
         }
-    }
-
-    fn a_stop_is_being_committed(&self) -> bool {
-        matches!(self.deciding, Some(Deciding::Committing { act: Act::Stop { .. }, .. }))
     }
 
     /// The policy for an end that nobody asked for.
@@ -54,8 +46,8 @@ impl Lifecycle {
         match self.policy.on_exit {
             OnExit::Exit => {
                 self.phase = Phase::Failed;
-                self.persist(out);
-                out.push(Effect::Exit(self.own_code.unwrap_or(1)));
+                self.record(out);
+                self.end(self.own_code.unwrap_or(1));
             }
             OnExit::Hold => self.hold(held, out),
             OnExit::Restart => self.restart_later(now, held, out),
@@ -78,7 +70,7 @@ impl Lifecycle {
             return;
         }
         self.phase = Phase::Backoff;
-        self.persist(out);
+        self.record(out);
         let wait = backoff(ends, self.policy.seed.wrapping_add(self.starts));
         self.timers.insert(Timer::Backoff, now + wait);
     }
@@ -86,9 +78,8 @@ impl Lifecycle {
     /// Waits for a request, also after a restart of the container.
     pub(super) fn hold(&mut self, held: Held, out: &mut Vec<Effect>) {
         self.phase = Phase::Failed;
-        self.timers.clear();
-        self.intent.held = Some(held);
-        self.persist(out);
+        self.clear_timers();
+        self.amend(|intent| intent.held = Some(held.clone()), out);
     }
 
     /// The manager's own exit code after TERM.

@@ -1,8 +1,8 @@
 //! Writing an intent down before acting on it.
 
 use super::{
-    Accepted, Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Phase,
-    Prepared, Refusal, Timer,
+    Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Refusal,
+    Timer,
 };
 use crate::api::{Code, ConfigChoice, Desired, Span};
 
@@ -16,7 +16,13 @@ pub(super) enum Deciding {
     /// An intent is being written down; then comes the act.
     Committing { proposed: Box<Intent>, pending: Pending, version: u64, act: Act },
     /// The leader is being spawned.
-    Spawning { origin: Origin, pending: Option<Pending>, prepared: Prepared },
+    Spawning {
+        origin: Origin,
+        pending: Option<Pending>,
+        prepared: Prepared,
+        /// The mounted config changed meanwhile.
+        config_moved: bool,
+    },
 }
 
 /// What follows when the intent is on disk.
@@ -49,7 +55,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    fn fence(&self, accepted: bool) -> Fence {
+    pub(super) fn fence(&self, accepted: bool) -> Fence {
         let judged = Judged { body: self.body.clone(), accepted, by: self.by.clone(), at: self.at };
         Fence { sequence: self.sequence, last: Some(judged), unknown: false }
     }
@@ -68,14 +74,15 @@ impl Pending {
 }
 
 impl Lifecycle {
-    /// A request is between its acceptance and its answer; no other may be handed in.
+    /// No request may be handed in: one is between its acceptance and its answer, the engine is
+    /// being started, or the manager is about to end.
     pub fn is_deciding(&self) -> bool {
-        self.deciding.is_some()
+        self.deciding.is_some() || self.exit.is_some()
     }
 
     /// Whether the present intent is on disk.
     pub fn is_durable(&self) -> bool {
-        self.durable == self.written
+        self.durable >= self.asked
     }
 
     /// What the journal must hold: the intent on its way, or else the present one.
@@ -103,43 +110,48 @@ impl Lifecycle {
 
     pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
         self.durable = self.durable.max(version);
+        self.answered = self.answered.max(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
             {
-                self.adopt(*proposed, &act, out);
+                self.timers.remove(&Timer::Journal);
+                self.intent = *proposed;
                 self.act(now, pending, act, out);
             }
             other => self.deciding = other,
         }
     }
 
-    /// Makes the proposed intent the present one. An engine that ended, and is held, while a
-    /// request that changes nothing was being written down stays held.
-    fn adopt(&mut self, proposed: Intent, act: &Act, out: &mut Vec<Effect>) {
-        self.timers.remove(&Timer::Journal);
-        let held = std::mem::replace(&mut self.intent, proposed).held;
-        match act {
-            Act::Acknowledge | Act::Refuse(_) if held != self.intent.held => {
-                self.intent.held = held;
-                self.persist(out);
+    /// Changes the present intent because of what happened to the engine, and with it the one that
+    /// is on its way to the disk. A stop on its way stands above that.
+    pub(super) fn amend(&mut self, change: impl Fn(&mut Intent), out: &mut Vec<Effect>) {
+        change(&mut self.intent);
+        match &mut self.deciding {
+            Some(Deciding::Committing { act: Act::Stop { .. }, .. }) => {
+                self.record(out);
+                return;
             }
-            Act::Acknowledge | Act::Refuse(_) | Act::Stop { .. } | Act::Spawn(_) => {}
+            Some(Deciding::Committing { proposed, .. }) => change(proposed),
+            Some(Deciding::Preparing(_) | Deciding::Verifying(_) | Deciding::Spawning { .. })
+            | None => {}
         }
+        self.persist(out);
     }
 
     /// The journal cannot be written, or not in time. A stop that would be forgotten by the next
     /// container is refused; a start is carried out all the same.
     pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+        self.answered = self.answered.max(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
             {
                 self.timers.remove(&Timer::Journal);
                 match act {
-                    Act::Stop { .. } => self.refuse_stop(now, out),
+                    Act::Stop { .. } => self.refuse_stop(&pending, out),
                     Act::Spawn(_) | Act::Acknowledge | Act::Refuse(_) => {
-                        self.adopt(*proposed, &act, out);
+                        self.intent = *proposed;
                         self.act(now, pending, act, out);
                     }
                 }
@@ -148,43 +160,38 @@ impl Lifecycle {
         }
     }
 
-    fn refuse_stop(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    fn refuse_stop(&mut self, pending: &Pending, out: &mut Vec<Effect>) {
         out.push(Effect::Reply(Err(Refusal::new(
             Code::JournalUnavailable,
             "the stop could not be written to the state directory, so the next container would \
              not know of it; nothing was stopped. Free or repair the volume behind --state-dir",
         ))));
         // The hung write may still reach the disk: let the intent that holds follow it.
+        self.intent.fence = pending.fence(false);
         self.persist(out);
-        if self.phase == Phase::Failed && self.intent.held.is_none() {
-            self.ended_by_itself(now, out);
-        }
     }
 
     fn act(&mut self, now: Millis, pending: Pending, act: Act, out: &mut Vec<Effect>) {
-        let sequence = pending.sequence;
         match act {
             Act::Stop { grace, drain } => {
+                if !self.terminating {
+                    // The engine ended by itself meanwhile, but now it is wanted stopped, not back.
+                    self.exit = None;
+                }
                 self.stop_engine(now, grace, drain, out);
-                let done = self.is_stopped_for_good();
-                out.push(Effect::Reply(Ok(Accepted { sequence, done })));
+                out.push(Effect::Reply(self.outcome(&pending)));
             }
             Act::Spawn(prepared) => {
                 self.deciding = Some(Deciding::Spawning {
                     origin: Origin::Request,
                     pending: Some(pending),
                     prepared: prepared.clone(),
+                    config_moved: false,
                 });
                 out.push(Effect::Spawn(prepared));
             }
-            Act::Acknowledge => {
-                let answer = self.started().map(|done| Accepted { sequence, done });
-                out.push(Effect::Reply(answer));
-            }
-            Act::Refuse(refusal) => {
-                out.push(Effect::Reply(Err(refusal)));
-                self.resume_backoff(now);
-            }
+            Act::Acknowledge => out.push(Effect::Reply(self.outcome(&pending))),
+            Act::Refuse(refusal) => out.push(Effect::Reply(Err(refusal))),
         }
     }
 
@@ -205,8 +212,12 @@ impl Lifecycle {
                 self.commit(now, pending.refused(), Act::Refuse(refusal), out);
             }
             (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
-                self.deciding =
-                    Some(Deciding::Spawning { origin, pending: None, prepared: prepared.clone() });
+                self.deciding = Some(Deciding::Spawning {
+                    origin,
+                    pending: None,
+                    prepared: prepared.clone(),
+                    config_moved: false,
+                });
                 out.push(Effect::Spawn(prepared));
             }
             (Some(Deciding::Preparing(_)), Err(refusal)) => {
@@ -221,7 +232,7 @@ impl Lifecycle {
     }
 
     /// Prepares once more: what was verified is no longer what is mounted.
-    pub(super) fn config_outdated(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let (expected, choice);
         match self.deciding.take() {
             Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
@@ -232,7 +243,7 @@ impl Lifecycle {
                 choice = prepared.choice;
                 self.deciding = Some(Deciding::Verifying(pending));
             }
-            Some(Deciding::Spawning { origin, pending: None, prepared }) => {
+            Some(Deciding::Spawning { origin, pending: None, prepared, .. }) => {
                 expected = None;
                 choice = prepared.choice;
                 self.deciding = Some(Deciding::Preparing(origin));
@@ -242,30 +253,33 @@ impl Lifecycle {
                 return;
             }
         }
+        if self.terminating {
+            self.drop_start_in_flight(now, out);
+            self.end_without_engine();
+            return;
+        }
         out.push(Effect::Prepare { choice, expected });
     }
 
-    /// TERM beats a start that was not spawned yet.
-    pub(super) fn drop_start_in_flight(&mut self, out: &mut Vec<Effect>) {
-        let pending = match self.deciding.take() {
-            Some(Deciding::Preparing(_)) => return,
+    /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the
+    /// refusal is written down as every other one: the next container must judge it afresh.
+    pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match self.deciding.take() {
+            Some(Deciding::Preparing(_)) => {}
             Some(
                 Deciding::Verifying(pending)
                 | Deciding::Committing { pending, act: Act::Spawn(_), .. },
-            ) => pending,
-            other => {
-                self.deciding = other;
-                return;
+            ) => {
+                let refusal = Refusal::new(
+                    Code::Terminating,
+                    "the manager was told to end before the engine was spawned",
+                );
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
             }
-        };
-        self.timers.remove(&Timer::Journal);
-        out.push(Effect::Reply(Err(Refusal::new(
-            Code::Terminating,
-            "the manager was told to end before the engine was spawned",
-        ))));
-        // The acceptance may be on disk already; the next container must judge it afresh.
-        self.intent = pending.refused().1;
-        self.persist(out);
+            other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None) => {
+                self.deciding = other;
+            }
+        }
     }
 
     /// The config that a start without a request uses.

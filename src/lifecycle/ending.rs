@@ -11,6 +11,8 @@ pub struct Ending {
     began: Millis,
     /// How much time the stop signal gives, until it is sent; none: no bound.
     grace: Option<Millis>,
+    /// The stop signal was sent, to the leader or to a server that outlived it.
+    signalled: bool,
     /// How the leader ended, once it is reaped, and whose doing that was.
     leader: Option<(ExitStatus, ExitReason)>,
     /// A process of the engine can print its threads.
@@ -26,6 +28,7 @@ impl Ending {
         Self {
             began: now,
             grace,
+            signalled: false,
             leader: None,
             jvm: false,
             stragglers: Vec::new(),
@@ -62,7 +65,7 @@ impl Lifecycle {
         match self.phase {
             Phase::Stopped => {}
             Phase::Failed | Phase::Backoff => {
-                self.timers.clear();
+                self.clear_timers();
                 self.phase = Phase::Stopped;
             }
             Phase::Starting | Phase::Running => {
@@ -73,7 +76,7 @@ impl Lifecycle {
                 if let (Some(drain), Some(due)) = (drain, self.timers.get_mut(&Timer::Drain)) {
                     *due = (*due).min(now + drain.0);
                 }
-                self.shorten_grace(now, Some(grace));
+                self.shorten_grace(now, grace);
             }
             Phase::Straggling | Phase::Dumping | Phase::Killing | Phase::Stuck => {}
         }
@@ -87,8 +90,7 @@ impl Lifecycle {
         grace: Option<Millis>,
         out: &mut Vec<Effect>,
     ) {
-        self.timers.clear();
-        self.keep_journal_timer(now);
+        self.clear_timers();
         self.ending = Some(Ending::new(now, grace));
         if drain > 0 {
             self.phase = Phase::Draining;
@@ -99,10 +101,7 @@ impl Lifecycle {
     }
 
     /// A repeated stop may shorten the time an engine has, never lengthen it.
-    pub(super) fn shorten_grace(&mut self, now: Millis, bound: Option<Millis>) {
-        let Some(bound) = bound else {
-            return;
-        };
+    pub(super) fn shorten_grace(&mut self, now: Millis, bound: Millis) {
         if self.phase == Phase::Draining {
             if let Some(ending) = &mut self.ending {
                 ending.grace = Some(ending.grace.map_or(bound, |grace| grace.min(bound)));
@@ -115,8 +114,11 @@ impl Lifecycle {
 
     fn signal_leader(&mut self, now: Millis, out: &mut Vec<Effect>) {
         self.phase = Phase::Signalled;
-        if let Some(grace) = self.ending.as_ref().and_then(|ending| ending.grace) {
-            self.timers.insert(Timer::Grace, now + grace);
+        if let Some(ending) = &mut self.ending {
+            ending.signalled = true;
+            if let Some(grace) = ending.grace {
+                self.timers.insert(Timer::Grace, now + grace);
+            }
         }
         // Look first: who descends from the leader cannot be told once the leader is gone.
         out.push(Effect::ScanTree);
@@ -159,6 +161,9 @@ impl Lifecycle {
             self.phase = Phase::Stuck;
             out.push(Effect::KillTree);
             out.push(Effect::ScanTree);
+            if self.terminating {
+                self.end(Self::STUCK);
+            }
         }
     }
 
@@ -188,6 +193,7 @@ impl Lifecycle {
                 | Phase::Straggling
                 | Phase::Dumping
                 | Phase::Killing
+                | Phase::Stuck
         );
         let reason = if oom {
             ExitReason::Oom
@@ -244,16 +250,18 @@ impl Lifecycle {
             }
         }
         ending.strangers = tree.strangers;
+        let unasked = !std::mem::replace(&mut ending.signalled, true);
+        let grace = ending.grace;
         if empty {
             self.finish(now, out);
             return;
         }
         match self.phase {
             Phase::Lingering if has_server => {
-                if !self.timers.contains_key(&Timer::Grace) {
+                if unasked {
                     // It lost its launcher unasked: it ends by itself, and is asked to as well.
-                    let grace = self.lingering_grace();
-                    self.timers.insert(Timer::Grace, now + grace);
+                    let grace = grace.unwrap_or_else(|| self.lingering_grace());
+                    self.timers.entry(Timer::Grace).or_insert(now + grace);
                     out.push(Effect::SignalServer(self.policy.stop_signal));
                 }
             }
@@ -306,15 +314,12 @@ impl Lifecycle {
             stragglers: ending.stragglers,
             strangers: ending.strangers,
         });
-        self.timers.clear();
-        self.keep_journal_timer(now);
+        self.clear_timers();
         self.run_is_over(now, &run, reason, out);
     }
 
     /// A run's timers go with the run, but a request may be waiting for the journal.
-    fn keep_journal_timer(&mut self, now: Millis) {
-        if self.is_deciding() {
-            self.timers.insert(Timer::Journal, now + Limits::JOURNAL);
-        }
+    pub(super) fn clear_timers(&mut self) {
+        self.timers.retain(|timer, _| *timer == Timer::Journal);
     }
 }

@@ -15,10 +15,8 @@ pub(super) enum Verdict {
 impl Fence {
     /// Judges the sequence of a request.
     pub(super) fn judge(&self, body: &Body) -> Result<Verdict, Refusal> {
-        let Some(sequence) = body.sequence() else {
-            return Ok(Verdict::Fresh(self.sequence + 1));
-        };
         let highest = self.sequence;
+        let sequence = body.sequence().unwrap_or(highest + 1);
         if sequence > MAX_SEQUENCE {
             return Err(Refusal::new(
                 Code::SequenceJump,

@@ -30,6 +30,7 @@ mod policy;
 mod refusal;
 mod request;
 mod start;
+mod terminate;
 mod view;
 
 use std::collections::BTreeMap;
@@ -71,9 +72,15 @@ pub struct Lifecycle {
     own_ends: Vec<Millis>,
     /// The first TERM came.
     terminating: bool,
+    /// The manager ends with this code, once nothing is left to answer or to write.
+    exit: Option<i32>,
     timers: BTreeMap<Timer, Millis>,
     /// Number of the last version of the journal handed out for writing.
     written: u64,
+    /// Number of the last version that changed what is asked; the later ones tell what was seen.
+    asked: u64,
+    /// Number of the last version whose writing succeeded, failed or had its time.
+    answered: u64,
     /// Number of the last version known to be on disk.
     durable: u64,
 }
@@ -94,8 +101,11 @@ impl Lifecycle {
             starts: 0,
             own_ends: Vec::new(),
             terminating: false,
+            exit: None,
             timers: BTreeMap::new(),
             written: 0,
+            asked: 0,
+            answered: 0,
             durable: 0,
         }
     }
@@ -114,8 +124,8 @@ impl Lifecycle {
             Event::PersistFailed(version) => self.persist_failed(now, version, out),
             Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
             Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
-            Event::ConfigOutdated => self.config_outdated(out),
-            Event::ConfigMoved => self.config_moved(),
+            Event::ConfigOutdated => self.config_outdated(now, out),
+            Event::ConfigMoved => self.config_moved(out),
             Event::Ready => self.became_ready(out),
             Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
             Event::Tree(tree) => self.tree_seen(now, tree, out),
@@ -126,6 +136,7 @@ impl Lifecycle {
         if self.phase.state() != before {
             self.since = now;
         }
+        self.end_when_settled(now, &mut effects);
         effects
     }
 
@@ -154,11 +165,17 @@ impl Lifecycle {
         }
     }
 
-    /// Hands out a new version of the journal for writing.
+    /// Hands out a version of the journal that changes what is asked.
     fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
+        self.record(out);
+        self.asked = self.written;
+        self.written
+    }
+
+    /// Hands out a version of the journal that tells what was seen.
+    fn record(&mut self, out: &mut Vec<Effect>) {
         self.written += 1;
         out.push(Effect::Persist(self.written));
-        self.written
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::commit::{Act, Deciding, Pending};
 use super::fence::Verdict;
-use super::{Accepted, Body, Effect, Lifecycle, Millis, Phase, Refusal};
+use super::{Accepted, Body, Effect, Held, HeldCode, Lifecycle, Millis, Phase, Refusal};
 use crate::api::{Code, ConfigChoice, Desired, StartRequest, StopRequest};
 
 impl Lifecycle {
@@ -18,10 +18,7 @@ impl Lifecycle {
             return;
         };
         match verdict {
-            Verdict::Retry => {
-                let done = self.is_stopped_for_good();
-                out.push(Effect::Reply(Ok(Accepted { sequence: pending.sequence, done })));
-            }
+            Verdict::Retry => out.push(Effect::Reply(self.outcome(&pending))),
             Verdict::Fresh(_) => self.commit(now, pending.accepted(Desired::Stopped), act, out),
         }
     }
@@ -38,14 +35,13 @@ impl Lifecycle {
             return;
         };
         if verdict == Verdict::Retry {
-            let sequence = pending.sequence;
-            out.push(Effect::Reply(self.started().map(|done| Accepted { sequence, done })));
+            out.push(Effect::Reply(self.outcome(&pending)));
             return;
         }
         if self.terminating {
             let refusal = Refusal::new(
                 Code::Terminating,
-                "the manager was told to end; the engine starts with the next container",
+                "the manager was told to end; ask the one in the next container",
             );
             self.commit(now, pending.refused(), Act::Refuse(refusal), out);
             return;
@@ -79,14 +75,7 @@ impl Lifecycle {
                 );
                 self.commit(now, pending.refused(), Act::Refuse(refusal), out);
             }
-            Phase::Stuck => {
-                let refusal = Refusal::new(
-                    Code::Stuck,
-                    "a process of the engine survives KILL (see why); an engine started beside \
-                     it would fight for the same data",
-                );
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
-            }
+            Phase::Stuck => self.commit(now, pending.refused(), Act::Refuse(stuck()), out),
         }
     }
 
@@ -154,56 +143,52 @@ impl Lifecycle {
         }
     }
 
-    /// What an accepted start has come to.
-    pub(super) fn started(&self) -> Result<bool, Refusal> {
+    /// What an accepted request has come to.
+    pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
+        let done = match &pending.body {
+            Body::Stop(_) => self.is_stopped_for_good(),
+            Body::Start(request) => self.has_started(request)?,
+        };
+        Ok(Accepted { sequence: pending.sequence, done })
+    }
+
+    /// Whether an accepted start has come to its end. The engine may have been started anew since,
+    /// on another config.
+    fn has_started(&self, request: &StartRequest) -> Result<bool, Refusal> {
         match self.phase {
-            Phase::Running => Ok(true),
-            Phase::Failed => Err(Refusal::new(Code::StartFailed, self.held_message())),
+            Phase::Starting => self.runs_as_asked(request).map(|()| false),
+            Phase::Running => self.runs_as_asked(request).map(|()| true),
+            Phase::Failed => Err(self.failed()),
+            Phase::Stuck => Err(stuck()),
             Phase::Stopped
             | Phase::Backoff
-            | Phase::Starting
             | Phase::Draining
             | Phase::Signalled
             | Phase::Lingering
             | Phase::Straggling
             | Phase::Dumping
-            | Phase::Killing
-            | Phase::Stuck => Ok(false),
+            | Phase::Killing => Ok(false),
         }
+    }
+
+    fn failed(&self) -> Refusal {
+        let code = match &self.intent.held {
+            Some(Held { code: HeldCode::SpawnFailed, .. }) => Code::SpawnFailed,
+            Some(_) | None => Code::StartFailed,
+        };
+        Refusal::new(code, self.held_message())
     }
 
     /// Stopped, and a container restart would not change that.
     pub(super) fn is_stopped_for_good(&self) -> bool {
         self.phase == Phase::Stopped && self.intent.desired == Desired::Stopped && self.is_durable()
     }
+}
 
-    /// TERM to the manager: ends the engine, then the manager. It beats a start in flight.
-    pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let first = !std::mem::replace(&mut self.terminating, true);
-        if first {
-            self.drop_start_in_flight(out);
-        }
-        match self.phase {
-            Phase::Stopped => out.push(Effect::Exit(0)),
-            Phase::Failed | Phase::Backoff => {
-                out.push(Effect::Exit(self.own_code.unwrap_or(0)));
-            }
-            Phase::Starting | Phase::Running => {
-                self.begin_stop(now, self.policy.drain, self.policy.termination_grace, out);
-            }
-            Phase::Draining | Phase::Signalled | Phase::Lingering if first => {
-                self.shorten_grace(now, self.policy.termination_grace);
-            }
-            // Whoever sends it twice is in a hurry.
-            Phase::Draining => {
-                self.shorten_grace(now, Some(self.policy.tree_grace));
-                self.drain_over(now, out);
-            }
-            Phase::Signalled | Phase::Lingering => {
-                self.shorten_grace(now, Some(self.policy.tree_grace));
-            }
-            Phase::Straggling | Phase::Dumping | Phase::Killing => {}
-            Phase::Stuck => out.push(Effect::Exit(137)),
-        }
-    }
+fn stuck() -> Refusal {
+    Refusal::new(
+        Code::Stuck,
+        "a process of the engine survives KILL (see why); an engine started beside it would \
+         fight for the same data",
+    )
 }

@@ -42,13 +42,13 @@ impl Lifecycle {
     pub(super) fn boot(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
         match recovered {
             Recovered::Fresh => {
-                self.persist(out);
+                self.record(out);
                 self.prepare_own(Origin::Boot, out);
             }
             Recovered::Journal { intent, last_exit } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                self.persist(out);
+                self.record(out);
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
                     (None, Desired::Stopped) => self.phase = Phase::Stopped,
@@ -83,15 +83,10 @@ impl Lifecycle {
         }
     }
 
-    /// A refused request must not cost the restart that was due.
-    pub(super) fn resume_backoff(&mut self, now: Millis) {
-        if self.phase == Phase::Backoff {
-            self.timers.entry(Timer::Backoff).or_insert(now);
-        }
-    }
-
     pub(super) fn spawned(&mut self, now: Millis, id: String, pid: u32, out: &mut Vec<Effect>) {
-        let Some(Deciding::Spawning { origin, pending, prepared }) = self.deciding.take() else {
+        let Some(Deciding::Spawning { origin, pending, prepared, config_moved }) =
+            self.deciding.take()
+        else {
             return;
         };
         self.timers.clear();
@@ -111,9 +106,15 @@ impl Lifecycle {
         if !self.policy.probe {
             self.timers.insert(Timer::Settle, now + Limits::SETTLE);
         }
-        self.persist(out);
+        self.record(out);
+        if config_moved {
+            self.config_moved(out);
+        }
         if let Some(pending) = pending {
             out.push(Effect::Reply(Ok(Accepted { sequence: pending.sequence, done: false })));
+        }
+        if self.terminating {
+            self.stop_to_end(now, out);
         }
     }
 
@@ -135,6 +136,9 @@ impl Lifecycle {
         } else {
             self.never_ran(now, held, out);
         }
+        if self.terminating {
+            self.end(code);
+        }
     }
 
     pub(super) fn prepare_failed(&mut self, now: Millis, refusal: Refusal, out: &mut Vec<Effect>) {
@@ -145,14 +149,17 @@ impl Lifecycle {
         self.never_ran(now, held, out);
     }
 
-    pub(super) fn config_moved(&mut self) {
-        if self.policy.staged || self.phase != Phase::Starting {
+    pub(super) fn config_moved(&mut self, out: &mut Vec<Effect>) {
+        if self.policy.staged {
             return;
         }
-        if let Some(run) = &mut self.run {
+        if let Some(Deciding::Spawning { config_moved, .. }) = &mut self.deciding {
+            *config_moved = true;
+        }
+        if let (Phase::Starting, Some(run)) = (self.phase, &mut self.run) {
             run.checksum = None;
             run.config_uncertain = true;
-            self.intent.checksum = None;
+            self.amend(|intent| intent.checksum = None, out);
         }
     }
 

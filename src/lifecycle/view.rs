@@ -91,15 +91,17 @@ impl Lifecycle {
             Phase::Stopped if self.intent.desired == Desired::Stopped => {
                 why("stopped_by_request", self.asked_by("stopped"))
             }
+            Phase::Stopped if self.terminating => {
+                why("terminating", "the engine is gone and the manager is about to end".to_owned())
+            }
             Phase::Stopped => why("not_started", "the engine is about to be started".to_owned()),
             Phase::Failed => why("ended_by_itself", format!("the engine {}", self.how_it_ended())),
             Phase::Backoff => why(
                 "backoff",
-                format!(
-                    "the engine {}; it is started again {}",
-                    self.how_it_ended(),
-                    self.until(Timer::Backoff)
-                ),
+                format!("the engine {}; it is started again {}", self.how_it_ended(), {
+                    let due = self.timers.get(&Timer::Backoff);
+                    due.map_or("now".to_owned(), |due| format!("at {}", timestamp(*due)))
+                }),
             ),
             Phase::Starting => {
                 why("starting", "the engine was spawned and is not ready yet".to_owned())

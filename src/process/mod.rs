@@ -1,1 +1,36 @@
-//! (room under construction)
+//! Processes: launches the engine, receives signals, waits, finds and signals what belongs to a run.
+//!
+//! The only room with `unsafe`, and the only caller of `wait` in the shipped binary. It decides
+//! nothing: what to launch, signal or kill, and when, is the lifecycle's business. Linux only.
+//!
+//! # One task
+//! [`launch`], [`Reaper`] and the signals a [`Tree`] sends belong to one task. A pid stays reserved
+//! until its zombie is reaped, so as long as launching, signalling and reaping take turns, a
+//! number can never come to mean another process in between.
+
+// System calls that no safe crate offers (pidfd, close_range, prctl after fork, waitpid of any
+// child with any status) are gathered here so that no other room needs `unsafe`.
+#![allow(unsafe_code)]
+
+mod command_line;
+mod delivery;
+mod exit_status;
+mod identity;
+mod launch;
+mod membership;
+pub mod oom;
+mod procfs;
+mod reaper;
+mod signals;
+mod temp_dir;
+mod terminal;
+mod tree;
+
+pub use delivery::Delivery;
+pub use exit_status::ExitStatus;
+pub use identity::{become_subreaper, is_pid_1, own_pid, tune_allocator};
+pub use launch::{Launch, LaunchError, launch};
+pub use reaper::{Reaped, Reaper};
+pub use signals::Signals;
+pub use temp_dir::TempDir;
+pub use tree::{Member, RUN_VARIABLE, Scan, Tree};

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::api::{Code, StartRequest, Status, StopRequest};
 use crate::lifecycle::{Accepted, Refusal};
 
-type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
+pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
 /// What the supervisor can be asked.
 #[derive(Debug)]

@@ -1,5 +1,24 @@
-//! The one task that owns the engine, its timers and every wait.
+//! The one task that owns the engine, its timers, its journal and every wait.
+//!
+//! It decides nothing: [`crate::lifecycle`] does. It turns what happens (signals, deaths, requests,
+//! timers, answers of slow disks) into events, carries out the effects and publishes the status.
+//! What may block (journal, config) runs elsewhere and answers by message, so a hung disk hangs
+//! nothing but itself.
 
+mod actor;
+mod clock;
 mod handle;
+mod identity;
+mod journal;
+mod journal_writer;
+mod perform;
+mod probe;
+mod readiness;
+mod status;
 
+pub use actor::{Ended, Engine, Supervisor};
+#[cfg(test)]
+pub(crate) use handle::Call;
 pub use handle::Handle;
+pub use journal::Journal;
+pub use probe::Probe;

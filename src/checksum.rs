@@ -1,1 +1,0 @@
-//! One checksum over a set of files, the same for manager and reconciler.

@@ -1,0 +1,89 @@
+//! Which files of a target are ours: `.stayput-staged.json` beside them.
+//!
+//! In the target and not in the state directory, because it must live exactly as long as what it
+//! describes: a target in the container's own layer is gone after a container restart.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::target::Target;
+use super::{Error, stays_below};
+
+/// Name of the manifest in the target.
+pub(super) const NAME: &str = ".stayput-staged.json";
+const SCHEMA: u32 = 1;
+/// Room for the most files there may be, with long names.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    schema: u32,
+    /// Paths below the target. The BTreeSet keeps the file the same for the same paths.
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Manifest {
+    /// Of these paths.
+    pub(super) fn of<'a>(
+        target: &Target,
+        paths: impl Iterator<Item = &'a PathBuf>,
+    ) -> Result<Self, Error> {
+        let paths: BTreeSet<PathBuf> = paths.cloned().collect();
+        for path in &paths {
+            if !stays_below(path) {
+                let why = format!("{} is not a path below it", path.display());
+                return Err(target.error(why));
+            }
+            if path.to_str().is_none() {
+                let why = format!("the name of {} is not UTF-8: rename the file", path.display());
+                return Err(target.error(why));
+            }
+            if path.starts_with(NAME) || path.starts_with(super::target::FILLED) {
+                let why = format!("the config has a {}, a name stayput needs", path.display());
+                return Err(target.error(why));
+            }
+        }
+        Ok(Self { schema: SCHEMA, paths })
+    }
+
+    /// The one in the target; an empty one if there is none.
+    pub(super) fn read(target: &Target) -> Result<Self, Error> {
+        let Some(text) = target.read(NAME, LARGEST)? else {
+            return Ok(Self { schema: SCHEMA, paths: BTreeSet::new() });
+        };
+        let unusable = |why: &str| {
+            target.error(format!(
+                "its {NAME} {why}, so it cannot be told which files there are the engine's: \
+                 remove it, and every file there that an earlier config left"
+            ))
+        };
+        let manifest: Self =
+            serde_json::from_slice(&text).map_err(|_| unusable("cannot be read"))?;
+        if manifest.schema != SCHEMA {
+            return Err(unusable("was written by another version of stayput"));
+        }
+        // The engine may write here, and what is listed here we may remove as root.
+        if !manifest.paths.iter().all(|path| stays_below(path)) {
+            return Err(unusable("lists files outside"));
+        }
+        Ok(manifest)
+    }
+
+    /// Replaces the one in the target, durably.
+    pub(super) fn write(&self, target: &Target) -> Result<(), Error> {
+        let text = serde_json::to_vec(self).map_err(|error| target.error(error.to_string()))?;
+        target.replace(NAME, &text)
+    }
+
+    /// The paths of both.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self { schema: SCHEMA, paths: self.paths.union(&other.paths).cloned().collect() }
+    }
+
+    /// The paths that are not in the other.
+    pub(super) fn without<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a PathBuf> {
+        self.paths.difference(&other.paths)
+    }
+}

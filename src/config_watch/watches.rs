@@ -1,0 +1,304 @@
+//! inotify on the directories that tell of changes, with a mask that reading does not set off.
+//!
+//! Why not the `notify` crate: `docs/adr/0001-inotify-without-notify.md`.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+
+/// Something in a directory is another than before. No opens, no reads: they are not changes, and
+/// an engine that looks at its config must not wake us. Nor single writes: the close tells.
+const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
+    .union(AddWatchFlags::IN_CREATE)
+    .union(AddWatchFlags::IN_DELETE)
+    .union(AddWatchFlags::IN_MOVED_FROM)
+    .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_ATTRIB)
+    .union(GONE);
+/// Something appears in a directory.
+const ARRIVALS: AddWatchFlags =
+    AddWatchFlags::IN_CREATE.union(AddWatchFlags::IN_MOVED_TO).union(GONE);
+/// The directory itself goes.
+const GONE: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF.union(AddWatchFlags::IN_MOVE_SELF);
+/// A name now stands for something else.
+const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
+    .union(AddWatchFlags::IN_DELETE)
+    .union(AddWatchFlags::IN_MOVED_FROM)
+    .union(AddWatchFlags::IN_MOVED_TO);
+
+/// Missing in nix.
+const MASK_ADD: AddWatchFlags = AddWatchFlags::from_bits_retain(libc::IN_MASK_ADD);
+
+/// What a watch is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Purpose {
+    /// Part of the config. Of the kubelet's own names (`..`) only `..data` counts.
+    Config,
+    /// A directory where this name is to appear.
+    Arrival(OsString),
+}
+
+/// The inotify descriptor, as the reactor wants it.
+#[derive(Debug)]
+pub(super) struct Source(Inotify);
+
+impl AsRawFd for Source {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+/// What events that were read amount to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// The directories have to be read again.
+    pub(super) changed: bool,
+    /// Events were lost.
+    pub(super) overflow: bool,
+    /// No event is left.
+    pub(super) drained: bool,
+}
+
+/// What became of the watches.
+#[derive(Debug, Default)]
+pub(super) struct Synced {
+    /// A directory is watched that was not before: what happened in it meanwhile is not known.
+    pub(super) fresh: bool,
+    /// Why some directory could not be watched.
+    pub(super) unwatched: Vec<String>,
+}
+
+/// The watches that are set.
+#[derive(Debug)]
+pub(super) struct Watches {
+    source: Arc<Source>,
+    purposes: BTreeMap<WatchDescriptor, Vec<Purpose>>,
+}
+
+impl Watches {
+    /// No watches yet.
+    pub(super) fn new() -> io::Result<Self> {
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
+        Ok(Self { source: Arc::new(Source(inotify)), purposes: BTreeMap::new() })
+    }
+
+    /// Becomes readable with an event.
+    pub(super) fn source(&self) -> Arc<Source> {
+        Arc::clone(&self.source)
+    }
+
+    /// Watches these directories and whatever shows that a missing one appears, and no others.
+    /// Setting a watch again finds a directory that was replaced: it is another inode.
+    pub(super) fn sync<'a>(
+        &mut self,
+        roots: impl Iterator<Item = &'a Path>,
+        places: &[PathBuf],
+    ) -> Synced {
+        let mut synced = Synced::default();
+        let mut wanted: Vec<(PathBuf, Purpose)> = roots.flat_map(root_and_arrival).collect();
+        wanted.extend(places.iter().map(|place| (place.clone(), Purpose::Config)));
+        let mut purposes: BTreeMap<WatchDescriptor, Vec<Purpose>> = BTreeMap::new();
+        for (path, purpose) in wanted {
+            let mask = match purpose {
+                Purpose::Config => CHANGES,
+                Purpose::Arrival(_) => ARRIVALS,
+            };
+            // One directory may be wanted for two purposes: masks add up.
+            let mask = mask | AddWatchFlags::IN_ONLYDIR | MASK_ADD;
+            match self.source.0.add_watch(&path, mask) {
+                Ok(watch) => {
+                    let before = self.purposes.get(&watch);
+                    synced.fresh |= before.is_none_or(|before| !before.contains(&purpose));
+                    purposes.entry(watch).or_default().push(purpose);
+                }
+                // It went meanwhile, and the directory it was in tells.
+                Err(Errno::ENOENT | Errno::ENOTDIR) => synced.fresh = true,
+                Err(error) => synced.unwatched.push(unwatched(&path, error)),
+            }
+        }
+        for watch in self.purposes.keys().filter(|watch| !purposes.contains_key(watch)) {
+            // Fails for a directory that is gone, whose watch went with it.
+            let _ = self.source.0.rm_watch(*watch);
+        }
+        self.purposes = purposes;
+        synced
+    }
+
+    /// Reads the events that are there, in bounded number.
+    pub(super) fn read(&self) -> News {
+        let mut news = News::default();
+        for _ in 0..64 {
+            match self.source.0.read_events() {
+                Ok(events) => events.iter().for_each(|event| self.judge(event, &mut news)),
+                Err(Errno::EINTR) => {}
+                Err(_) => {
+                    news.drained = true;
+                    break;
+                }
+            }
+        }
+        news
+    }
+
+    fn judge(&self, event: &InotifyEvent, news: &mut News) {
+        if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+            news.changed = true;
+            news.overflow = true;
+            return;
+        }
+        // Of a watch that was taken back: nothing.
+        let Some(purposes) = self.purposes.get(&event.wd) else { return };
+        let Some(name) = &event.name else {
+            news.changed = true;
+            return;
+        };
+        news.changed |= purposes.iter().any(|purpose| match purpose {
+            // Of the five events of a swap only the rename of `..data` is one.
+            Purpose::Config if name.as_bytes().starts_with(b"..") => {
+                name == OsStr::new("..data") && event.mask.intersects(NAMES)
+            }
+            Purpose::Config => true,
+            Purpose::Arrival(awaited) => name == awaited,
+        });
+    }
+}
+
+/// A root that is there, whether or not the last reading found it; and where to see it appear if
+/// it is missing or is reached through a link: its next existing ancestor, and the name there.
+fn root_and_arrival(root: &Path) -> impl Iterator<Item = (PathBuf, Purpose)> {
+    let there = root.is_dir().then(|| (root.to_owned(), Purpose::Config));
+    let itself = root.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let arrival = || {
+        root.ancestors().find_map(|below| {
+            let parent = below.parent()?;
+            let name = below.file_name()?;
+            parent.is_dir().then(|| (parent.to_owned(), Purpose::Arrival(name.to_owned())))
+        })
+    };
+    let arrival = if itself { None } else { arrival() };
+    there.into_iter().chain(arrival)
+}
+
+fn unwatched(path: &Path, error: Errno) -> String {
+    let path = path.display();
+    match error {
+        Errno::ENOSPC => format!(
+            "{path} cannot be watched: this node's limit fs.inotify.max_user_watches is reached; \
+             raise it"
+        ),
+        other => format!("{path} cannot be watched: {}", other.desc()),
+    }
+}
+
+/// Why nothing can be watched.
+pub(super) fn no_inotify(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(Errno::EMFILE as i32) {
+        return "the config cannot be watched: this node's limit fs.inotify.max_user_instances (or \
+                our limit of open files) is reached; raise it"
+            .to_owned();
+    }
+    format!("the config cannot be watched: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::{TempDir, tempdir};
+
+    use super::*;
+
+    fn watched() -> (TempDir, Watches) {
+        let dir = tempdir().unwrap();
+        fs::create_dir(dir.path().join("..1")).unwrap();
+        fs::write(dir.path().join("..1/x"), "1").unwrap();
+        symlink("..1", dir.path().join("..data")).unwrap();
+        symlink("..data/x", dir.path().join("x")).unwrap();
+        fs::write(dir.path().join("plain"), "1").unwrap();
+        let mut watches = Watches::new().unwrap();
+        assert!(watches.sync([dir.path()].into_iter(), &[]).fresh);
+        assert!(!watches.sync([dir.path()].into_iter(), &[dir.path().to_owned()]).fresh);
+        (dir, watches)
+    }
+
+    const QUIET: News = News { changed: false, overflow: false, drained: true };
+    const CHANGED: News = News { changed: true, overflow: false, drained: true };
+
+    #[test]
+    fn reading_is_no_event_at_all() {
+        let (dir, watches) = watched();
+        fs::read(dir.path().join("x")).unwrap();
+        fs::read(dir.path().join("plain")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+        assert_eq!(watches.source.0.read_events().err(), Some(Errno::EAGAIN));
+    }
+
+    #[test]
+    fn of_a_swap_only_the_rename_counts() {
+        let (dir, watches) = watched();
+        fs::create_dir(dir.path().join("..2")).unwrap();
+        fs::write(dir.path().join("..2/x"), "2").unwrap();
+        symlink("..2", dir.path().join("..data_tmp")).unwrap();
+        assert_eq!(watches.read(), QUIET);
+        fs::rename(dir.path().join("..data_tmp"), dir.path().join("..data")).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        fs::remove_dir_all(dir.path().join("..1")).unwrap();
+        assert_eq!(watches.read(), QUIET);
+    }
+
+    #[test]
+    fn every_other_change_counts() {
+        let (dir, watches) = watched();
+        let file = dir.path().join("plain");
+        fs::write(&file, "2").unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        fs::rename(&file, dir.path().join("other")).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        fs::remove_file(dir.path().join("other")).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+    }
+
+    #[test]
+    fn a_missing_root_is_awaited_by_name_where_it_will_appear() {
+        let dir = tempdir().unwrap();
+        let root = dir.path().join("a/b");
+        let mut watches = Watches::new().unwrap();
+        assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
+        fs::write(dir.path().join("other"), "").unwrap();
+        assert_eq!(watches.read(), QUIET);
+        fs::create_dir(dir.path().join("a")).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
+        fs::create_dir(&root).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        // There now: watched itself, and the watch where it was awaited is taken back.
+        assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
+        fs::write(dir.path().join("a/other"), "").unwrap();
+        assert_eq!(watches.read(), QUIET);
+    }
+
+    #[test]
+    fn a_full_queue_is_noticed() {
+        let (dir, watches) = watched();
+        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        for _ in 0..=most.trim().parse::<usize>().unwrap() / 2 {
+            fs::create_dir(dir.path().join("..3")).unwrap();
+            fs::remove_dir(dir.path().join("..3")).unwrap();
+        }
+        let mut news = watches.read();
+        while !news.drained {
+            news = watches.read();
+        }
+        assert_eq!(news, News { changed: true, overflow: true, drained: true });
+    }
+}

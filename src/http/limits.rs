@@ -1,0 +1,47 @@
+//! How much of us one client may take.
+
+use std::time::Duration;
+
+/// Bounds of connections and requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first byte of a connection to the end of the TLS handshake.
+    pub handshake: Duration,
+    /// From the end of one request to the last header of the next: cuts slow and idle clients.
+    pub header: Duration,
+    /// The same on the reserved connections.
+    pub reserved_header: Duration,
+    /// From the last header to the end of the body.
+    pub body: Duration,
+    /// The longest `wait` and `timeout`; longer ones are shortened to it.
+    pub max_wait: Duration,
+    /// After this time a connection is closed when its request is answered, so that nobody lives
+    /// on a certificate that has long expired.
+    pub max_age: Duration,
+    /// How long requests may take to be answered when the manager ends.
+    pub drain: Duration,
+    /// Connections of the listener.
+    pub connections: usize,
+    /// Further connections, one request each, so that probes come through when clients hold all
+    /// others.
+    pub reserved: usize,
+    /// Connections of the unix socket.
+    pub local_connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            header: Duration::from_secs(15),
+            reserved_header: Duration::from_secs(2),
+            body: Duration::from_secs(10),
+            max_wait: Duration::from_secs(5 * 60),
+            max_age: Duration::from_secs(60 * 60),
+            drain: Duration::from_secs(2),
+            connections: 56,
+            reserved: 8,
+            local_connections: 16,
+        }
+    }
+}

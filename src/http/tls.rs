@@ -1,0 +1,94 @@
+//! The TLS side of the listener: built from PEM, with ring and nothing taken from the process.
+
+use std::sync::Arc;
+
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Builds the configuration. With `client_ca`, clients are asked for a certificate and may go
+/// without (the kubelet's probes have none); which route needs one is decided per request.
+///
+/// # Errors
+/// A sentence that says which document is wrong and what to do, without the files' names.
+pub(super) fn server_config(
+    certificate: &[u8],
+    key: &[u8],
+    client_ca: Option<&[u8]>,
+) -> Result<ServerConfig, String> {
+    let chain = certificates(certificate, "the certificate file")?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+        format!("the key file holds no private key in PEM ({error}): give the certificate's key")
+    })?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let builder = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(pem) => {
+            let mut roots = RootCertStore::empty();
+            for root in certificates(pem, "the client CA file")? {
+                roots.add(root).map_err(|error| {
+                    format!("the client CA file holds a certificate that cannot be used: {error}")
+                })?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build()
+                .map_err(|error| format!("the client CA file cannot be used: {error}"))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            "the key is not the certificate's: give the pair that was issued together".to_owned()
+        }
+        error => format!("certificate and key cannot be used: {error}"),
+    })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // Clients are few and keep their connections; remembered sessions would only cost memory, and
+    // a resumed one would skip the check of the client's certificate.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match read {
+        Err(error) => Err(format!("{what} is not PEM: {error}")),
+        Ok(chain) if chain.is_empty() => {
+            Err(format!("{what} holds no CERTIFICATE in PEM: give the file the issuer made"))
+        }
+        Ok(chain) => Ok(chain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::generate_simple_self_signed;
+
+    use super::*;
+
+    #[test]
+    fn a_pair_that_belongs_together_is_taken_and_every_other_named() {
+        let one = generate_simple_self_signed(["a".to_owned()]).unwrap();
+        let other = generate_simple_self_signed(["b".to_owned()]).unwrap();
+        let (cert, key) = (one.cert.pem(), one.signing_key.serialize_pem());
+        let (cert, key) = (cert.as_bytes(), key.as_bytes());
+        assert!(server_config(cert, key, None).is_ok());
+        assert!(server_config(cert, key, Some(other.cert.pem().as_bytes())).is_ok());
+
+        let refusal = |cert, key, ca| server_config(cert, key, ca).unwrap_err();
+        let wrong_key = other.signing_key.serialize_pem();
+        assert!(refusal(cert, wrong_key.as_bytes(), None).contains("not the certificate's"));
+        assert!(refusal(b"", key, None).contains("holds no CERTIFICATE"));
+        assert!(refusal(key, cert, None).contains("holds no CERTIFICATE"));
+        assert!(refusal(cert, b"", None).contains("no private key"));
+        assert!(refusal(cert, key, Some(b"")).contains("client CA file holds no CERTIFICATE"));
+        let torn = &cert[..cert.len() - 40];
+        assert!(refusal(torn, key, None).contains("certificate file"));
+    }
+}

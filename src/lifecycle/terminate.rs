@@ -1,0 +1,87 @@
+//! The end of the manager itself: what TERM leads to, and when it is safe to go.
+
+use super::commit::Deciding;
+use super::{Effect, Lifecycle, Limits, Millis, Phase, Timer};
+
+impl Lifecycle {
+    /// TERM to the manager: ends the engine, then the manager. It beats a start in flight.
+    pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let first = !std::mem::replace(&mut self.terminating, true);
+        if first {
+            self.drop_start_in_flight(now, out);
+        } else if self.exit.is_some() {
+            // Whoever sends it twice is in a hurry: the journal had its time.
+            self.persist_failed(now, self.written, out);
+        }
+        match self.phase {
+            Phase::Stopped | Phase::Failed | Phase::Backoff => self.end_without_engine(),
+            Phase::Starting | Phase::Running => self.stop_to_end(now, out),
+            Phase::Draining | Phase::Signalled | Phase::Lingering if first => {
+                self.bound_ladder(now, self.policy.termination_grace);
+            }
+            Phase::Draining => {
+                self.shorten_grace(now, self.policy.tree_grace);
+                self.drain_over(now, out);
+            }
+            Phase::Signalled | Phase::Lingering => {
+                self.shorten_grace(now, self.policy.tree_grace);
+            }
+            Phase::Straggling | Phase::Dumping | Phase::Killing => {}
+            Phase::Stuck => self.end(Self::STUCK),
+        }
+    }
+
+    /// As after KILL: the container's end is what comes next.
+    pub(super) const STUCK: i32 = 137;
+
+    /// Stops a live engine because the manager ends.
+    pub(super) fn stop_to_end(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let bound = self.policy.termination_grace;
+        self.begin_stop(now, self.policy.drain, bound, out);
+        self.bound_ladder(now, bound);
+    }
+
+    /// Fits what is left of drain and grace into the bound.
+    fn bound_ladder(&mut self, now: Millis, bound: Option<Millis>) {
+        let Some(bound) = bound else {
+            return;
+        };
+        let mut drain = 0;
+        if let Some(due) = self.timers.get_mut(&Timer::Drain) {
+            *due = (*due).min(now + bound);
+            drain = due.saturating_sub(now);
+        }
+        self.shorten_grace(now, bound - drain);
+    }
+
+    /// There is no engine, unless one is being spawned: that one is stopped when it is there.
+    pub(super) fn end_without_engine(&mut self) {
+        if matches!(self.deciding, Some(Deciding::Spawning { .. })) {
+            return;
+        }
+        // "Stopped" is what was asked for, whatever the engine said on its way out.
+        let code = if self.phase == Phase::Stopped { 0 } else { self.own_code.unwrap_or(0) };
+        self.end(code);
+    }
+
+    /// Ends the manager with this code, or the one it ends with already.
+    pub(super) fn end(&mut self, code: i32) {
+        self.exit.get_or_insert(code);
+    }
+
+    /// The last thing that happens: the request on its way is answered, and the journal is
+    /// written or had its time.
+    pub(super) fn end_when_settled(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let Some(code) = self.exit else {
+            return;
+        };
+        if self.deciding.is_some() {
+            return;
+        }
+        if self.answered == self.written {
+            out.push(Effect::Exit(code));
+        } else {
+            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Sends a signal to one certain process, never to whoever has its pid by now.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use nix::errno::Errno;
+
+use super::{identity, procfs};
+
+/// What became of a signal. The failures are logged where they happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The process has it.
+    Sent,
+    /// There is no such process any more.
+    Gone,
+    /// We may not signal it: it has another uid, and we lack CAP_KILL.
+    Denied,
+}
+
+/// Signals the process of this pid that started at `started`.
+pub(super) fn send(pid: u32, started: u64, signal: i32) -> Delivery {
+    let Some(target) = target(pid) else { return Delivery::Gone };
+    let handle = pidfd_open(target);
+    if matches!(handle, Err(Errno::ESRCH)) {
+        return Delivery::Gone;
+    }
+    // Asked after the handle was taken: if this is the process we mean, so is the handle's.
+    match procfs::process(pid) {
+        Ok(Some(process)) if process.started == started => {}
+        Ok(_) | Err(_) => return Delivery::Gone,
+    }
+    let sent = match handle.and_then(|handle| pidfd_send_signal(handle.as_raw_fd(), signal)) {
+        // No such call here (gVisor, Linux before 5.3), or a filter that forbids it with one of
+        // these; `kill` then gives the true answer.
+        Err(Errno::ENOSYS | Errno::EPERM | Errno::EINVAL) => kill(target, signal),
+        other => other,
+    };
+    report(sent, pid, signal)
+}
+
+/// Signals a child that has not been reaped: its pid cannot be anybody else's.
+pub(super) fn send_to_child(pid: u32, signal: i32) -> Delivery {
+    match target(pid) {
+        Some(target) => report(kill(target, signal), pid, signal),
+        None => Delivery::Gone,
+    }
+}
+
+/// Signals the group that an unreaped child leads: its number cannot be anybody else's.
+pub(super) fn send_to_group_of_child(pid: u32, signal: i32) -> Delivery {
+    match target(pid) {
+        Some(target) => report(kill(-target, signal), pid, signal),
+        None => Delivery::Gone,
+    }
+}
+
+/// The pid as the system takes it. 0 and negative numbers would mean groups, 1 and our own would
+/// end the pod: no mistake elsewhere may turn into one of them.
+fn target(pid: u32) -> Option<libc::pid_t> {
+    libc::pid_t::try_from(pid).ok().filter(|&target| target > 1 && pid != identity::own_pid())
+}
+
+fn report(sent: Result<(), Errno>, pid: u32, signal: i32) -> Delivery {
+    match sent {
+        Ok(()) => Delivery::Sent,
+        Err(Errno::ESRCH) => {
+            tracing::debug!(pid, signal, "process was gone before the signal");
+            Delivery::Gone
+        }
+        Err(error) => {
+            tracing::warn!(
+                pid,
+                signal,
+                "cannot signal the process: {}; is CAP_KILL dropped while the engine has another uid?",
+                error.desc()
+            );
+            Delivery::Denied
+        }
+    }
+}
+
+fn kill(target: libc::pid_t, signal: i32) -> Result<(), Errno> {
+    // SAFETY: takes integers; `target` was checked above.
+    Errno::result(unsafe { libc::kill(target, signal) }).map(drop)
+}
+
+fn pidfd_open(target: libc::pid_t) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes integers.
+    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, target, 0) };
+    let raw = Errno::result(raw).and_then(|raw| RawFd::try_from(raw).map_err(|_| Errno::EBADF))?;
+    // SAFETY: a descriptor that the kernel has just made, which nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+fn pidfd_send_signal(handle: RawFd, signal: i32) -> Result<(), Errno> {
+    let no_info = ptr::null::<libc::siginfo_t>();
+    // SAFETY: an open descriptor, integers, and a null that the call allows.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle, signal, no_info, 0) };
+    Errno::result(sent).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mistake_reaches_init_a_group_or_ourselves() {
+        for pid in [0, 1, u32::MAX, 1 << 31, identity::own_pid()] {
+            assert_eq!(target(pid), None, "{pid}");
+            assert_eq!(send(pid, 0, libc::SIGKILL), Delivery::Gone);
+            assert_eq!(send_to_child(pid, libc::SIGKILL), Delivery::Gone);
+            assert_eq!(send_to_group_of_child(pid, libc::SIGKILL), Delivery::Gone);
+        }
+    }
+
+    #[test]
+    fn a_recycled_pid_is_not_signalled() {
+        let parent = nix::unistd::getppid().as_raw().cast_unsigned();
+        let started = procfs::process(parent).unwrap().unwrap().started;
+        // Signal 0 only asks whether it could be sent.
+        assert_eq!(send(parent, started + 1, 0), Delivery::Gone);
+    }
+}

@@ -1,0 +1,237 @@
+//! Launches the engine: in a session of its own, with nothing of ours left on it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::{fs, ptr};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow};
+
+use super::{identity, terminal};
+
+/// How much likelier than the manager the engine is to be chosen when memory runs out.
+const OOM_SCORE_RAISE: i32 = 100;
+const OOM_SCORE_MAX: i32 = 1000;
+
+/// What to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
+/// those the manager was started with.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The command and its arguments, passed as they are; a command without `/` is looked up in PATH.
+    pub argv: Vec<OsString>,
+    /// Variables set on top of the manager's own environment.
+    pub set_env: Vec<(OsString, OsString)>,
+}
+
+/// The command could not be started; no process is left of the attempt.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot execute {program:?}: {}{}", reason(.source), hint(.program, .source))]
+pub struct LaunchError {
+    /// The command as it was given.
+    pub program: OsString,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl LaunchError {
+    /// The exit code a shell ends with in its place: 127 not found, 126 found but not executable.
+    pub fn shell_code(&self) -> i32 {
+        match errno(&self.source) {
+            Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG => 127,
+            _ => 126,
+        }
+    }
+}
+
+/// Starts the command and returns its pid once it has been executed.
+///
+/// The child has an empty signal mask, default dispositions (also of what *we* were started with
+/// ignored: a JVM that inherits an ignored TERM never stops), its own session and group, only
+/// descriptors 0–2, the terminal if stdin is one, and a raised `oom_score_adj`. When the manager is
+/// not PID 1 the child is killed with it; the kernel ties that to the calling *thread*, and forgets
+/// it if the child changes its uid.
+///
+/// If exec fails, std itself waits for the child it forked and panics should somebody else have
+/// reaped it (rust-lang/rust#110317). Call this only from the task that drains the
+/// [`Reaper`](super::Reaper): then nobody can.
+///
+/// # Errors
+/// No such command, not executable, or no process could be made.
+pub fn launch(launch: &Launch) -> Result<u32, LaunchError> {
+    let failed = |program: &OsString, source| LaunchError { program: program.clone(), source };
+    let Some((program, arguments)) = launch.argv.split_first() else {
+        let nothing = io::Error::new(io::ErrorKind::InvalidInput, "no command was given");
+        return Err(failed(&OsString::new(), nothing));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(launch.set_env.iter().map(|(name, value)| (name, value)));
+    let setup = ChildSetup {
+        has_terminal: terminal::release(),
+        dies_with: (!identity::is_pid_1()).then(nix::unistd::getpid),
+        oom_score_adj: raised_oom_score(),
+        close: if has_close_range() { Vec::new() } else { inherited_descriptors() },
+    };
+    // SAFETY: `ChildSetup::apply` makes system calls only; all it needs was allocated here.
+    unsafe { command.pre_exec(move || setup.apply()) };
+    // Blocked across the fork: until it has reset its dispositions, the child would run *our*
+    // handlers, and a signal meant for it would be lost in them.
+    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    // The handle is dropped on purpose: dropping it does not wait, the reaper does.
+    let spawned = command.spawn().map(|child| child.id());
+    // Neither call can fail: the argument is one of theirs.
+    let _ = mask.and_then(|mask| mask.thread_set_mask());
+    spawned.map_err(|source| failed(program, source))
+}
+
+/// What the child does to itself between fork and exec.
+struct ChildSetup {
+    has_terminal: bool,
+    dies_with: Option<nix::unistd::Pid>,
+    oom_score_adj: Option<String>,
+    close: Vec<RawFd>,
+}
+
+impl ChildSetup {
+    /// Runs in the forked child: async-signal-safe calls only, so no allocation and no lock.
+    fn apply(&self) -> io::Result<()> {
+        for signal in 1..=64_i32 {
+            // All zero is SIG_DFL with no flags and no mask on every architecture. The system call
+            // rather than libc's function, which refuses the numbers it keeps for itself and so
+            // would leave them ignored if we were started so. KILL and STOP fail, as they must.
+            let default = [0_u64; 8];
+            // SAFETY: `default` is larger than the kernel's struct, whose set has 8 bytes.
+            unsafe {
+                let none = ptr::null_mut::<u8>();
+                libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8_usize)
+            };
+        }
+        // Only now: our handlers are gone, so a signal does what it would do to the engine.
+        // SAFETY: an empty set in the kernel's size, and no place for the old one.
+        unsafe {
+            let (empty, none) = (ptr::from_ref(&0_u64), ptr::null_mut::<u8>());
+            libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, empty, none, 8_usize)
+        };
+        // SAFETY: takes and touches nothing. Cannot fail: a forked child leads no group yet.
+        unsafe { libc::setsid() };
+        if self.has_terminal {
+            // SAFETY: we are the child, and have made our session.
+            unsafe { terminal::acquire() };
+        }
+        if let Some(manager) = self.dies_with {
+            // SAFETY: takes integers only. Nobody to ask if it fails.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            // The manager may have died before that line, and then no signal would ever come.
+            if nix::unistd::getppid() != manager {
+                return Err(Errno::ESRCH.into());
+            }
+        }
+        if let Some(score) = &self.oom_score_adj {
+            // SAFETY: a constant C string, and a buffer with its own length. Best effort.
+            unsafe {
+                let path = c"/proc/self/oom_score_adj".as_ptr();
+                let file = libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC);
+                if file >= 0 {
+                    libc::write(file, score.as_ptr().cast(), score.len());
+                    libc::close(file);
+                }
+            }
+        }
+        // Marked rather than closed: std still needs its pipe to tell the parent of a failed exec.
+        if !close_on_exec_from(3) {
+            for &descriptor in &self.close {
+                // SAFETY: sets a flag; a number that is no longer open is refused.
+                unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Marks every descriptor from `first` on to be closed by exec. False where the kernel cannot.
+fn close_on_exec_from(first: u32) -> bool {
+    let flags = libc::CLOSE_RANGE_CLOEXEC;
+    // By number: the libc of an older image has no wrapper for it.
+    // SAFETY: takes integers only, and closes nothing with this flag.
+    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) == 0 }
+}
+
+/// Whether `close_range` with its flag exists (Linux 5.11) and no filter forbids it.
+fn has_close_range() -> bool {
+    // A range that is always empty.
+    close_on_exec_from(u32::MAX)
+}
+
+/// Descriptors from 3 on that are open now. Everything opened later closes itself on exec.
+fn inherited_descriptors() -> Vec<RawFd> {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|&descriptor| descriptor > 2).collect()
+}
+
+/// The engine's `oom_score_adj`: when memory runs out, the JVM must go before the manager, which
+/// then tells why. `None` where our own cannot be read. Raising needs no privilege.
+fn raised_oom_score() -> Option<String> {
+    let own: i32 = fs::read_to_string("/proc/self/oom_score_adj").ok()?.trim().parse().ok()?;
+    Some((own + OOM_SCORE_RAISE).min(OOM_SCORE_MAX).to_string())
+}
+
+fn errno(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw)
+}
+
+fn reason(error: &io::Error) -> String {
+    match errno(error) {
+        Errno::UnknownErrno => error.to_string(),
+        known => known.desc().to_owned(),
+    }
+}
+
+/// What to do, where the bare reason misleads.
+fn hint(program: &OsString, error: &io::Error) -> &'static str {
+    match errno(error) {
+        Errno::ENOENT if Path::new(program).exists() => {
+            " (the file is there, but the interpreter or loader it names is not)"
+        }
+        Errno::EACCES => " (give it the execute permission, and its file system no `noexec`)",
+        Errno::ENOEXEC => " (it is built for another processor or is not a program)",
+        Errno::EAGAIN => " (raise the limit on processes: pids of the container, or `ulimit -u`)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(program: &str, code: i32) -> LaunchError {
+        LaunchError { program: program.into(), source: io::Error::from_raw_os_error(code) }
+    }
+
+    #[test]
+    fn a_missing_command_is_127_and_anything_else_126() {
+        assert_eq!(error("x", libc::ENOENT).shell_code(), 127);
+        assert_eq!(error("x", libc::ENOTDIR).shell_code(), 127);
+        assert_eq!(error("x", libc::EACCES).shell_code(), 126);
+        assert_eq!(error("x", libc::ENOEXEC).shell_code(), 126);
+    }
+
+    #[test]
+    fn the_message_names_the_command_and_the_cure() {
+        let missing = error("/no/such", libc::ENOENT).to_string();
+        assert_eq!(missing, r#"cannot execute "/no/such": No such file or directory"#);
+        let no_interpreter = error("/proc/self/exe", libc::ENOENT).to_string();
+        assert!(no_interpreter.ends_with("interpreter or loader it names is not)"));
+    }
+
+    #[test]
+    fn without_close_range_the_open_descriptors_are_listed() {
+        let file = fs::File::open("/dev/null").unwrap();
+        let listed = inherited_descriptors();
+        assert!(listed.contains(&std::os::fd::AsRawFd::as_raw_fd(&file)));
+        assert!(listed.iter().all(|&descriptor| descriptor > 2));
+    }
+}

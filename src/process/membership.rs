@@ -1,0 +1,186 @@
+//! Which processes belong to a run, decided from one look at all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::procfs::Process;
+
+/// What is known of a run before the look.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    /// Our own pid: orphans become our children.
+    pub(super) own: u32,
+    /// Pid of the leader, which leads the run's session.
+    pub(super) leader: u32,
+    /// When the leader was reaped, in ticks; until then its pid is certainly the leader's.
+    pub(super) leader_reaped_at: Option<u64>,
+    /// Every orphan descends from something we launched.
+    pub(super) sole_parent: bool,
+    /// Start times of members, by pid.
+    pub(super) known: &'a BTreeMap<u32, u64>,
+}
+
+impl Run<'_> {
+    /// The pids that belong to the run. `claims` is asked about an adopted orphan whose descent
+    /// tells nothing: whether it says by itself that it belongs to the run.
+    pub(super) fn members(
+        &self,
+        processes: &[Process],
+        mut claims: impl FnMut(&Process) -> bool,
+    ) -> BTreeSet<u32> {
+        let mut members: BTreeSet<u32> = processes
+            .iter()
+            .filter(|process| self.is_certain(process) || self.is_claimed(process, &mut claims))
+            .map(|process| process.pid)
+            .collect();
+        // A child may be listed before its parent, so: until a pass finds nothing more.
+        loop {
+            let before = members.len();
+            let sessions = self.sessions(processes, &members);
+            for process in processes {
+                let descends = members.contains(&process.parent);
+                // A child of ours in a member's session was forked by the run: nobody can join a
+                // session, and kubectl's shells have their own.
+                let shares = self.adopted(process) && sessions.contains(&process.session);
+                if (descends || shares) && process.pid != self.own {
+                    members.insert(process.pid);
+                }
+            }
+            if members.len() == before {
+                return members;
+            }
+        }
+    }
+
+    /// A child of ours that we did not launch for this run.
+    pub(super) fn adopted(&self, process: &Process) -> bool {
+        let leader = process.pid == self.leader && self.leader_reaped_at.is_none();
+        process.parent == self.own && !leader
+    }
+
+    fn is_certain(&self, process: &Process) -> bool {
+        (process.pid == self.leader && self.leader_reaped_at.is_none())
+            || self.known.get(&process.pid) == Some(&process.started)
+    }
+
+    fn is_claimed(&self, process: &Process, claims: &mut impl FnMut(&Process) -> bool) -> bool {
+        self.adopted(process)
+            && !self.is_certain(process)
+            && (self.sole_parent || self.is_in_leaders_session(process) || claims(process))
+    }
+
+    /// Forked while the session's number was the leader's, by somebody in that session. Later it
+    /// could be a new session's that got the same number.
+    fn is_in_leaders_session(&self, process: &Process) -> bool {
+        process.session == self.leader
+            && process.pid != self.leader
+            && self.leader_reaped_at.is_none_or(|reaped| process.started <= reaped)
+    }
+
+    fn sessions(&self, processes: &[Process], members: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let own = processes.iter().find(|process| process.pid == self.own).map(|own| own.session);
+        processes
+            .iter()
+            .filter(|process| process.alive && members.contains(&process.pid))
+            .map(|process| process.session)
+            // 0 stands for any session from outside of our namespace.
+            .filter(|&session| session != 0 && Some(session) != own)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: u32 = 1;
+    const LEADER: u32 = 10;
+
+    fn process(pid: u32, parent: u32, session: u32, started: u64) -> Process {
+        let (alive, uninterruptible) = (true, false);
+        Process { pid, parent, session, started, alive, uninterruptible, name: String::new() }
+    }
+
+    /// Members of a run led by pid 10; pids in `cookies` claim to belong.
+    fn members(
+        processes: &[Process],
+        known: &[(u32, u64)],
+        reaped: Option<u64>,
+        cookies: &[u32],
+    ) -> Vec<u32> {
+        let known = known.iter().copied().collect();
+        let run = Run {
+            own: OWN,
+            leader: LEADER,
+            leader_reaped_at: reaped,
+            sole_parent: false,
+            known: &known,
+        };
+        run.members(processes, |process| cookies.contains(&process.pid)).into_iter().collect()
+    }
+
+    #[test]
+    fn descendants_belong_in_whatever_order_and_session() {
+        let all = [
+            process(1, 0, 1, 0),
+            process(5, 12, 5, 9), // pids wrapped around: a child with a smaller pid
+            process(10, 1, 10, 1),
+            process(11, 10, 10, 2),
+            process(12, 11, 12, 3),
+            process(20, 0, 20, 5), // kubectl exec
+            process(21, 20, 20, 6),
+            process(22, 1, 20, 6), // its orphan
+        ];
+        assert_eq!(members(&all, &[], None, &[]), [5, 10, 11, 12]);
+    }
+
+    #[test]
+    fn an_orphan_belongs_by_memory_by_cookie_or_by_session() {
+        let all = [
+            process(1, 0, 1, 0),
+            process(30, 1, 30, 7),  // seen before as a descendant
+            process(31, 30, 31, 8), // its child
+            process(40, 1, 40, 7),  // carries the cookie
+            process(50, 1, 10, 7),  // in the leader's session
+            process(51, 1, 30, 9),  // in a member's session
+            process(60, 1, 60, 7),  // a stranger
+            process(61, 60, 60, 7),
+        ];
+        assert_eq!(members(&all, &[(30, 7)], Some(20), &[40, 61]), [30, 31, 40, 50, 51]);
+    }
+
+    #[test]
+    fn a_recycled_pid_or_session_number_does_not_belong() {
+        let all = [
+            process(1, 0, 1, 0),
+            process(10, 0, 10, 50), // a shell that got the leader's pid after it was reaped
+            process(30, 0, 30, 50), // ... a member's pid
+            process(70, 1, 10, 60), // that shell's orphan
+        ];
+        assert_eq!(members(&all, &[(30, 7)], Some(20), &[]), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn as_subreaper_every_orphan_belongs() {
+        let all = [
+            process(7, 3, 3, 0),
+            process(60, 7, 60, 7),
+            process(61, 60, 60, 7),
+            process(8, 3, 3, 1),
+        ];
+        let known = BTreeMap::new();
+        let run =
+            Run { own: 7, leader: 10, leader_reaped_at: Some(9), sole_parent: true, known: &known };
+        let members = run.members(&all, |_| false);
+        assert_eq!(members.into_iter().collect::<Vec<_>>(), [60, 61]);
+    }
+
+    #[test]
+    fn sessions_from_outside_and_our_own_bind_nobody() {
+        let all = [
+            process(1, 0, 0, 0),
+            process(10, 1, 0, 1), // shown in session 0: from outside
+            process(60, 1, 0, 7),
+        ];
+        assert_eq!(members(&all, &[], None, &[]), [10]);
+    }
+}

@@ -1,0 +1,231 @@
+//! Reads what `/proc` tells of processes: who is whose child, since when, with what environment.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::{fs, str};
+
+use super::identity::own_pid;
+
+/// Enough for a `stat` line: 52 numbers and a name of 64 bytes.
+const STAT_MAX: usize = 2048;
+/// The class name stands at the end of a JVM's arguments; what is longer is not worth its memory.
+const COMMAND_LINE_MAX: u64 = 256 * 1024;
+
+/// One process at the time of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) session: u32,
+    /// Clock ticks from boot to its start: with the pid, names one process for good.
+    pub(super) started: u64,
+    /// Neither zombie nor dead.
+    pub(super) alive: bool,
+    /// In an uninterruptible wait (state D), where not even KILL reaches it.
+    pub(super) uninterruptible: bool,
+    /// The file it executes, cut to 15 bytes by the kernel.
+    pub(super) name: String,
+}
+
+/// Whether a process's environment holds a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carries {
+    Yes,
+    No,
+    /// We may not read it: another uid's, and we lack the capability.
+    Unreadable,
+}
+
+/// Every process of our namespace, and the pids whose entries are closed to us (`hidepid`).
+///
+/// # Errors
+/// `/proc` is not there, or is another namespace's: its numbers would name the wrong processes.
+pub(super) fn processes() -> io::Result<(Vec<Process>, Vec<u32>)> {
+    if fs::read_link("/proc/self")?.to_str() != Some(own_pid().to_string().as_str()) {
+        return Err(io::Error::other("/proc is mounted for another process namespace"));
+    }
+    let (mut open, mut closed) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        match process(pid) {
+            Ok(Some(process)) => open.push(process),
+            // Gone since it was listed.
+            Ok(None) => {}
+            Err(_) => closed.push(pid),
+        }
+    }
+    Ok((open, closed))
+}
+
+/// One process, `None` if there is none of that pid.
+pub(super) fn process(pid: u32) -> io::Result<Option<Process>> {
+    let mut line = [0; STAT_MAX];
+    let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
+    match read {
+        Ok(length) => Ok(parse_stat(&line[..length])),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads `pid (name) state parent group session …`; the name may hold spaces and parentheses.
+fn parse_stat(line: &[u8]) -> Option<Process> {
+    let open = line.iter().position(|&byte| byte == b'(')?;
+    let close = line.iter().rposition(|&byte| byte == b')')?;
+    let pid = str::from_utf8(&line[..open]).ok()?.trim().parse().ok()?;
+    let name = String::from_utf8_lossy(line.get(open + 1..close)?).into_owned();
+    let rest: Vec<&str> =
+        str::from_utf8(&line[close + 1..]).ok()?.split_ascii_whitespace().collect();
+    let number = |field: usize| rest.get(field)?.parse::<u64>().ok();
+    let ended = matches!(*rest.first()?, "Z" | "X" | "x");
+    Some(Process {
+        pid,
+        parent: u32::try_from(number(1)?).ok()?,
+        // In a session from outside of our namespace it is 0.
+        session: u32::try_from(number(3)?).ok()?,
+        started: number(19)?,
+        // A first thread that has ended while others run looks like a zombie, and is none.
+        alive: !ended || number(17)? > 1,
+        uninterruptible: *rest.first()? == "D",
+        name,
+    })
+}
+
+/// The uid a process acts under, `None` if it is gone or closed to us.
+///
+/// Not the owner of its directory: that is root's for a process that has changed its uid.
+pub(super) fn effective_uid(pid: u32) -> Option<u32> {
+    parse_effective_uid(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+fn parse_effective_uid(status: &str) -> Option<u32> {
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    uids.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The arguments of a process, empty if it is gone, closed to us, or has none (a zombie).
+pub(super) fn command_line(pid: u32) -> Vec<u8> {
+    let mut arguments = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) {
+        // A process that ends meanwhile cuts the text short.
+        let _ = file.take(COMMAND_LINE_MAX).read_to_end(&mut arguments);
+    }
+    arguments
+}
+
+/// Whether a process was executed with exactly this `NAME=value` in its environment.
+pub(super) fn carries(pid: u32, variable: &[u8]) -> Carries {
+    let found = File::open(format!("/proc/{pid}/environ"))
+        .and_then(|file| holds_entry(BufReader::with_capacity(4096, file), variable));
+    match found {
+        Ok(true) => Carries::Yes,
+        Ok(false) => Carries::No,
+        Err(error) if is_gone(&error) => Carries::No,
+        Err(_) => Carries::Unreadable,
+    }
+}
+
+/// Looks for a whole NUL-ended entry, block by block: an environment may be megabytes long.
+fn holds_entry(mut text: impl BufRead, entry: &[u8]) -> io::Result<bool> {
+    // How much of the present entry matches so far; `None` once it differs.
+    let mut matched = Some(0);
+    loop {
+        let block = text.fill_buf()?;
+        if block.is_empty() {
+            return Ok(matched == Some(entry.len()));
+        }
+        for &byte in block {
+            matched = match matched {
+                Some(length) if byte == 0 && length == entry.len() => return Ok(true),
+                _ if byte == 0 => Some(0),
+                Some(length) if entry.get(length) == Some(&byte) => Some(length + 1),
+                _ => None,
+            };
+        }
+        let length = block.len();
+        text.consume(length);
+    }
+}
+
+/// Clock ticks from boot to now, to compare with [`Process::started`].
+pub(super) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec; the clock exists since Linux 2.6.39.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, std::ptr::from_mut(&mut time)) };
+    // SAFETY: takes an integer.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+    seconds.unwrap_or(0) * per_second + nanos.unwrap_or(0) * per_second / 1_000_000_000
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "42 (a) b) (c) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
+
+    #[test]
+    fn a_name_may_hold_spaces_and_parentheses() {
+        let process = parse_stat(STAT.as_bytes()).unwrap();
+        assert_eq!((process.pid, process.parent, process.session), (42, 7, 41));
+        assert_eq!((process.started, process.name.as_str()), (98765, "a) b) (c"));
+        assert!(process.alive && !process.uninterruptible);
+    }
+
+    #[test]
+    fn zombies_are_dead_unless_other_threads_run() {
+        let zombie = parse_stat(STAT.replace(") S", ") Z").as_bytes()).unwrap();
+        assert!(!zombie.alive);
+        let threads = STAT.replace(") S", ") Z").replace("20 0 1 0", "20 0 9 0");
+        assert!(parse_stat(threads.as_bytes()).unwrap().alive);
+        assert!(parse_stat(STAT.replace(") S", ") D").as_bytes()).unwrap().uninterruptible);
+    }
+
+    #[test]
+    fn torn_stat_lines_are_no_process() {
+        for length in 0..STAT.rfind(" 98765").unwrap() {
+            assert_eq!(parse_stat(&STAT.as_bytes()[..length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn only_a_whole_entry_counts() {
+        let environ = b"A=1\0XRUN=ab\0RUN=abc\0RUN=ab\0Z=\0";
+        for (entry, found) in
+            [("RUN=ab", true), ("RUN=a", false), ("RUN=abc", true), ("UN=ab", false)]
+        {
+            for capacity in [1, 3, 4096] {
+                let text = BufReader::with_capacity(capacity, &environ[..]);
+                assert_eq!(holds_entry(text, entry.as_bytes()).unwrap(), found, "{entry}");
+            }
+        }
+        assert!(holds_entry(&b"RUN=ab"[..], b"RUN=ab").unwrap(), "unended last entry");
+        assert!(!holds_entry(&b""[..], b"RUN=ab").unwrap());
+    }
+
+    #[test]
+    fn the_effective_uid_counts() {
+        assert_eq!(
+            parse_effective_uid("Name:\tx\nUid:\t0\t1000\t0\t0\nGid:\t5\t5\t5\t5\n"),
+            Some(1000)
+        );
+        assert_eq!(parse_effective_uid("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn finds_ourselves() {
+        let (processes, _) = processes().unwrap();
+        let own = processes.iter().find(|process| process.pid == own_pid()).unwrap();
+        assert!(own.alive && own.started <= now());
+        assert!(now() - own.started < 100 * 3600);
+        let mut environ = std::env::vars_os().map(|(name, value)| [name, value].join("=".as_ref()));
+        let any = environ.next().unwrap();
+        assert_eq!(carries(own_pid(), any.as_encoded_bytes()), Carries::Yes);
+    }
+}

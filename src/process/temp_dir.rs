@@ -1,0 +1,230 @@
+//! The engine's directory for temporary files: made by us, emptied between runs, nothing else.
+
+use std::ffi::{CStr, OsString};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{Mode, SFlag, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+/// The directory's name. A fixed one, so that what an earlier container left is found and emptied.
+const NAME: &str = "stayput-engine";
+/// Variables the engines take the directory from. Without them each start makes a new directory in
+/// `/tmp` that nobody ever removes.
+const VARIABLES: [&str; 2] = ["ES_TMPDIR", "OPENSEARCH_TMPDIR"];
+/// Deeper nesting is left where it is: it would cost a descriptor and stack for each level.
+const DEPTH_MAX: usize = 64;
+
+/// A directory inside `--tmp-dir` that is the engine's own.
+///
+/// Its mode is 0700 when we are not root: the engine cannot have another uid then. As root it is
+/// 1777, as `/tmp` itself: the entrypoint will drop to a uid that cannot be known before it does.
+#[derive(Debug)]
+pub struct TempDir {
+    path: PathBuf,
+    /// Held open and locked while we live, so that no second manager empties it under our engine.
+    lock: Mutex<Option<File>>,
+}
+
+impl TempDir {
+    /// The directory inside `parent`; nothing is touched before [`prepare`](Self::prepare).
+    pub fn new(parent: &Path) -> Self {
+        Self { path: parent.join(NAME), lock: Mutex::new(None) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What to set in the engine's environment.
+    pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + '_ {
+        VARIABLES.into_iter().map(|name| (name.into(), self.path.clone().into_os_string()))
+    }
+
+    /// Makes the directory, or empties it if it is there. Blocks on the disk; call it between runs.
+    ///
+    /// Nothing outside is deleted: symbolic links are removed and not followed, other file systems
+    /// mounted inside are left, and all of it holds against an engine that moves things meanwhile.
+    ///
+    /// # Errors
+    /// It cannot be made; another manager uses it; its name is taken by something that is not our directory; or something
+    /// in it could not be deleted, after all else was. The engine can start in the latter case.
+    pub fn prepare(&self) -> io::Result<()> {
+        let told = |what: &str, error: io::Error| {
+            io::Error::new(error.kind(), format!("{what} {}: {error}", self.path.display()))
+        };
+        let as_root = nix::unistd::geteuid().is_root();
+        match DirBuilder::new().mode(0o700).create(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(told("cannot make the engine's temporary directory", error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let directory = self.open().map_err(|error| told("cannot use", error))?;
+        self.lock(&directory).map_err(|error| told("cannot use", error))?;
+        // Set after the fact: the umask, which is the engine's, narrows the mode of a new directory.
+        let mode = if as_root { 0o1777 } else { 0o700 };
+        fs::File::set_permissions(&directory, Permissions::from_mode(mode))
+            .map_err(|error| told("cannot set the mode of", error))?;
+        let device = directory.metadata()?.dev();
+        empty(directory.as_fd(), device, 0)
+            .map_err(|errno| told("cannot delete everything in", errno.into()))
+    }
+
+    /// Locks the directory, unless it is the one that is locked already.
+    fn lock(&self, directory: &File) -> io::Result<()> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
+        if let Some(held) = lock.as_ref()
+            && identity(held)? == identity(directory)?
+        {
+            return Ok(());
+        }
+        let file = directory.try_clone()?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another stayput uses it; give each its own --tmp-dir",
+            )),
+            // A file system without locks is no reason not to start.
+            Ok(()) | Err(TryLockError::Error(_)) => {
+                *lock = Some(file);
+                Ok(())
+            }
+        }
+    }
+
+    /// Opens the directory itself, and makes sure that it is ours and no link to another one.
+    fn open(&self) -> io::Result<File> {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let directory = OpenOptions::new().read(true).custom_flags(flags).open(&self.path)?;
+        if directory.metadata()?.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "it belongs to another user; remove it, or set another --tmp-dir",
+            ));
+        }
+        Ok(directory)
+    }
+}
+
+/// Deletes what is in the directory. Goes on after a failure and returns the first.
+fn empty(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<(), Errno> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut listing = Dir::openat(directory, ".", flags, Mode::empty())?;
+    let mut outcome = Ok(());
+    for entry in listing.iter() {
+        let deleted = match entry {
+            Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => Ok(()),
+            Ok(entry) => delete(directory, entry.file_name(), device, depth),
+            Err(errno) => Err(errno),
+        };
+        outcome = outcome.and(deleted);
+    }
+    outcome
+}
+
+fn delete(parent: BorrowedFd<'_>, name: &CStr, device: u64, depth: usize) -> Result<(), Errno> {
+    let found = fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    if found.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
+        return unlinkat(parent, name, UnlinkatFlags::NoRemoveDir);
+    }
+    if depth == DEPTH_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let directory = nix::fcntl::openat(parent, name, flags, Mode::empty())?;
+    // Asked of what was opened: what the name stood for a moment ago may have been replaced.
+    if nix::sys::stat::fstat(&directory)?.st_dev != device {
+        return Err(Errno::EXDEV);
+    }
+    let emptied = empty(directory.as_fd(), device, depth + 1);
+    emptied.and(unlinkat(parent, name, UnlinkatFlags::RemoveDir))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn is_emptied_without_following_links() {
+        let parent = tempfile::tempdir().unwrap();
+        let outside = parent.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("precious"), "1").unwrap();
+        let engine = TempDir::new(parent.path());
+        engine.prepare().unwrap();
+        fs::create_dir_all(engine.path().join("a/b/.c")).unwrap();
+        fs::write(engine.path().join("a/b/.c/file"), "x").unwrap();
+        symlink(&outside, engine.path().join("a/link")).unwrap();
+        symlink(outside.join("precious"), engine.path().join("file-link")).unwrap();
+        symlink("/no/such", engine.path().join("dangling")).unwrap();
+
+        engine.prepare().unwrap();
+
+        assert_eq!(fs::read_dir(engine.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_to_string(outside.join("precious")).unwrap(), "1");
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let outside = parent.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("precious"), "1").unwrap();
+        let engine = TempDir::new(parent.path());
+        symlink(&outside, engine.path()).unwrap();
+
+        let error = engine.prepare().unwrap_err().to_string();
+
+        assert!(error.contains("stayput-engine"), "{error}");
+        assert!(outside.join("precious").exists());
+    }
+
+    #[test]
+    fn its_mode_does_not_depend_on_the_umask() {
+        let parent = tempfile::tempdir().unwrap();
+        let engine = TempDir::new(parent.path());
+        engine.prepare().unwrap();
+        let mode = fs::metadata(engine.path()).unwrap().mode() & 0o7777;
+        assert_eq!(mode, if nix::unistd::geteuid().is_root() { 0o1777 } else { 0o700 });
+    }
+
+    #[test]
+    fn nesting_without_end_is_left_and_told() {
+        let parent = tempfile::tempdir().unwrap();
+        let engine = TempDir::new(parent.path());
+        engine.prepare().unwrap();
+        fs::create_dir_all(engine.path().join("d/".repeat(DEPTH_MAX + 2))).unwrap();
+        fs::write(engine.path().join("file"), "x").unwrap();
+        assert!(engine.prepare().is_err());
+        assert!(!engine.path().join("file").exists(), "all else is deleted");
+    }
+
+    #[test]
+    fn two_managers_do_not_share_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let (one, two) = (TempDir::new(parent.path()), TempDir::new(parent.path()));
+        one.prepare().unwrap();
+        fs::write(one.path().join("file"), "x").unwrap();
+        assert!(two.prepare().unwrap_err().to_string().contains("another stayput"));
+        assert!(one.path().join("file").exists());
+        one.prepare().unwrap();
+    }
+
+    #[test]
+    fn a_missing_parent_is_told() {
+        let error = TempDir::new(Path::new("/no/such")).prepare().unwrap_err().to_string();
+        assert!(error.contains("/no/such/stayput-engine"), "{error}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Hands a controlling terminal to the engine, so that `docker run -it … -- bash` has job control.
+
+use std::io::IsTerminal;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Lets go of the terminal if we lead its session, so that the child's new session can take it.
+/// Returns whether stdin is a terminal at all.
+///
+/// Does nothing when we merely run in somebody's session: their shell keeps its terminal.
+pub(super) fn release() -> bool {
+    if !std::io::stdin().is_terminal() {
+        return false;
+    }
+    let leads_session = nix::unistd::getsid(None) == Ok(nix::unistd::getpid());
+    if leads_session {
+        // Letting go makes the kernel send HUP and CONT to our process group. They are about us
+        // alone: ignored while it happens, they are neither received nor passed on.
+        let _hup = Ignored::new(libc::SIGHUP);
+        let _cont = Ignored::new(libc::SIGCONT);
+        // SAFETY: TIOCNOTTY takes no argument. It fails if stdin is not our controlling terminal
+        // (a second launch), and then there is nothing to let go of.
+        unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCNOTTY) };
+    }
+    true
+}
+
+/// Makes stdin the controlling terminal of the session the caller has just made.
+///
+/// # Safety
+/// Async-signal-safe; meant for the child between fork and exec. Failure (the terminal is another
+/// session's) leaves a child without job control, which is how it ran before.
+pub(super) unsafe fn acquire() {
+    // SAFETY: TIOCSCTTY takes an integer; 0 steals from nobody.
+    unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) };
+}
+
+/// A signal that is ignored until this is dropped.
+struct Ignored {
+    signal: i32,
+    before: libc::sigaction,
+}
+
+impl Ignored {
+    fn new(signal: i32) -> Option<Self> {
+        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: all-zero is a valid sigaction (no flags, empty mask).
+        let mut ignore: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        ignore.sa_sigaction = libc::SIG_IGN;
+        // SAFETY: both point to sigactions of ours.
+        if unsafe { libc::sigaction(signal, ptr::from_ref(&ignore), before.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: sigaction succeeded and has filled it.
+        Some(Self { signal, before: unsafe { before.assume_init() } })
+    }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        // SAFETY: restores what the kernel told us was there.
+        unsafe { libc::sigaction(self.signal, ptr::from_ref(&self.before), ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,210 @@
+//! The options of `run` as they were written, on the command line or in the environment.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use super::Environment;
+
+/// Options of `run`, unread. Values stay as written, so that all bad ones are reported together.
+#[derive(Debug, Default, Args)]
+#[command(mut_args = name_variable, after_help = AFTER_HELP)]
+pub struct RunArgs {
+    /// Serve the API over TLS at ADDR, such as :9199 (all interfaces) or 127.0.0.1:9199
+    #[arg(long, value_name = "ADDR", help_heading = "API")]
+    pub(super) listen: Option<OsString>,
+    /// Serve the API at this unix socket
+    #[arg(long, value_name = "PATH", help_heading = "API")]
+    pub(super) socket: Option<OsString>,
+    /// Certificate chain of the API (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "API")]
+    pub(super) tls_cert: Option<OsString>,
+    /// Key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "API")]
+    pub(super) tls_key: Option<OsString>,
+    /// Make /metrics readable without credentials
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", help_heading = "API")]
+    pub(super) open_metrics: Option<OsString>,
+
+    /// CA of client certificates (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    pub(super) client_ca: Option<OsString>,
+    /// What a client certificate's DNS or URI SAN may do: read, or control, which includes it; repeatable
+    #[arg(long, value_name = "NAME=SCOPE", help_heading = "Who may call")]
+    pub(super) allow_client: Vec<OsString>,
+    /// Shared key of HS256 tokens
+    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    pub(super) jwt_key: Option<OsString>,
+    /// Public key of ES256, RS256 or EdDSA tokens (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    pub(super) jwt_public_key: Option<OsString>,
+    /// Key set of projected service-account tokens
+    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    pub(super) jwks: Option<OsString>,
+    /// Issuer that tokens must name
+    #[arg(long, value_name = "ISSUER", help_heading = "Who may call")]
+    pub(super) jwt_issuer: Option<OsString>,
+    /// Audience that tokens must name where the pod's own identity is not known
+    #[arg(long, value_name = "AUDIENCE", help_heading = "Who may call")]
+    pub(super) jwt_audience: Option<OsString>,
+    /// What the subject of a key set's tokens may do: read, or control; repeatable
+    #[arg(long, value_name = "NAME=SCOPE", help_heading = "Who may call")]
+    pub(super) allow_subject: Vec<OsString>,
+    /// A user that may use the socket, beside root and the manager's own; repeatable
+    #[arg(long, value_name = "UID", help_heading = "Who may call")]
+    pub(super) allow_uid: Vec<OsString>,
+    /// Let everybody call; only with a loopback address
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", help_heading = "Who may call")]
+    pub(super) insecure_no_auth: Option<OsString>,
+
+    /// Watch the engine's config here; repeatable, then each with a NAME
+    #[arg(long, value_name = "[NAME=]DIR", help_heading = "Config of the engine")]
+    pub(super) config: Vec<OsString>,
+    /// Files the engine reloads by itself: shown, not in the checksum; repeatable
+    #[arg(long, value_name = "GLOB", help_heading = "Config of the engine")]
+    pub(super) live: Vec<OsString>,
+    /// At each start, copy the verified config SRC to DST, which the engine reads; repeatable
+    #[arg(long, value_name = "SRC=DST", help_heading = "Config of the engine")]
+    pub(super) stage: Vec<OsString>,
+    /// Keep a copy of the config that last became ready (it holds the config's secrets)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", help_heading = "Config of the engine")]
+    pub(super) keep_last_good: Option<OsString>,
+
+    /// Where intent survives a restart of the container
+    #[arg(long, value_name = "DIR", help_heading = "The engine")]
+    pub(super) state_dir: Option<OsString>,
+    /// Where the engine's temporary directory is made, anew for each run
+    #[arg(long, value_name = "DIR", help_heading = "The engine")]
+    pub(super) tmp_dir: Option<OsString>,
+    /// The engine is ready when this answers: http://…, https://… or tcp://HOST:PORT
+    #[arg(long, value_name = "URL", help_heading = "The engine")]
+    pub(super) ready: Option<OsString>,
+    /// Signal that asks the engine to end [default: TERM]
+    #[arg(long, value_name = "SIGNAL", help_heading = "The engine")]
+    pub(super) stop_signal: Option<OsString>,
+    /// From the stop signal to KILL [default: 120s]
+    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    pub(super) grace: Option<OsString>,
+    /// From TERM to KILL for processes that outlive the engine [default: 2s]
+    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    pub(super) tree_grace: Option<OsString>,
+    /// From failing /readyz to the stop signal [default: 0s]
+    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    pub(super) drain: Option<OsString>,
+    /// Bound on the whole stop when the manager is told to end [default: none, kubelet's rules]
+    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    pub(super) termination_grace: Option<OsString>,
+    /// Ask a JVM for a thread dump before it is killed [default: true]
+    #[arg(long, value_name = "BOOL", help_heading = "The engine")]
+    pub(super) thread_dump: Option<OsString>,
+    /// When the engine ends by itself: exit, restart or hold [default: exit]
+    #[arg(long, value_name = "WHAT", help_heading = "The engine")]
+    pub(super) on_exit: Option<OsString>,
+    /// An exit code that counts as 0 after a stop of ours, such as 143; repeatable
+    #[arg(long, value_name = "CODE", help_heading = "The engine")]
+    pub(super) success_exit: Vec<OsString>,
+
+    /// ecs or text [default: text on a terminal, else ecs, as the engine's own log in a container]
+    #[arg(long, value_name = "FORMAT", help_heading = "Log")]
+    pub(super) log_format: Option<OsString>,
+    /// error, warn, info, debug or trace [default: info; warn if there is no other option]
+    #[arg(long, value_name = "LEVEL", help_heading = "Log")]
+    pub(super) log_level: Option<OsString>,
+
+    /// The engine's command, passed on as given
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "\
+Each option can be set by the environment variable named with it; the command line wins. Options \
+that can be repeated take a list there, separated by commas or newlines. STAYPUT_POD_NAMESPACE, \
+STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, tell which pod this is.";
+
+/// What was written, and where.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) args: RunArgs,
+    /// Long names of the options that came from the environment.
+    pub(super) from_environment: BTreeSet<String>,
+    /// What could not even be taken as written, in sentences.
+    pub(super) problems: Vec<String>,
+    /// No option at all was given.
+    pub(super) bare: bool,
+}
+
+/// Lays the command line over the environment. The environment is turned into arguments first, so
+/// that there is one parser and one table of options.
+pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
+    let command = RunArgs::augment_args(Command::new("run")).no_binary_name(true);
+    let given = |id: &str| {
+        cli.try_contains_id(id).unwrap_or(false)
+            && cli.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let mut lines: Vec<OsString> = Vec::new();
+    let mut from_environment = BTreeSet::new();
+    let mut problems = Vec::new();
+    let mut bare = true;
+    for (id, long, action) in command
+        .get_arguments()
+        .filter_map(|arg| Some((arg.get_id().as_str(), arg.get_long()?, arg.get_action())))
+    {
+        if given(id) {
+            bare = false;
+            continue;
+        }
+        let variable = variable(long);
+        let Some(value) = environment.get(&variable) else { continue };
+        bare = false;
+        let items = match action {
+            ArgAction::Append => super::environment::split(value),
+            _ => vec![value.to_owned()],
+        };
+        if items.is_empty() || items.iter().any(|item| item.is_empty()) {
+            problems.push(format!("{variable} is set, but empty: give it a value or unset it"));
+            continue;
+        }
+        from_environment.insert(long.to_owned());
+        lines.extend(items.into_iter().map(|item| {
+            let mut line = OsString::from(format!("--{long}="));
+            line.push(item);
+            line
+        }));
+    }
+    let mut args = RunArgs::default();
+    for source in [command.try_get_matches_from(lines).as_ref(), Ok(cli)] {
+        // Every option takes any value here, so a failure is a mistake of this program; it is
+        // still told rather than passed over.
+        if let Err(error) = source.map_or_else(
+            |error| Err(error.to_string()),
+            |matches| args.update_from_arg_matches(matches).map_err(|error| error.to_string()),
+        ) {
+            problems.push(error);
+        }
+    }
+    Written { args, from_environment, problems, bare }
+}
+
+/// The environment variable of an option: `tls-cert` → `STAYPUT_TLS_CERT`.
+pub(super) fn variable(long: &str) -> String {
+    format!("STAYPUT_{}", long.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// The variables of all options.
+pub(super) fn variables() -> Vec<String> {
+    let command = RunArgs::augment_args(Command::new("run"));
+    command.get_arguments().filter_map(clap::Arg::get_long).map(variable).collect()
+}
+
+/// Adds the environment variable to an option's help.
+fn name_variable(arg: clap::Arg) -> clap::Arg {
+    match (arg.get_long().map(variable), arg.get_help().map(ToString::to_string)) {
+        (Some(variable), Some(help)) => arg.help(format!("{help} [env: {variable}]")),
+        _ => arg,
+    }
+}

@@ -1,0 +1,78 @@
+//! The environment as data, and the guard against mistyped names in it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::{args, pod};
+
+/// Variables of the client commands, and those we set ourselves.
+const OTHERS: [&str; 7] = [
+    "STAYPUT_RUN",
+    "STAYPUT_SOCKET",
+    "STAYPUT_URL",
+    "STAYPUT_TOKEN_FILE",
+    "STAYPUT_CA",
+    "STAYPUT_CERT",
+    "STAYPUT_KEY",
+];
+
+/// The variables whose names begin with `STAYPUT_`, read once.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(BTreeMap<String, OsString>);
+
+impl Environment {
+    /// Takes ours from all variables.
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let ours = variables.into_iter().filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            name.starts_with("STAYPUT_").then_some((name, value))
+        });
+        Self(ours.collect())
+    }
+
+    /// The environment of this process.
+    pub fn of_process() -> Self {
+        Self::new(std::env::vars_os())
+    }
+
+    /// One value, also an empty one.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
+    }
+
+    /// A sentence for each variable that nobody reads: most likely a typo.
+    pub(super) fn unknown(&self) -> Vec<String> {
+        let options = args::variables();
+        let known = |name: &str| {
+            options.iter().any(|option| option == name)
+                || OTHERS.contains(&name)
+                || pod::VARIABLES.contains(&name)
+                || is_service_link(name)
+        };
+        self.0
+            .keys()
+            .filter(|name| !known(name))
+            .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
+            .collect()
+    }
+}
+
+/// Kubernetes puts the address of every service into every container: a service named
+/// `stayput-reconciler` makes `STAYPUT_RECONCILER_PORT_443_TCP_ADDR` and the like.
+fn is_service_link(name: &str) -> bool {
+    name.contains("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || (name.contains("_PORT_") && (name.contains("_TCP") || name.contains("_UDP")))
+}
+
+/// Splits a list at commas and newlines; a newline at the end is no further item.
+pub(super) fn split(value: &OsStr) -> Vec<OsString> {
+    let bytes = value.as_bytes();
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes
+        .split(|byte| matches!(byte, b',' | b'\n'))
+        .map(|item| OsString::from_vec(item.trim_ascii().to_vec()))
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! One look at whether the engine is ready: an HTTP(S) GET or a TCP connect, as the kubelet's
+//! probes do it. 200–399 is ready; the certificate is not verified, as loopback needs no name.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Empty;
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What to ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// The port takes connections.
+    Tcp {
+        /// `host:port`.
+        address: String,
+    },
+    /// GET answers with 200–399.
+    Http {
+        /// `host:port`.
+        address: String,
+        /// Path and query.
+        path: String,
+        /// Over TLS.
+        tls: bool,
+    },
+}
+
+impl Probe {
+    /// Asks once. Anything but a clear yes is a no.
+    pub(super) async fn check(&self) -> bool {
+        timeout(TIMEOUT, self.ask()).await.unwrap_or(false)
+    }
+
+    async fn ask(&self) -> bool {
+        let address = match self {
+            Self::Tcp { address } | Self::Http { address, .. } => address,
+        };
+        let Ok(stream) = TcpStream::connect(address).await else { return false };
+        match self {
+            Self::Tcp { .. } => true,
+            Self::Http { path, tls: false, .. } => get(stream, address, path).await,
+            Self::Http { path, tls: true, .. } => {
+                let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                let (Ok(name), Some(config)) = (ServerName::try_from(host), client_config()) else {
+                    return false;
+                };
+                match TlsConnector::from(Arc::new(config)).connect(name, stream).await {
+                    Ok(stream) => get(stream, address, path).await,
+                    Err(_) => false,
+                }
+            }
+        }
+    }
+}
+
+async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, address: &str, path: &str) -> bool {
+    let Ok((mut sender, connection)) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
+    else {
+        return false;
+    };
+    let request = Request::get(path).header(HOST, address).body(Empty::<Bytes>::new());
+    let Ok(request) = request else { return false };
+    let mut answer = pin!(sender.send_request(request));
+    let answer = tokio::select! {
+        answer = &mut answer => answer,
+        // A server that closes after its answer: the answer was handed over before.
+        _ = connection => answer.await,
+    };
+    answer.is_ok_and(|answer| (200..400).contains(&answer.status().as_u16()))
+}
+
+fn client_config() -> Option<ClientConfig> {
+    let provider = Arc::new(default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .ok()?;
+    let verifier = Arc::new(AnyCertificate {
+        schemes: provider.signature_verification_algorithms.supported_schemes(),
+    });
+    Some(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// Accepts any certificate: the probe asks its own engine and sends no secret.
+#[derive(Debug)]
+struct AnyCertificate {
+    schemes: Vec<SignatureScheme>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}

@@ -1,0 +1,135 @@
+//! When the readiness probe is asked: with growing pauses until the engine was ready once, then
+//! only when somebody wants to know, shared, and at most once a second. At rest it never wakes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::probe::Probe;
+
+/// First pause between two looks at a starting engine.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two looks at a starting engine.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// An answer this young is given again.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The state of probing one engine.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    probe: Option<Arc<Probe>>,
+    /// Null without a probe.
+    ready: Option<bool>,
+    asked_at: Option<Instant>,
+    looking: Option<AbortHandle>,
+    waiters: Vec<oneshot::Sender<()>>,
+    sender: mpsc::UnboundedSender<Look>,
+    looks: mpsc::UnboundedReceiver<Look>,
+    /// Number of the run that is looked at: a late answer about an earlier one is dropped.
+    run: u64,
+}
+
+/// One answer of the probe.
+#[derive(Debug)]
+pub(super) struct Look {
+    run: u64,
+    ready: bool,
+}
+
+impl Readiness {
+    pub(super) fn new(probe: Option<Probe>) -> Self {
+        let (sender, looks) = mpsc::unbounded_channel();
+        let ready = probe.is_some().then_some(false);
+        Self {
+            probe: probe.map(Arc::new),
+            ready,
+            asked_at: None,
+            looking: None,
+            waiters: Vec::new(),
+            sender,
+            looks,
+            run: 0,
+        }
+    }
+
+    pub(super) fn ready(&self) -> Option<bool> {
+        self.ready
+    }
+
+    /// A run began: look at it until it is ready.
+    pub(super) fn run_began(&mut self) {
+        self.run_ended();
+        let Some(probe) = self.probe.clone() else { return };
+        let (sender, run) = (self.sender.clone(), self.run);
+        let task = tokio::spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            while !probe.check().await {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            let _ = sender.send(Look { run, ready: true });
+        });
+        self.looking = Some(task.abort_handle());
+    }
+
+    /// The run is over, or on its way out: it is not ready and nobody looks.
+    pub(super) fn run_ended(&mut self) {
+        if let Some(task) = self.looking.take() {
+            task.abort();
+        }
+        self.ready = self.ready.map(|_| false);
+        self.asked_at = None;
+        // Dropped waiters are answered as well: there is nothing more to learn.
+        self.waiters.clear();
+        // An answer that is on its way already is about a run that is over.
+        self.run += 1;
+    }
+
+    /// Somebody wants to know. Answered at once where there is nothing to ask, or an answer is
+    /// fresh or already on its way by the starting engine's own looks.
+    pub(super) fn ask(&mut self, running: bool, waiter: oneshot::Sender<()>) {
+        if running && self.looking.is_some() {
+            self.waiters.push(waiter);
+            return;
+        }
+        let fresh = self.asked_at.is_some_and(|at| at.elapsed() < FRESH);
+        let Some(probe) = self.probe.clone().filter(|_| running && !fresh) else {
+            let _ = waiter.send(());
+            return;
+        };
+        self.waiters.push(waiter);
+        self.asked_at = Some(Instant::now());
+        let (sender, run) = (self.sender.clone(), self.run);
+        let task = tokio::spawn(async move {
+            let ready = probe.check().await;
+            let _ = sender.send(Look { run, ready });
+        });
+        self.looking = Some(task.abort_handle());
+    }
+
+    /// The next answer. Cancel-safe.
+    pub(super) async fn looked(&mut self) -> Look {
+        match self.looks.recv().await {
+            Some(look) => look,
+            // `self.sender` keeps the channel open.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes an answer in; tells whether it is about the present run and says "ready".
+    pub(super) fn take(&mut self, look: &Look) -> bool {
+        if look.run != self.run {
+            return false;
+        }
+        self.looking = None;
+        self.asked_at = Some(Instant::now());
+        self.ready = Some(look.ready);
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.send(());
+        }
+        look.ready
+    }
+}

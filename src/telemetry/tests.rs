@@ -1,0 +1,66 @@
+//! What a line of the log looks like.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn logged(format: LogFormat, log: impl FnOnce()) -> String {
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .event_format(Line(format))
+        .finish();
+    tracing::subscriber::with_default(subscriber, log);
+    String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+}
+
+#[test]
+fn ecs_lines_are_json_with_the_schema_s_names() {
+    let lines = logged(LogFormat::Ecs, || {
+        tracing::info!(by = "uid:0", sequence = 7_u64, "accepted");
+        tracing::warn!("two\nlines");
+    });
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["message"], "accepted");
+    assert_eq!(lines[0]["log.level"], "info");
+    assert_eq!(lines[0]["service.name"], "stayput");
+    assert_eq!(lines[0]["stayput"]["by"], "uid:0");
+    assert_eq!(lines[0]["stayput"]["sequence"], 7);
+    assert!(humantime::parse_rfc3339(lines[0]["@timestamp"].as_str().unwrap()).is_ok());
+    assert_eq!(lines[1]["message"], "two\nlines");
+}
+
+#[test]
+fn text_lines_are_one_line_each_whatever_is_in_them() {
+    let lines = logged(LogFormat::Text, || {
+        tracing::info!(by = "jwt:a\n2026 INFO forged", sequence = 7_u64, "acc\nepted");
+    });
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert!(lines.contains(" INFO  acc epted"), "{lines}");
+    assert!(lines.contains(r#"by="jwt:a\n2026 INFO forged""#), "{lines}");
+    assert!(lines.contains("sequence=7"), "{lines}");
+}
+
+#[test]
+fn formats_are_read_by_name() {
+    assert_eq!("ecs".parse(), Ok(LogFormat::Ecs));
+    assert_eq!("text".parse(), Ok(LogFormat::Text));
+    assert!("xml".parse::<LogFormat>().unwrap_err().contains("ecs or text"));
+}

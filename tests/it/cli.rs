@@ -1,0 +1,348 @@
+//! The client commands as a person or a script meets them: output, exit codes, what is sent.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use stayput::api::{Code, Config, Problem, State, Status, Why};
+use tempfile::TempDir;
+
+use crate::support::fake_manager::{Act, FakeManager, Reply, Script, running, stopped, stopping};
+use crate::support::program::{Ended, finish, stayput};
+
+/// A manager with this script, and the client's answer to `line`.
+fn against(script: Script, line: &str) -> (Ended, FakeManager) {
+    let dir = TempDir::new().expect("a directory");
+    let (fake, socket) = FakeManager::on_socket(dir.path(), script);
+    let mut command = stayput(line.split_whitespace());
+    (finish(command.env("STAYPUT_SOCKET", socket)), fake)
+}
+
+fn story(first: Status, acts: impl Into<VecDeque<Act>>) -> Script {
+    Script::Story { first: Box::new(first), acts: acts.into() }
+}
+
+/// The lines without the time that each begins with.
+fn lines(ended: &Ended) -> Vec<&str> {
+    ended.stdout.lines().map(|line| line.split_once("  ").expect("a time and a text").1).collect()
+}
+
+#[test]
+fn usage_errors_are_64_and_help_is_none() {
+    for line in [
+        "",
+        "frobnicate",
+        "stop --drain soon",
+        "wait --for tea",
+        "start --checksum a --last-good",
+        "status --socket /s --url https://h:1",
+        "status --ca /ca",
+        "status --url h:1",
+        "status --url https://h:1",
+    ] {
+        let ended = finish(&mut stayput(line.split_whitespace()));
+        assert_eq!((ended.code, ended.stdout.as_str()), (64, ""), "{line}: {}", ended.stderr);
+        assert!(!ended.stderr.is_empty(), "{line}");
+    }
+    for line in ["--help", "run --help", "help stop", "--version"] {
+        let ended = finish(&mut stayput(line.split_whitespace()));
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{line}");
+        assert!(!ended.stdout.is_empty(), "{line}");
+    }
+    let version = finish(&mut stayput(["version"])).stdout;
+    assert!(version.starts_with("stayput 0.1.0 ("), "{version}");
+    assert_eq!(version, finish(&mut stayput(["--version"])).stdout);
+}
+
+#[test]
+fn run_tells_all_bad_settings_at_once() {
+    let mut command = stayput(["run", "--grace", "soon", "--socket", "/s", "--", "true"]);
+    let ended = finish(command.env("STAYPUT_POD_UID", "me"));
+    assert_eq!((ended.code, ended.stdout.as_str()), (64, ""));
+    let problems: Vec<_> = ended.stderr.lines().collect();
+    assert_eq!(problems.len(), 3, "{}", ended.stderr);
+    for (problem, name) in
+        problems.iter().zip(["STAYPUT_POD_UID is \"me\"", "--grace: ", "--socket needs"])
+    {
+        assert!(problem.starts_with(&format!("stayput: {name}")), "{problem}");
+    }
+}
+
+#[test]
+fn status_is_a_page_of_facts() {
+    let (ended, _fake) = against(story(stopped(7), []), "status");
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    for fact in [
+        "state         stopped\n",
+        "desired       stopped\n",
+        "pod           search/logs-2, uid 0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a\n",
+        "last exit     code 143 (stopped), took 812ms, had run 1h\n",
+        "last request  stop #42, accepted, by uid:0\n",
+    ] {
+        assert!(ended.stdout.contains(fact), "{fact:?} is not in\n{}", ended.stdout);
+    }
+}
+
+#[test]
+fn json_is_the_apis_own() {
+    let mut status = serde_json::to_value(running(1)).expect("JSON");
+    status["from_the_future"] = serde_json::json!({"a": [1, 2]});
+    let body = format!("{}\n", serde_json::to_string_pretty(&status).expect("JSON"));
+    let reply = Reply { code: 200, content_type: "application/json", body: body.clone() };
+    for line in ["status --json", "stop --json", "start --json", "wait --for running --json"] {
+        let (ended, _fake) = against(Script::Always(reply.clone()), line);
+        assert_eq!((ended.code, &ended.stdout, ended.stderr.as_str()), (0, &body, ""), "{line}");
+    }
+}
+
+#[test]
+fn a_refusal_is_1_with_the_apis_message() {
+    let mut problem = Problem::new(Code::WrongPod, "this is pod b, not pod a");
+    problem.current = Some(Box::new(running(1)));
+    let reply = Reply::json(409, &problem);
+    let (ended, fake) = against(Script::Always(reply.clone()), "stop --no-wait --pod a");
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
+    assert_eq!(ended.stderr, "stayput: refused: this is pod b, not pod a (wrong_pod, HTTP 409)\n");
+    assert_eq!(fake.posts(), [("/es/stop".into(), r#"{"pod":"a"}"#.into())]);
+    let (ended, _fake) = against(Script::Always(reply.clone()), "stop --pod a --json");
+    assert_eq!((ended.code, ended.stdout), (1, format!("{}\n", reply.body)));
+}
+
+#[test]
+fn what_is_no_manager_is_1_and_said_so() {
+    let body = "<html>hello</html>".into();
+    let reply = Reply { code: 404, content_type: "text/html", body };
+    let (ended, _fake) = against(Script::Always(reply), "status");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("answered HTTP 404 with text/html"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_manager_that_is_not_there_is_2() {
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().join("dead.sock");
+    for hint in
+        ["does a manager run here with --socket", "the manager that made this socket is gone"]
+    {
+        for line in ["status", "stop", "start", "restart", "wait --for stopped", "status --watch"] {
+            let mut command = stayput(line.split_whitespace());
+            let ended = finish(command.arg("--socket").arg(&path));
+            assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{line}");
+            assert!(ended.stderr.contains(hint), "{line}: {}", ended.stderr);
+        }
+        // The second time around, the socket's file is there, and nobody behind it.
+        drop(std::os::unix::net::UnixListener::bind(&path));
+    }
+}
+
+fn stop_act() -> Act {
+    let mut waiting = stopping(2);
+    waiting.why =
+        Some(Why { code: "grace".into(), message: "TERM was sent; KILL follows in 2m".into() });
+    Act {
+        statuses: vec![waiting, Status { state: State::Killing, ..stopping(3) }, stopped(4)],
+        reply: Reply::json(200, stopped(4)),
+    }
+}
+
+fn start_act(sequence: u64, reply: Reply) -> Act {
+    let up = |cursor, state| Status { state, sequence, starts: 2, ..running(cursor) };
+    Act { statuses: vec![up(5, State::Starting), up(6, State::Running)], reply }
+}
+
+#[test]
+fn stop_shows_each_change_and_why_it_waits() {
+    let line = "stop --drain 10s --grace 2m --sequence 42";
+    let (ended, fake) = against(story(running(1), [stop_act()]), line);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert_eq!(
+        lines(&ended),
+        [
+            "running, ready, pid 23",
+            "stopping, pid 23: TERM was sent; KILL follows in 2m",
+            "killing, pid 23",
+            "stopped, ended with code 143 (stopped)",
+        ]
+    );
+    let body = r#"{"sequence":42,"grace":"2m","drain":"10s"}"#;
+    assert_eq!(fake.posts(), [("/es/stop?wait=60000ms".into(), body.into())]);
+}
+
+#[test]
+fn a_stop_that_takes_too_long_goes_on() {
+    // Asked with no time at all to wait, so the answer is what counts, not the clock.
+    let reply = Reply::json(202, stopping(1));
+    let (ended, _fake) = against(Script::Always(reply), "stop --timeout 0s");
+    assert_eq!(ended.code, 124);
+    assert!(ended.stderr.contains("not done after 0s, and goes on"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("stayput wait --for stopped"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_stop_that_is_not_done_when_the_manager_answers_is_asked_for_again_as_a_retry() {
+    let early = Act { statuses: vec![stopping(2)], reply: Reply::json(202, stopping(2)) };
+    let late = Act { statuses: vec![stopped(3)], reply: Reply::json(200, stopped(3)) };
+    let (ended, fake) = against(story(running(1), [early, late]), "stop --grace 1s");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let bodies: Vec<_> = fake.posts().into_iter().map(|(_, body)| body).collect();
+    assert_eq!(bodies, [r#"{"grace":"1s"}"#, r#"{"sequence":42,"grace":"1s"}"#]);
+}
+
+#[test]
+fn no_wait_returns_once_accepted() {
+    let reply = Reply::json(202, stopping(1));
+    let (ended, fake) = against(Script::Always(reply), "stop --no-wait");
+    assert_eq!((ended.code, fake.seen().len()), (0, 1));
+    assert_eq!(fake.posts(), [("/es/stop".into(), "{}".into())]);
+}
+
+#[test]
+fn restart_is_one_unit() {
+    let up = Status { sequence: 43, ..running(6) };
+    let acts = [stop_act(), start_act(43, Reply::json(200, up))];
+    let (ended, fake) = against(story(running(1), acts), "restart --drain 1s");
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert_eq!(
+        lines(&ended),
+        [
+            "running, ready, pid 23",
+            "stopping, pid 23: TERM was sent; KILL follows in 2m",
+            "killing, pid 23",
+            "stopped, ended with code 143 (stopped)",
+            "starting, pid 23",
+            "running, ready, pid 23",
+        ]
+    );
+    assert_eq!(
+        fake.posts(),
+        [
+            ("/es/stop?wait=60000ms".into(), r#"{"drain":"1s"}"#.into()),
+            ("/es/start?wait=60000ms".into(), r#"{"sequence":43,"config":"mounted"}"#.into()),
+        ]
+    );
+}
+
+#[test]
+fn restart_stops_nothing_if_the_start_would_be_refused() {
+    let mut status = running(1);
+    for (line, reason) in [
+        ("restart --checksum sha256:aa", "the mounted config is not known, not sha256:aa"),
+        ("restart --checksum sha256:aa", "the mounted config is sha256:bb, not sha256:aa"),
+        ("restart --last-good", "there is no last good config"),
+    ] {
+        let (ended, fake) = against(story(status.clone(), []), line);
+        assert_eq!(ended.code, 1, "{line}");
+        assert!(ended.stderr.contains("nothing was stopped"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+        assert_eq!(fake.posts(), []);
+        status.config = Some(Config { checksum: Some("sha256:bb".into()), ..Config::default() });
+    }
+}
+
+#[test]
+fn a_restart_whose_start_fails_says_what_to_run() {
+    let problem = Problem::new(Code::StartFailed, "it ended with code 1 before it was ready");
+    let acts = [stop_act(), start_act(43, Reply::json(503, problem))];
+    let (ended, _fake) = against(story(running(1), acts), "restart");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("was stopped and is not started again"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("run: stayput start\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("refused: it ended with code 1"), "{}", ended.stderr);
+}
+
+#[test]
+fn wait_ends_when_it_is_so() {
+    let mounted = Config { checksum: Some("sha256:aa".into()), ..Config::default() };
+    let with_config = Status { config: Some(mounted), ..running(1) };
+    for (status, goal) in [
+        (stopped(1), "stopped"),
+        (running(1), "running"),
+        (running(1), "ready"),
+        (with_config, "checksum=sha256:aa"),
+    ] {
+        let (ended, fake) = against(story(status, []), &format!("wait --for {goal}"));
+        assert_eq!((ended.code, fake.posts().len()), (0, 0), "{goal}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn wait_times_out_with_124_and_says_how_it_is() {
+    for (status, goal) in [
+        (running(1), "stopped"),
+        (stopping(1), "stopped"),
+        (Status { ready: Some(false), ..running(1) }, "ready"),
+        (Status { state: State::Starting, ..running(1) }, "running"),
+        (running(1), "checksum=sha256:aa"),
+    ] {
+        let state = status.state.as_str();
+        let line = format!("wait --for {goal} --timeout 0s");
+        let (ended, _fake) = against(story(status, []), &line);
+        assert_eq!(ended.code, 124, "{goal}: {}", ended.stderr);
+        let message = format!("not so after 0s: the engine is {state}");
+        assert!(ended.stderr.contains(&message), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn watch_prints_a_line_for_each_change() {
+    let dir = TempDir::new().expect("a directory");
+    let (_fake, socket) = FakeManager::on_socket(dir.path(), story(running(1), [stop_act()]));
+    let mut watch = stayput(["status", "--watch", "--socket"]);
+    let mut watch =
+        watch.arg(&socket).stdout(Stdio::piped()).spawn().expect("stayput can be executed");
+    let mut shown = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    let mut next = || shown.next().expect("a line").expect("UTF-8");
+    assert!(next().ends_with("running, ready, pid 23"));
+    let stop = finish(stayput(["stop", "--json", "--socket"]).arg(&socket));
+    assert_eq!(stop.code, 0, "{}", stop.stderr);
+    assert!(next().contains("stopping, "));
+    assert!(next().contains("killing, "));
+    assert!(next().contains("stopped, "));
+    watch.kill().expect("it runs until then");
+    watch.wait().expect("it is ours");
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_panic() {
+    let dir = TempDir::new().expect("a directory");
+    let (_fake, socket) = FakeManager::on_socket(dir.path(), story(running(1), []));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = stayput(["status", "--socket"]);
+    let mut child = command
+        .arg(&socket)
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("stayput can be executed");
+    let stderr = std::io::read_to_string(child.stderr.take().expect("a pipe")).expect("UTF-8");
+    assert_eq!((child.wait().expect("it is ours").code(), stderr.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn install_copies_the_program_itself() {
+    let dir = TempDir::new().expect("a directory");
+    std::fs::write(dir.path().join(".stayput.partial"), "of an attempt that died").expect("a file");
+    for _ in 0..2 {
+        let ended = finish(stayput(["install"]).arg(dir.path()));
+        let installed = dir.path().join("stayput");
+        assert_eq!((ended.code, ended.stdout), (0, format!("{}\n", installed.display())));
+        let mode = installed.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o7777, 0o755);
+        let original = std::fs::read(env!("CARGO_BIN_EXE_stayput")).expect("a file");
+        assert!(std::fs::read(&installed).expect("a file") == original);
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 1);
+    }
+    let ended = finish(stayput(["install"]).arg(dir.path().join("absent")));
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("must be an existing directory"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_token_that_managers_would_refuse_is_not_made() {
+    let line = "token --key /k --scope control --audience a --ttl 2h";
+    let ended = finish(&mut stayput(line.split_whitespace()));
+    assert_eq!(ended.code, 64);
+    assert!(ended.stderr.contains("--ttl must be from 1s to 1h"), "{}", ended.stderr);
+}

@@ -1,0 +1,32 @@
+//! The config room from outside: reading, watching, staging, last good.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
+
+mod last_good;
+mod reading;
+mod staging;
+mod watching;
+
+use std::path::Path;
+
+use stayput::checksum::Checksum;
+use stayput::config_watch::{ConfigDir, ConfigSettings, Stage};
+
+use crate::support::atomic_writer::Payload;
+
+/// Settings for one directory without a name.
+fn only(path: &Path) -> ConfigSettings {
+    let dirs = vec![ConfigDir { name: None, path: path.to_owned() }];
+    ConfigSettings { dirs, ..ConfigSettings::default() }
+}
+
+/// The same, staged.
+fn staged(source: &Path, target: &Path) -> ConfigSettings {
+    let stage = vec![Stage { source: source.to_owned(), target: target.to_owned() }];
+    ConfigSettings { stage, ..only(source) }
+}
+
+/// What the checksum of a payload must be.
+fn checksum(payload: &Payload) -> Checksum {
+    Checksum::of_contents(payload.iter().map(|(path, content)| (path.as_str(), content)))
+}

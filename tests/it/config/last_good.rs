@@ -1,0 +1,206 @@
+//! The generation that last became ready is kept, and only what is intact is used.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use stayput::api::{Code, ConfigChoice};
+use stayput::checksum::Checksum;
+use stayput::config_watch::{ConfigSettings, ConfigWatch};
+use tempfile::{TempDir, tempdir};
+
+use super::{checksum, only, staged};
+use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
+
+const MOUNTED: ConfigChoice = ConfigChoice::Mounted;
+const LAST_GOOD: ConfigChoice = ConfigChoice::LastGood;
+
+struct Pod {
+    dir: TempDir,
+    writer: AtomicWriter,
+}
+
+impl Pod {
+    fn new(files: &Payload) -> Self {
+        let dir = tempdir().unwrap();
+        for name in ["mount", "engine", "state"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let mut writer = AtomicWriter::new(&dir.path().join("mount"));
+        writer.write(files);
+        Self { dir, writer }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    fn settings(&self) -> ConfigSettings {
+        ConfigSettings {
+            keep_last_good: Some(self.at("state/last-good")),
+            live: vec![glob::Pattern::new("users").unwrap()],
+            ..staged(&self.at("mount"), &self.at("engine"))
+        }
+    }
+
+    /// A manager that starts; it finds what the one before it left.
+    async fn manager(&self) -> ConfigWatch {
+        ConfigWatch::start(self.settings()).await
+    }
+
+    fn staged(&self, path: &str) -> String {
+        fs::read_to_string(self.at("engine").join(path)).unwrap()
+    }
+}
+
+fn good() -> Payload {
+    payload([("elasticsearch.yml", "good"), ("certs/ca", "good"), ("users", "1")])
+}
+
+fn bad() -> Payload {
+    payload([("elasticsearch.yml", "bad"), ("extra.yml", "bad"), ("users", "2")])
+}
+
+fn counted(files: &Payload) -> Checksum {
+    let mut files = files.clone();
+    files.remove("users");
+    checksum(&files)
+}
+
+#[tokio::test]
+async fn what_became_ready_is_started_again_after_a_bad_config_and_a_restart() {
+    let mut pod = Pod::new(&good());
+    let manager = pod.manager().await;
+    let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
+    assert_eq!(refusal.code, Code::NoLastGood, "nothing was ready yet");
+    manager.prepare(MOUNTED, None).await.unwrap();
+    assert_eq!(manager.keep_last_good().await, Ok(Some(counted(&good()))));
+    assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())));
+
+    pod.writer.write(&bad());
+    manager.prepare(MOUNTED, Some(&counted(&bad()))).await.unwrap();
+    assert_eq!(pod.staged("elasticsearch.yml"), "bad");
+    drop(manager);
+
+    let manager = pod.manager().await;
+    assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())));
+    let refusal = manager.prepare(LAST_GOOD, Some(&counted(&bad()))).await.unwrap_err();
+    assert_eq!(refusal.code, Code::ChecksumMismatch);
+    let prepared = manager.prepare(LAST_GOOD, Some(&counted(&good()))).await.unwrap();
+    assert_eq!((prepared.checksum, prepared.choice), (Some(counted(&good())), LAST_GOOD));
+    assert_eq!(pod.staged("elasticsearch.yml"), "good");
+    assert_eq!(pod.staged("certs/ca"), "good");
+    assert_eq!(pod.staged("users"), "2", "a live file follows the mount");
+    assert!(!pod.at("engine/extra.yml").exists());
+    assert_eq!(manager.keep_last_good().await, Ok(None), "it is kept already");
+    assert_eq!(manager.subscribe().borrow().checksum, Some(counted(&bad())), "drift stays visible");
+}
+
+#[tokio::test]
+async fn the_last_good_config_starts_while_the_mount_cannot_be_read() {
+    let pod = Pod::new(&good());
+    let manager = pod.manager().await;
+    manager.prepare(MOUNTED, None).await.unwrap();
+    manager.keep_last_good().await.unwrap();
+    fs::remove_dir_all(pod.at("mount")).unwrap();
+    fs::remove_file(pod.at("engine/elasticsearch.yml")).unwrap();
+    manager.prepare(LAST_GOOD, None).await.unwrap();
+    assert_eq!(pod.staged("elasticsearch.yml"), "good");
+}
+
+fn all_below(dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(all_below(&path)) } else { all.push(path) }
+    }
+    all
+}
+
+#[tokio::test]
+async fn only_the_latest_is_kept_and_only_its_owner_may_read_it() {
+    let mut pod = Pod::new(&bad());
+    let manager = pod.manager().await;
+    manager.prepare(MOUNTED, None).await.unwrap();
+    manager.keep_last_good().await.unwrap();
+    pod.writer.write(&good());
+    manager.prepare(MOUNTED, None).await.unwrap();
+    manager.keep_last_good().await.unwrap();
+    manager.keep_last_good().await.unwrap();
+    let kept = all_below(&pod.at("state/last-good"));
+    assert_eq!(kept.len(), 2 + 1 + 2, "two directories, the record, two contents: {kept:?}");
+    for path in kept {
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{path:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_copy_is_not_used_and_what_is_staged_stays() {
+    let mut pod = Pod::new(&good());
+    let manager = pod.manager().await;
+    manager.prepare(MOUNTED, None).await.unwrap();
+    manager.keep_last_good().await.unwrap();
+    pod.writer.write(&bad());
+    manager.prepare(MOUNTED, None).await.unwrap();
+    let kept = all_below(&pod.at("state/last-good"));
+    for path in kept.iter().filter(|path| path.is_file()) {
+        let intact = fs::read(path).unwrap();
+        for damaged in [b"damaged".as_slice(), b"", b"{}"] {
+            fs::write(path, damaged).unwrap();
+            let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
+            assert_eq!(refusal.code, Code::NoLastGood, "{path:?}");
+            assert!(refusal.detail.contains("new one is kept"), "{}", refusal.detail);
+            assert_eq!(pod.staged("elasticsearch.yml"), "bad");
+        }
+        fs::write(path, intact).unwrap();
+    }
+    manager.prepare(LAST_GOOD, None).await.unwrap();
+
+    // A record that lists another file than was kept does not have its checksum.
+    let record = pod.at("state/last-good/record.json");
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(&record, text.replace("elasticsearch.yml", "../elasticsearch.y")).unwrap();
+    assert_eq!(manager.prepare(LAST_GOOD, None).await.unwrap_err().code, Code::NoLastGood);
+    let restarted = pod.manager().await;
+    assert!(restarted.subscribe().borrow().errors[0].contains("cannot be used"));
+}
+
+#[tokio::test]
+async fn a_copy_that_was_edited_is_kept_from_the_mount_or_not_at_all() {
+    let mut pod = Pod::new(&good());
+    let manager = pod.manager().await;
+    manager.prepare(MOUNTED, None).await.unwrap();
+    fs::write(pod.at("engine/elasticsearch.yml"), "edited by an entrypoint").unwrap();
+    assert_eq!(manager.keep_last_good().await, Ok(Some(counted(&good()))));
+
+    pod.writer.write(&bad());
+    manager.prepare(MOUNTED, None).await.unwrap();
+    fs::write(pod.at("engine/extra.yml"), "edited").unwrap();
+    pod.writer.write(&good());
+    let error = manager.keep_last_good().await.unwrap_err();
+    assert!(error.contains("extra.yml was changed"), "{error}");
+    let observed = manager.subscribe().borrow().clone();
+    assert!(observed.errors.contains(&error), "{:?}", observed.errors);
+    assert_eq!(observed.last_good, Some(counted(&good())), "the one before it is still kept");
+    manager.prepare(LAST_GOOD, None).await.unwrap();
+    assert_eq!(pod.staged("elasticsearch.yml"), "good");
+}
+
+#[tokio::test]
+async fn without_staging_there_is_none_and_the_remedy_is_told() {
+    let pod = Pod::new(&good());
+    for settings in [
+        only(&pod.at("mount")),
+        staged(&pod.at("mount"), &pod.at("engine")),
+        ConfigSettings { stage: Vec::new(), ..pod.settings() },
+        ConfigSettings::default(),
+    ] {
+        let manager = ConfigWatch::start(settings).await;
+        manager.prepare(MOUNTED, None).await.unwrap();
+        assert_eq!(manager.keep_last_good().await, Ok(None));
+        let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
+        assert_eq!(refusal.code, Code::NoLastGood);
+        assert!(refusal.detail.contains("--keep-last-good and --stage"), "{}", refusal.detail);
+    }
+}

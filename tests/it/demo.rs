@@ -1,0 +1,16 @@
+//! The demo is an acceptance test: it checks every answer itself, this runs it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::standin::example;
+
+#[test]
+fn the_demo_keeps_its_promises_and_leaves_nothing_behind() {
+    let done = Command::new(example("demo")).stdin(Stdio::null()).output().expect("it starts");
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{told}\n{}", String::from_utf8_lossy(&done.stderr));
+    assert!(!told.contains('\x1b'), "there are colours where nobody looks: {told}");
+    let directory = told.lines().find_map(|line| line.trim().strip_prefix("$ T="));
+    assert!(!Path::new(directory.expect("it names its directory")).exists());
+}

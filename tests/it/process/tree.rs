@@ -1,0 +1,226 @@
+//! What belongs to a run is found, told apart, and killed whole; what does not is left alone.
+
+use std::process::Command;
+
+use stayput::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
+
+use super::{COOKIE, command, reap, shell};
+use crate::support::isolated::{eventually, isolated, test_name};
+
+/// A tree as PID 1 would see it: not every orphan is the engine's.
+fn tree(script: &str) -> Tree {
+    become_subreaper().unwrap();
+    Tree::new(shell(script), COOKIE, false)
+}
+
+fn wait_for(tree: &mut Tree, members: usize) {
+    eventually("the tree is complete", || (tree.scan().members().count() == members).then_some(()));
+}
+
+/// Reaps until nothing of the run lives.
+fn assert_gone(tree: &mut Tree) {
+    let mut reaper = Reaper::new();
+    eventually("the tree is empty", || {
+        for reaped in reaper.reap() {
+            if reaped.pid == tree.leader() {
+                tree.leader_reaped();
+            }
+        }
+        tree.scan().is_empty().then_some(())
+    });
+}
+
+/// Ends the leader alone.
+fn kill_leader(tree: &mut Tree) {
+    assert_eq!(tree.signal_leader(9), Delivery::Sent);
+    assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Signal(9));
+    tree.leader_reaped();
+    assert_eq!(tree.signal_leader(9), Delivery::Gone, "its pid may be anybody's now");
+}
+
+#[test]
+fn two_hundred_children_in_their_own_sessions_that_ignore_term_are_killed() {
+    isolated(
+        test_name!(two_hundred_children_in_their_own_sessions_that_ignore_term_are_killed),
+        &[],
+        || {
+            let mut tree = tree(
+                "trap '' TERM; i=0
+                 while [ $i -lt 200 ]; do setsid sleep 1000 & i=$((i+1)); done; sleep 1000",
+            );
+            eventually("all sleep", || {
+                let scan = tree.scan();
+                (scan.stragglers.iter().filter(|m| m.command == "sleep").count() == 201)
+                    .then_some(())
+            });
+            assert_eq!(tree.signal_stragglers(15), 201);
+            assert_eq!(tree.kill_all(), 202);
+            assert_gone(&mut tree);
+        },
+    );
+}
+
+#[test]
+fn a_disowned_helper_is_found_by_its_cookie() {
+    isolated(test_name!(a_disowned_helper_is_found_by_its_cookie), &[], || {
+        // The middle shell ends before anybody looks, and the helper has its own session.
+        let mut tree = tree("(setsid sleep 1000 &); exec sleep 1000");
+        let stragglers = eventually("helper runs", || {
+            let stragglers = tree.scan().stragglers;
+            (stragglers.len() == 1 && stragglers[0].command == "sleep").then_some(stragglers)
+        });
+        kill_leader(&mut tree);
+        let scan = tree.scan();
+        assert_eq!((scan.leader, &scan.stragglers), (None, &stragglers));
+        // Another's run does not claim it; this one does, though it never saw it as a descendant.
+        for (cookie, found) in [("run-2", 0), (COOKIE, 1)] {
+            let mut unseen = Tree::new(tree.leader(), cookie, false);
+            unseen.leader_reaped();
+            assert_eq!(unseen.scan().stragglers.len(), found, "{cookie}");
+        }
+        assert_eq!(tree.signal_stragglers(15), 1);
+        assert_gone(&mut tree);
+    });
+}
+
+#[test]
+fn a_helper_without_environment_is_remembered_as_a_descendant() {
+    isolated(test_name!(a_helper_without_environment_is_remembered_as_a_descendant), &[], || {
+        let mut tree = tree("env -i sh -c 'setsid sleep 1000 & exec sleep 999' & exec sleep 1000");
+        wait_for(&mut tree, 3);
+        kill_leader(&mut tree);
+        let scan = tree.scan();
+        assert_eq!((scan.stragglers.len(), scan.strangers.len()), (2, 0));
+        assert_eq!(tree.kill_all(), 2);
+        assert_gone(&mut tree);
+    });
+}
+
+#[test]
+fn a_helper_without_environment_is_found_in_the_engines_session_unseen_before() {
+    isolated(
+        test_name!(a_helper_without_environment_is_found_in_the_engines_session_unseen_before),
+        &[],
+        || {
+            let mut seen = tree("env -i sleep 1000 & exec sleep 1000");
+            eventually("helper runs", || {
+                (seen.scan().stragglers.first()?.command == "sleep").then_some(())
+            });
+            kill_leader(&mut seen);
+            let mut tree = Tree::new(seen.leader(), COOKIE, false);
+            tree.leader_reaped();
+            assert_eq!(tree.scan().stragglers, seen.scan().stragglers);
+            assert_eq!(tree.kill_all(), 1);
+            assert_gone(&mut tree);
+        },
+    );
+}
+
+/// An orphan as a shell of `kubectl exec` leaves one behind: adopted, and not of the run.
+fn stranger() -> u32 {
+    let script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
+    let shell = Command::new("sh").args(["-c", script]).output().unwrap();
+    String::from_utf8(shell.stdout).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_stranger_is_reported_and_never_touched() {
+    isolated(test_name!(a_stranger_is_reported_and_never_touched), &[], || {
+        let mut tree = tree("setsid sleep 1000 & exec sleep 1000");
+        let stranger = stranger();
+        wait_for(&mut tree, 2);
+        let strangers = eventually("stranger sleeps", || {
+            let strangers = tree.scan().strangers;
+            (strangers.first()?.command == "sleep").then_some(strangers)
+        });
+        assert_eq!(strangers.iter().map(|member| member.pid).collect::<Vec<_>>(), [stranger]);
+        tree.signal_stragglers(15);
+        tree.dump_threads();
+        tree.kill_all();
+        assert_gone(&mut tree);
+        let scan = tree.scan();
+        assert!(scan.is_empty());
+        assert_eq!(scan.strangers, strangers);
+        // As a subreaper that is not PID 1, it could only be ours.
+        let mut all_ours = Tree::new(tree.leader(), COOKIE, true);
+        all_ours.leader_reaped();
+        assert_eq!(all_ours.kill_all(), 1);
+        assert_gone(&mut all_ours);
+    });
+}
+
+#[test]
+fn a_tree_that_keeps_forking_does_not_escape() {
+    isolated(test_name!(a_tree_that_keeps_forking_does_not_escape), &[], || {
+        // Each generation starts the next in a new session and ends.
+        let mut tree = tree(
+            r#"relay='trap "" TERM; setsid sh -c "$RELAY" & exit'; export RELAY="$relay"
+               i=0; while [ $i -lt 5 ]; do setsid sh -c "$RELAY" & i=$((i+1)); done; sleep 1000"#,
+        );
+        eventually("relays run", || (tree.scan().members().count() > 3).then_some(()));
+        tree.kill_all();
+        assert_gone(&mut tree);
+        assert_eq!(tree.scan().strangers, []);
+        assert_eq!(Reaper::new().reap().count(), 0);
+    });
+}
+
+#[test]
+fn zombies_do_not_count_as_alive() {
+    isolated(test_name!(zombies_do_not_count_as_alive), &[], || {
+        let mut tree = tree("exit 0");
+        eventually("the leader is a zombie", || tree.scan().leader.is_none().then_some(()));
+        assert!(tree.scan().is_empty());
+        assert_eq!(tree.kill_all(), 0);
+        // Signalling a zombie does nothing, and is no error.
+        assert_eq!(tree.signal_leader(15), Delivery::Sent);
+        assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Code(0));
+    });
+}
+
+#[test]
+fn thread_dumps_go_to_the_server_jvm_and_to_no_other_process() {
+    isolated(test_name!(thread_dumps_go_to_the_server_jvm_and_to_no_other_process), &[], || {
+        become_subreaper().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        // A shell under the name a JVM has: what QUIT does to it is told by a file.
+        let jvm = r#"trap ': >"$0.dump"' QUIT; sleep 1000 & : >"$0.up"; while :; do wait; done"#;
+        let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let script = r#"
+            (exec -a java bash -c "$1" "$2" org.elasticsearch.server/org.elasticsearch.bootstrap.Elasticsearch) &
+            exec -a /jdk/bin/java bash -c "$1" "$3" org.elasticsearch.launcher.CliToolLauncher"#;
+        let (server, launcher) = (file("server"), file("launcher"));
+        let leader = command(&["bash", "-c", script, "engine", jvm, &server, &launcher]);
+        let mut tree = Tree::new(leader, COOKIE, true);
+        let exists =
+            |path: String| eventually(&path, || std::fs::exists(&path).unwrap().then_some(()));
+        exists(format!("{server}.up"));
+        exists(format!("{launcher}.up"));
+
+        // Between fork and exec their sleeping children still look like them.
+        let scan = eventually("both have a child", || {
+            let scan = tree.scan();
+            let sleeps = scan.stragglers.iter().filter(|member| member.command == "sleep");
+            (sleeps.count() == 2).then_some(scan)
+        });
+        assert_eq!(scan.server.len(), 1);
+        assert!(scan.leader.is_some_and(|leader| leader.jvm && !leader.server_jvm));
+        assert_eq!(tree.dump_threads(), [scan.server[0].pid]);
+        exists(format!("{server}.dump"));
+        assert!(!std::fs::exists(format!("{launcher}.dump")).unwrap());
+
+        // One JVM only (OpenSearch, and Elasticsearch before 8.4): it is the leader.
+        assert_eq!(tree.signal(&scan.server[0], 9), Delivery::Sent);
+        eventually("the server is gone", || tree.scan().server.is_empty().then_some(()));
+        assert_eq!(tree.dump_threads(), [leader]);
+        exists(format!("{launcher}.dump"));
+        tree.kill_all();
+        assert_gone(&mut tree);
+
+        let mut tree = Tree::new(command(&["sleep", "1000"]), COOKIE, true);
+        assert_eq!(tree.dump_threads(), [] as [u32; 0], "QUIT would end it");
+        assert!(tree.scan().leader.is_some());
+        tree.kill_all();
+        assert_gone(&mut tree);
+    });
+}

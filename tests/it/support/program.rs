@@ -1,0 +1,35 @@
+//! Runs the built `stayput` and takes what it says.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// What a finished run left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// `stayput` without any of our variables around it.
+pub(crate) fn stayput<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stayput"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STAYPUT_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn finish(command: &mut Command) -> Ended {
+    let output = command.output().expect("stayput can be executed");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Ended {
+        code: output.status.code().expect("ended by itself"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}

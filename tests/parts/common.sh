@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# What every part's script shares: where parts are kept, how Debian packages are
+# asked for, and how a whole install is told from an interrupted one.
+# Sourced, never run. See README.md.
+
+set -euo pipefail
+umask 022
+
+STAYPUT_CACHE=${STAYPUT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stayput}
+mkdir -p "$STAYPUT_CACHE"
+export STAYPUT_CACHE
+
+PART=${0##*/}
+
+# The one line a part prints: what it did or found.
+say() { printf '%s: %s\n' "$PART" "$*"; }
+die() {
+    printf '%s: %s\n' "$PART" "$*" >&2
+    exit 1
+}
+
+# Two runs at once must not install the same part twice: the second waits, then finds it.
+# The lock ends with the script; long-lived children must close it (9>&-).
+one_at_a_time() {
+    exec 9>"$STAYPUT_CACHE/.$1.lock"
+    flock -w 1800 9 || die "another run has held the lock of $1 for half an hour"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+missing_packages() {
+    local package
+    for package; do
+        # shellcheck disable=SC2016 # ${Status} is dpkg's
+        [ "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" = 'install ok installed' ] ||
+            printf '%s\n' "$package"
+    done
+}
+
+# Installs the Debian packages that are missing, in one go; prints their names.
+need_packages() {
+    command -v dpkg-query >/dev/null || die "not a Debian system: install $* by hand"
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+        die "cannot install ${missing[*]}: neither root nor sudo without a password"
+    fi
+    local log
+    log=$(mktemp)
+    if ! {
+        as_root apt-get -q -o DPkg::Lock::Timeout=600 update &&
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+                -o DPkg::Lock::Timeout=600 install "${missing[@]}"
+    } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        rm -f "$log"
+        die "apt-get could not install ${missing[*]}"
+    fi
+    rm -f "$log"
+    printf '%s ' "${missing[@]}"
+}
+
+# Prints the home of a JDK 17, the one the engines of the tests are run with.
+jdk17_home() {
+    local home
+    for home in "${JAVA_HOME:-}" /usr/lib/jvm/*; do
+        if [ -x "$home/bin/java" ] && grep -qs '^JAVA_VERSION="17\.' "$home/release"; then
+            readlink -f "$home"
+            return
+        fi
+    done
+    return 1
+}

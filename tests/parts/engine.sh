@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# Installs one real engine: the server its makers publish for integration tests,
+# fetched by Maven, unpacked beside its place and renamed into it, so that an
+# interrupted install is never taken for a whole one. Sourced after common.sh.
+
+# -C: a file that does not match its published checksum is an error, not a warning.
+from_maven() { # LOG GOAL OPTIONS…
+    local log=$1 goal=$2
+    shift 2
+    mvn -q -B -C -l "$log" "dependency:$goal" "$@" || {
+        tail -n 20 "$log" >&2
+        die "maven: dependency:$goal failed"
+    }
+}
+
+install_engine() { # NAME GROUP:ARTIFACT VERSION
+    local name=$1 coordinates=$2 version=$3
+    local home="$STAYPUT_CACHE/engines/$name-$version"
+    if [ -d "$home" ]; then
+        say "found $name $version"
+        return
+    fi
+    one_at_a_time "$name"
+    if [ -d "$home" ]; then
+        say "found $name $version, another run has just installed it"
+        return
+    fi
+    need_packages unzip >/dev/null
+    command -v mvn >/dev/null || need_packages maven >/dev/null
+    jdk17_home >/dev/null || need_packages openjdk-17-jre-headless >/dev/null
+
+    local work unpacked
+    mkdir -p "$STAYPUT_CACHE/engines"
+    work=$(mktemp -d "$STAYPUT_CACHE/engines/.$name-XXXXXX")
+    # shellcheck disable=SC2064 # expand now: $work is local
+    trap "rm -rf '$work'" EXIT
+    from_maven "$work/log" get -Dtransitive=false -Dartifact="$coordinates:$version:zip"
+    from_maven "$work/log" copy -Dartifact="$coordinates:$version:zip" \
+        -DoutputDirectory="$work" -Dmdep.overWriteReleases=true
+    unzip -q "$work"/*.zip -d "$work/unpacked"
+    unpacked=$(echo "$work"/unpacked/*)
+    [ -d "$unpacked/lib" ] || die "$coordinates:$version does not hold one server"
+    chmod +x "$unpacked"/bin/*
+    chmod -R go+rX "$unpacked"
+    mv -T "$unpacked" "$home"
+    say "installed $name $version, $(du -sm "$home" | cut -f1) MB"
+}
