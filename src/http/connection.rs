@@ -58,7 +58,11 @@ pub(super) async fn tcp(
         return serve(app, stream, peer, place, None).await;
     };
     let handshake = TlsAcceptor::from(tls.clone()).accept(stream);
-    let stream = match timeout(app.limits.handshake, handshake).await {
+    let limit = match place {
+        Place::Regular => app.limits.handshake,
+        Place::Reserved => app.limits.reserved,
+    };
+    let stream = match timeout(limit, handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "the TLS handshake failed"),
         Err(_) => return tracing::debug!("the TLS handshake took too long"),
@@ -100,7 +104,7 @@ async fn serve(
 ) {
     let header = match place {
         Place::Regular => app.limits.header,
-        Place::Reserved => app.limits.reserved_header,
+        Place::Reserved => app.limits.reserved,
     };
     let service = service_fn(|request| {
         let (app, peer) = (&app, &peer);

@@ -9,8 +9,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// From the end of one request to the last header of the next: cuts slow and idle clients.
     pub header: Duration,
-    /// The same on the reserved connections.
-    pub reserved_header: Duration,
+    /// Each of the two on the reserved connections.
+    pub reserved: Duration,
     /// From the last header to the end of the body.
     pub body: Duration,
     /// The longest `wait` and `timeout`; longer ones are shortened to it.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub connections: usize,
     /// Further connections, one request each, so that probes come through when clients hold all
     /// others.
-    pub reserved: usize,
+    pub reserved_connections: usize,
     /// Connections of the unix socket.
     pub local_connections: usize,
 }
@@ -34,13 +34,13 @@ impl Default for Limits {
         Self {
             handshake: Duration::from_secs(10),
             header: Duration::from_secs(15),
-            reserved_header: Duration::from_secs(2),
+            reserved: Duration::from_secs(2),
             body: Duration::from_secs(10),
             max_wait: Duration::from_secs(5 * 60),
             max_age: Duration::from_secs(60 * 60),
             drain: Duration::from_secs(2),
             connections: 56,
-            reserved: 8,
+            reserved_connections: 8,
             local_connections: 16,
         }
     }

@@ -80,6 +80,7 @@ impl Server {
             (Slots::new(limits), Arc::new(Semaphore::new(limits.local_connections)));
         let app = Arc::new(App::new(handle, material, stage, limits, settings.open_metrics));
 
+        announce(&settings, tcp.as_ref());
         // Dropped with this future, and with them the listeners and the socket's file.
         let mut tasks = JoinSet::new();
         if let Some(tcp) = tcp {
@@ -103,13 +104,40 @@ impl Server {
         };
         let drained = async {
             all(slots.regular, limits.connections).await;
-            all(slots.reserved, limits.reserved).await;
+            all(slots.reserved, limits.reserved_connections).await;
             all(local, limits.local_connections).await;
         };
         if timeout(limits.drain, drained).await.is_err() {
             tracing::warn!("some requests were not answered in time and are cut off");
         }
         stages.send_replace(Stage::Cut);
+    }
+}
+
+/// What whoever makes tokens or looks for the port has to know.
+fn announce(settings: &HttpSettings, tcp: Option<&TcpListener>) {
+    if let Some(address) = tcp.and_then(|listener| listener.local_addr().ok()) {
+        let tls = settings.tls_cert.is_some();
+        tracing::info!(%address, tls, "the API listens");
+    }
+    if let Some(path) = &settings.socket {
+        tracing::info!(path = %path.display(), "the API listens");
+    }
+    if settings.insecure_no_auth {
+        tracing::warn!("everybody on this machine may stop the engine: --insecure-no-auth");
+    }
+    let rules = settings.rules();
+    let takes_tokens =
+        settings.jwt_key.is_some() || settings.jwt_public_key.is_some() || settings.jwks.is_some();
+    if takes_tokens {
+        tracing::info!(audience = rules.required_audience(), "tokens have to name this audience");
+        if rules.pod_audience.is_none() {
+            tracing::warn!(
+                "tokens are not bound to this pod: whoever is sent one can use it at every other \
+                 manager with the same --jwt-audience; set STAYPUT_POD_NAMESPACE and \
+                 STAYPUT_POD_UID from the downward API"
+            );
+        }
     }
 }
 
@@ -123,7 +151,7 @@ impl Slots {
     fn new(limits: Limits) -> Self {
         Self {
             regular: Arc::new(Semaphore::new(limits.connections)),
-            reserved: Arc::new(Semaphore::new(limits.reserved)),
+            reserved: Arc::new(Semaphore::new(limits.reserved_connections)),
         }
     }
 }

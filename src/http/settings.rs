@@ -101,7 +101,7 @@ impl HttpSettings {
         );
         unless(
             (self.jwt_key.is_none() && self.jwt_public_key.is_none())
-                || rules.own_audience().is_some(),
+                || rules.required_audience().is_some(),
             "tokens must name whom they are for: give --jwt-audience, or the pod's namespace and \
              uid from the downward API",
         );
@@ -111,7 +111,7 @@ impl HttpSettings {
                 "--jwks needs --jwt-issuer: the `iss` of the tokens its keys sign",
             );
             unless(
-                rules.issuer_audience().is_some(),
+                rules.required_audience().is_some(),
                 "--jwks needs --jwt-audience, or the pod's namespace and uid from the downward \
                  API: otherwise a token for any other service would do",
             );

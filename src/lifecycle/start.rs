@@ -169,6 +169,8 @@ impl Lifecycle {
         }
         self.phase = Phase::Running;
         self.timers.remove(&Timer::Settle);
+        // Descent is lost with a parent's death, and known later only if it was seen before.
+        out.push(Effect::ScanTree);
         if let Some(run) = &mut self.run {
             run.was_ready = true;
             if self.policy.keep_last_good

@@ -133,6 +133,8 @@ impl Supervisor {
     /// answering requests after that, until it is dropped.
     pub async fn run(mut self) {
         let recovered = self.recover().await;
+        // Deaths before the first SIGCHLD we could hear, as of an image's own init steps.
+        self.reap();
         self.feed(Event::Boot(recovered));
         loop {
             self.publish();
@@ -298,7 +300,7 @@ impl Supervisor {
         self.publisher.touch();
     }
 
-    fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         let observed = self.config.as_ref().map(|config| config.borrow().clone());
         self.publisher.publish(&self.lifecycle, observed.as_deref(), self.readiness.ready());
     }

@@ -39,6 +39,9 @@ impl Supervisor {
             Effect::ScanTree => return self.scan(),
             Effect::KeepLastGood => self.keep_last_good(),
             Effect::Reply(answer) => {
+                // Whoever is answered may look at the status at once.
+                self.publisher.touch();
+                self.publish();
                 if let Some(reply) = self.reply.take() {
                     // A caller that hung up has lost its answer, not its request.
                     let _ = reply.send(answer);

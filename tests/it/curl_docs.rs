@@ -197,7 +197,6 @@ impl Drop for Manager {
 }
 
 #[test]
-#[ignore = "needs the supervisor, which is not in this build yet"]
 fn every_block_does_what_the_document_says() {
     let manager = Manager::start();
     let token = manager.token();

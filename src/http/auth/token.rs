@@ -32,16 +32,10 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The audience for tokens made by holders of our own keys: bound to the pod where possible,
-    /// so that a token sent to one pod is refused by every other.
-    pub(crate) fn own_audience(&self) -> Option<&str> {
+    /// The audience tokens have to name: bound to the pod where that is known, so that a token sent
+    /// to one pod is refused by every other.
+    pub(crate) fn required_audience(&self) -> Option<&str> {
         self.pod_audience.as_deref().or(self.audience.as_deref())
-    }
-
-    /// The audience for an issuer's tokens. A projected token cannot name the pod it will be sent
-    /// to, so a configured audience wins here.
-    pub(crate) fn issuer_audience(&self) -> Option<&str> {
-        self.audience.as_deref().or(self.pod_audience.as_deref())
     }
 
     fn validation(&self, key: &Key) -> Validation {
@@ -49,16 +43,15 @@ impl Rules {
         validation.leeway = LEEWAY;
         validation.validate_nbf = true;
         validation.set_required_spec_claims(&["exp", "aud"]);
-        let audience = match key.source {
-            Source::Shared | Source::Public => self.own_audience(),
+        match key.source {
+            Source::Shared | Source::Public => {}
             Source::Issuer => {
                 validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
                 // No issuer configured is refused at start; the empty set matches nothing either.
                 validation.set_issuer(self.issuer.as_slice());
-                self.issuer_audience()
             }
-        };
-        validation.set_audience(audience.as_slice());
+        }
+        validation.set_audience(self.required_audience().as_slice());
         validation
     }
 }
@@ -151,11 +144,10 @@ impl Tokens {
         now: u64,
     ) -> Result<(Caller, u64), Rejection> {
         // Compared as floats: nothing is lost below 2^53, and the sum cannot overflow.
-        #[allow(clippy::cast_precision_loss)] // seconds since the epoch are far below 2^53
         if claims.exp > (now + MAX_AHEAD + LEEWAY) as f64 {
             return Err(Rejection("lives too long"));
         }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(clippy::cast_possible_truncation)]
         // Between now − LEEWAY and now + MAX_AHEAD + LEEWAY, as was just checked.
         let expires = claims.exp as u64 + LEEWAY;
         let subject = claims.sub.as_deref();

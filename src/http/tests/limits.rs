@@ -87,8 +87,8 @@ async fn requests_that_are_none_are_refused() {
 async fn probes_come_through_when_all_places_are_taken() {
     let limits = Limits {
         connections: 4,
-        reserved: 1,
-        reserved_header: Duration::from_millis(50),
+        reserved_connections: 1,
+        reserved: Duration::from_millis(500),
         ..Limits::default()
     };
     let world = World::with(limits, |_| ()).await;
@@ -97,8 +97,7 @@ async fn probes_come_through_when_all_places_are_taken() {
         greedy.push(TcpStream::connect(world.address).await.unwrap());
     }
     // The first four keep their places for as long as a handshake may take; the fifth and every
-    // one after it get the reserved one in turn.
-    drop(greedy.pop());
+    // one after it get the reserved one in turn, for a moment.
     for _ in 0..3 {
         let answer = world.tls(None).await.get("/livez", None).await;
         assert_eq!(answer.status, 200);
@@ -106,6 +105,16 @@ async fn probes_come_through_when_all_places_are_taken() {
     }
     // And the unix socket has its own.
     assert_eq!(world.unix().await.get("/livez", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_refused_body_does_not_cost_its_sender_the_answer() {
+    let world = World::new().await;
+    let body = "x".repeat(200_000);
+    for _ in 0..20 {
+        let answer = world.tls(Some("reconciler")).await.post("/es/stop", None, &body).await;
+        assert_eq!(answer.problem(), (413, "body_too_large".into()));
+    }
 }
 
 #[tokio::test]

@@ -237,13 +237,26 @@ fn scopes_of_an_issuer_s_tokens_come_from_us_alone() {
 }
 
 #[test]
-fn a_configured_audience_counts_for_issuers_and_never_loosens_the_pod_s() {
+fn a_configured_audience_never_loosens_the_pod_s() {
     let rules = Rules { audience: Some("stayput".into()), ..rules() };
-    assert_eq!(rules.own_audience(), Some(AUDIENCE));
-    assert_eq!(rules.issuer_audience(), Some("stayput"));
     let tokens = Tokens::new(read::shared(SHARED).unwrap(), &rules);
     let token = Signer::shared().token(&hs256(), &with("aud", json!("stayput")));
     assert_eq!(tokens.verify(&token, now()).unwrap_err().0, "another audience");
+    let set = json!({"keys": [rsa_jwk("k")]}).to_string();
+    let tokens = Tokens::new(read::key_set(set.as_bytes()).unwrap(), &rules);
+    let mut claims = issuer_claims();
+    claims["aud"] = json!("stayput");
+    let token = Signer::rsa().token(&json!({"alg": "RS256", "kid": "k"}), &claims);
+    assert_eq!(tokens.verify(&token, now()).unwrap_err().0, "another audience");
+}
+
+#[test]
+fn where_the_pod_is_not_known_the_configured_audience_holds() {
+    let rules = Rules { pod_audience: None, audience: Some("stayput".into()), ..rules() };
+    let tokens = Tokens::new(read::shared(SHARED).unwrap(), &rules);
+    let token = |audience| Signer::shared().token(&hs256(), &with("aud", json!(audience)));
+    assert!(tokens.verify(&token("stayput"), now()).is_ok());
+    assert_eq!(tokens.verify(&token("other"), now()).unwrap_err().0, "another audience");
 }
 
 #[test]
