@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::future::{Future, pending};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +84,8 @@ pub struct Supervisor {
     config: Option<watch::Receiver<Arc<Observed>>>,
     calls: mpsc::Receiver<Call>,
     waiting: VecDeque<Call>,
+    /// What only the start needed is still in memory.
+    fresh: bool,
     /// Answered when the manager is to end.
     end: Option<oneshot::Sender<Ended>>,
 }
@@ -124,6 +127,7 @@ impl Supervisor {
             config,
             calls,
             waiting: VecDeque::new(),
+            fresh: true,
             end: Some(end),
         };
         (supervisor, Handle::new(sender, status), ended)
@@ -289,6 +293,7 @@ impl Supervisor {
             }
         }
         match self.lifecycle.state() {
+            api::State::Running if mem::take(&mut self.fresh) => process::release_startup_code(),
             api::State::Starting | api::State::Running => {}
             api::State::Stopped
             | api::State::Stopping
