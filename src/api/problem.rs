@@ -45,6 +45,8 @@ pub enum Code {
     NoLastGood,
     /// The config could not be copied to the staging directory.
     StageFailed,
+    /// The engine's temporary directory could not be made or emptied.
+    TempDirFailed,
     /// The engine is being stopped; it can be started when it is gone.
     Stopping,
     /// A process of the engine survives KILL.
@@ -61,11 +63,13 @@ pub enum Code {
     JournalUnavailable,
     /// The manager's supervisor did not answer.
     Unavailable,
+    /// As many requests wait for a change of the status as may.
+    TooManyWaiting,
 }
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::InvalidBody,
         Self::InvalidQuery,
         Self::BodyTooLarge,
@@ -84,6 +88,7 @@ impl Code {
         Self::WrongConfig,
         Self::NoLastGood,
         Self::StageFailed,
+        Self::TempDirFailed,
         Self::Stopping,
         Self::Stuck,
         Self::Terminating,
@@ -92,6 +97,7 @@ impl Code {
         Self::Superseded,
         Self::JournalUnavailable,
         Self::Unavailable,
+        Self::TooManyWaiting,
     ];
 
     /// The HTTP status that goes with the code.
@@ -115,11 +121,13 @@ impl Code {
             Self::ChecksumMismatch | Self::ConfigUnknown => 412,
             Self::BodyTooLarge => 413,
             Self::StageFailed
+            | Self::TempDirFailed
             | Self::Terminating
             | Self::SpawnFailed
             | Self::StartFailed
             | Self::JournalUnavailable
-            | Self::Unavailable => 503,
+            | Self::Unavailable
+            | Self::TooManyWaiting => 503,
         }
     }
 
@@ -144,6 +152,7 @@ impl Code {
             Self::WrongConfig => "wrong_config",
             Self::NoLastGood => "no_last_good",
             Self::StageFailed => "stage_failed",
+            Self::TempDirFailed => "temp_dir_failed",
             Self::Stopping => "stopping",
             Self::Stuck => "stuck",
             Self::Terminating => "terminating",
@@ -152,6 +161,7 @@ impl Code {
             Self::Superseded => "superseded",
             Self::JournalUnavailable => "journal_unavailable",
             Self::Unavailable => "unavailable",
+            Self::TooManyWaiting => "too_many_waiting",
         }
     }
 
@@ -176,6 +186,7 @@ impl Code {
             Self::WrongConfig => "The engine runs with another config",
             Self::NoLastGood => "There is no last good config",
             Self::StageFailed => "The config cannot be staged",
+            Self::TempDirFailed => "The engine's temporary directory cannot be used",
             Self::Stopping => "The engine is being stopped",
             Self::Stuck => "A process of the engine cannot be ended",
             Self::Terminating => "The manager is ending",
@@ -184,6 +195,7 @@ impl Code {
             Self::Superseded => "A later request took the place of this one",
             Self::JournalUnavailable => "The intent cannot be written down",
             Self::Unavailable => "The supervisor does not answer",
+            Self::TooManyWaiting => "Too many requests wait",
         }
     }
 }

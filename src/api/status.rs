@@ -90,7 +90,7 @@ pub struct Status {
     pub desired: Desired,
     /// What is.
     pub state: State,
-    /// Answer of the readiness probe; null without a probe, or before its first answer.
+    /// Last answer of the readiness probe; false before the first one, null without a probe.
     pub ready: Option<bool>,
     /// Since when `state` holds.
     pub since: String,

@@ -1,1 +1,194 @@
 //! Contract of the messages.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::{
+    Code, ConfigChoice, Desired, ExitReason, Problem, RequestKind, Span, StartRequest, State,
+    Status, StopRequest,
+};
+
+fn refusal<T: serde::de::DeserializeOwned + std::fmt::Debug>(body: serde_json::Value) -> String {
+    serde_json::from_value::<T>(body).unwrap_err().to_string()
+}
+
+#[test]
+fn every_field_of_a_request_may_be_left_out() {
+    assert_eq!(serde_json::from_str::<StopRequest>("{}").unwrap(), StopRequest::default());
+    let start = serde_json::from_str::<StartRequest>("{}").unwrap();
+    assert_eq!(start.config, ConfigChoice::Mounted);
+}
+
+#[test]
+fn a_request_is_read_as_it_is_documented() {
+    let stop = json!({"sequence": 42, "pod": "uid", "grace": "2m 30s", "drain": "500ms"});
+    assert_eq!(
+        serde_json::from_value::<StopRequest>(stop).unwrap(),
+        StopRequest {
+            sequence: Some(42),
+            pod: Some("uid".to_owned()),
+            grace: Some(Span(150_000)),
+            drain: Some(Span(500)),
+        }
+    );
+    let start = json!({"sequence": 43, "checksum": "sha256:ab", "config": "last_good"});
+    assert_eq!(
+        serde_json::from_value::<StartRequest>(start).unwrap(),
+        StartRequest {
+            sequence: Some(43),
+            pod: None,
+            checksum: Some("sha256:ab".to_owned()),
+            config: ConfigChoice::LastGood,
+        }
+    );
+}
+
+#[test]
+fn an_unknown_field_of_a_request_is_refused_by_name() {
+    assert!(refusal::<StopRequest>(json!({"force": true})).contains("`force`"));
+    assert!(refusal::<StartRequest>(json!({"grace": "1s"})).contains("`grace`"));
+}
+
+#[test]
+fn a_wrong_type_or_value_is_refused() {
+    assert!(refusal::<StopRequest>(json!({"sequence": "7"})).contains("u64"));
+    assert!(refusal::<StopRequest>(json!({"sequence": -1})).contains("u64"));
+    assert!(refusal::<StopRequest>(json!({"sequence": 1.5})).contains("u64"));
+    assert!(refusal::<StopRequest>(json!({"grace": 90})).contains("string"));
+    assert!(refusal::<StopRequest>(json!({"grace": "90"})).contains("\"90\""));
+    assert!(refusal::<StartRequest>(json!({"config": "newest"})).contains("`newest`"));
+}
+
+#[test]
+fn a_span_is_written_as_people_write_it() {
+    assert_eq!(Span::parse("90s"), Ok(Span(90_000)));
+    assert_eq!(Span::parse("0s"), Ok(Span(0)));
+    assert_eq!(Span::parse("24h"), Ok(Span::MAX));
+    assert!(Span::parse("25h").unwrap_err().contains("longer than a day"));
+    for wrong in ["", "90", "-1s", "soon", "1e3s", "99999999999999999999s"] {
+        let message = Span::parse(wrong).unwrap_err();
+        assert!(message.contains(&format!("{wrong:?}")), "{message}");
+    }
+}
+
+#[test]
+fn a_span_survives_its_own_spelling() {
+    for millis in [0, 1, 999, 1000, 61_001, 3_600_000, Span::MAX.0] {
+        let text = serde_json::to_string(&Span(millis)).unwrap();
+        assert_eq!(serde_json::from_str::<Span>(&text).unwrap(), Span(millis), "{text}");
+    }
+}
+
+#[test]
+fn what_a_request_leaves_out_is_not_sent() {
+    assert_eq!(serde_json::to_string(&StopRequest::default()).unwrap(), "{}");
+}
+
+fn named<T: serde::Serialize>(value: T) -> String {
+    serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn names_in_answers_logs_and_metrics_are_the_same() {
+    for code in Code::ALL {
+        assert_eq!(named(code), code.as_str());
+    }
+    for state in State::ALL {
+        assert_eq!(named(state), state.as_str());
+    }
+    for desired in [Desired::Running, Desired::Stopped] {
+        assert_eq!(named(desired), desired.as_str());
+    }
+    for kind in [RequestKind::Stop, RequestKind::Start] {
+        assert_eq!(named(kind), kind.as_str());
+    }
+    for config in [ConfigChoice::Mounted, ConfigChoice::LastGood] {
+        assert_eq!(named(config), config.as_str());
+    }
+    for reason in [ExitReason::Stopped, ExitReason::Exited, ExitReason::Killed, ExitReason::Oom] {
+        assert_eq!(named(reason), reason.as_str());
+    }
+}
+
+#[test]
+fn the_lists_are_complete_and_in_order() {
+    // `Code::TooManyWaiting` and `State::Stuck` are the last ones declared; a list as long as the
+    // last discriminant, without a doublet, leaves nobody out.
+    assert_eq!(Code::ALL.len(), Code::TooManyWaiting as usize + 1);
+    assert_eq!(State::ALL.len(), State::Stuck as usize + 1);
+    assert!(Code::ALL.is_sorted() && State::ALL.is_sorted());
+    assert_eq!(BTreeSet::from(Code::ALL).len(), Code::ALL.len());
+    assert_eq!(BTreeSet::from(State::ALL).len(), State::ALL.len());
+}
+
+#[test]
+fn every_code_has_an_error_status_and_a_title_of_its_own() {
+    let titles: BTreeSet<&str> = Code::ALL.iter().map(|code| code.title()).collect();
+    assert_eq!(titles.len(), Code::ALL.len());
+    for code in Code::ALL {
+        assert!((400..600).contains(&code.http_status()), "{code:?}");
+    }
+}
+
+#[test]
+fn a_problem_repeats_its_status_and_hides_what_is_absent() {
+    let problem = serde_json::to_value(Problem::new(Code::StaleSequence, "7 < 8")).unwrap();
+    assert_eq!(
+        problem,
+        json!({
+            "title": "A later request was already accepted",
+            "status": 409,
+            "code": "stale_sequence",
+            "detail": "7 < 8",
+        })
+    );
+}
+
+fn sample() -> serde_json::Value {
+    json!({
+        "manager": {
+            "version": "0.1.0", "boot_id": "b", "pid": 1, "since": "2026-11-21T09:00:00Z",
+            "durable": true, "pod": {"namespace": "search", "name": "logs-2", "uid": null},
+        },
+        "cursor": "b7f1:17", "desired": "running", "state": "running", "ready": null,
+        "since": "2026-11-21T09:00:00Z", "sequence": 42,
+        "run": {
+            "id": "r", "pid": 23, "started_at": "2026-11-21T09:00:00Z", "checksum": null,
+            "config": "mounted", "config_uncertain": true,
+        },
+        "starts": 4,
+        "last_exit": {
+            "run": "q", "code": null, "signal": 9, "reason": "killed", "took_ms": 812,
+            "ran_ms": 9000, "at": "2026-11-21T09:00:00Z",
+            "stragglers": [{"pid": 7, "command": "agent"}], "strangers": [],
+        },
+        "last_request": {
+            "sequence": 42, "kind": "start", "accepted": true, "by": "x",
+            "at": "2026-11-21T09:00:00Z",
+        },
+        "config": {
+            "checksum": "sha256:ab", "drift": false,
+            "files": [{"path": "elasticsearch.yml", "sha256": "ab", "live": false}],
+            "last_good": null, "errors": [], "observed_at": "2026-11-21T09:00:00Z",
+        },
+        "why": {"code": "starting", "message": "the engine was spawned"},
+    })
+}
+
+#[test]
+fn a_status_survives_reading_and_writing() {
+    let status: Status = serde_json::from_value(sample()).unwrap();
+    assert_eq!(serde_json::to_value(&status).unwrap(), sample());
+    assert_eq!(status.last_exit.unwrap().shell_code(), 137);
+}
+
+#[test]
+fn a_reader_tolerates_what_a_newer_manager_tells() {
+    let mut newer = sample();
+    newer["weather"] = json!("fine");
+    newer["manager"]["mood"] = json!({"deep": [1]});
+    newer["run"]["colour"] = json!("blue");
+    let status: Status = serde_json::from_value(newer).unwrap();
+    assert_eq!(status, serde_json::from_value(sample()).unwrap());
+}

@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::wait::Goal;
 use crate::api::{ConfigChoice, Span, StartRequest, StopRequest};
-use crate::settings::RunArgs;
+use crate::config_watch::ConfigDir;
+use crate::settings::{self, RunArgs};
 
 /// Version and platform, as `version` and `--version` tell them.
 pub(super) static VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -83,14 +84,8 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the checksum of a config directory, as the status shows it
-    Checksum {
-        /// The directory, as it is mounted
-        dir: PathBuf,
-        /// Also print each file's line
-        #[arg(long)]
-        files: bool,
-    },
+    /// Print the checksum of the engine's config, as the status shows it
+    Checksum(ChecksumArgs),
     /// Mint a token for curl
     Token(TokenArgs),
     /// Copy this program into DIR (for an init container), print where it is
@@ -203,6 +198,19 @@ pub(super) struct RestartArgs {
     /// Only if this is the pod's uid
     #[arg(long, value_name = "UID")]
     pod: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChecksumArgs {
+    /// The directories, as --config of `run` names them
+    #[arg(value_name = "[NAME=]DIR", required = true, value_parser = settings::config_dir)]
+    pub(super) dirs: Vec<ConfigDir>,
+    /// Files that are not in the checksum, as --live of `run` names them; repeatable
+    #[arg(long, value_name = "GLOB", value_parser = settings::glob)]
+    pub(super) live: Vec<glob::Pattern>,
+    /// Print the listing that the checksum is the SHA-256 of, and the checksum on stderr
+    #[arg(long)]
+    pub(super) files: bool,
 }
 
 #[derive(Debug, Args)]

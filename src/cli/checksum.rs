@@ -1,27 +1,47 @@
-//! `checksum`: what the status would show for a directory.
+//! `checksum`: what the status would show for these directories.
 
 use std::io::Write;
-use std::path::Path;
 
+use super::args::ChecksumArgs;
 use super::failure::Failure;
-use crate::checksum::Checksum;
-use crate::config_watch::{ConfigDir, ConfigSettings, ConfigWatch};
+use crate::checksum::{Checksum, FileDigest, listing};
+use crate::config_watch::{ConfigSettings, ConfigWatch};
 
-/// Prints the checksum of `dir`, behind the line of each file if `files`.
-pub(super) fn print(dir: &Path, files: bool, out: &mut impl Write) -> Result<(), Failure> {
-    let (listing, checksum) = read(dir).map_err(Failure::Failed)?;
-    if files {
-        write!(out, "{listing}")?;
+/// Prints the checksum; with `--files`, the very bytes it is the SHA-256 of, and the checksum on
+/// stderr, so that `--files | sha256sum` comes to the same digits.
+pub(super) fn print(args: ChecksumArgs, out: &mut impl Write) -> Result<(), Failure> {
+    let with_files = args.files;
+    let settings = ConfigSettings { dirs: args.dirs, live: args.live, ..ConfigSettings::default() };
+    let problems = settings.problems();
+    if !problems.is_empty() {
+        // The sentences are about the option of `run`; here a directory has none in front.
+        return Err(Failure::Usage(problems.join("; ").replace("--config ", "")));
     }
-    Ok(writeln!(out, "{checksum}")?)
-}
-
-/// Listing and checksum of a directory.
-fn read(dir: &Path) -> Result<(String, Checksum), String> {
-    let dirs = vec![ConfigDir { name: None, path: dir.to_owned() }];
-    let settings = ConfigSettings { dirs, ..ConfigSettings::default() };
-    let observed = ConfigWatch::read_once(&settings).map_err(|errors| errors.join("; "))?;
-    let checksum = observed.checksum.ok_or_else(|| observed.errors.join("; "))?;
-    let lines = observed.files.iter().map(|file| format!("{}  {}\n", file.sha256, file.path));
-    Ok((lines.collect(), checksum))
+    let observed =
+        ConfigWatch::read_once(&settings).map_err(|errors| Failure::Failed(errors.join("; ")))?;
+    let checksum = observed.checksum.ok_or_else(|| Failure::Failed(observed.errors.join("; ")))?;
+    if !with_files {
+        return Ok(writeln!(out, "{checksum}")?);
+    }
+    let files: Option<Vec<FileDigest>> = observed
+        .files
+        .iter()
+        .filter(|file| !file.live)
+        .map(|file| {
+            let sha256 = file.sha256.parse().ok()?;
+            Some(FileDigest { path: file.path.clone().into_bytes(), sha256 })
+        })
+        .collect();
+    let files = files.filter(|files| Checksum::of_files(files) == checksum).ok_or_else(|| {
+        Failure::Failed(
+            "a file's name is not UTF-8, so the listing cannot be shown as it is: leave --files \
+             out"
+            .into(),
+        )
+    })?;
+    out.write_all(&listing(&files))?;
+    out.flush()?;
+    // If stderr is gone, the listing alone is what was asked for.
+    let _ = writeln!(std::io::stderr(), "{checksum}");
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time;
 
-use crate::api::Cursor;
+use crate::api::{Code, Cursor};
 use crate::manager_client::{Answer, ClientError, ManagerClient};
 
 /// How long one poll waits for a change.
@@ -41,6 +41,13 @@ impl<'a> Follower<'a> {
                     return Ok(answer);
                 }
                 Err(ClientError::NotReachable(_) | ClientError::Unanswered(_)) if self.reached => {
+                    self.cursor = None;
+                    time::sleep(PAUSE).await;
+                }
+                // Too many follow it already: look now and then instead.
+                Err(ClientError::Refused(refused))
+                    if refused.problem.code == Code::TooManyWaiting =>
+                {
                     self.cursor = None;
                     time::sleep(PAUSE).await;
                 }

@@ -90,7 +90,7 @@ fn command(
                 act::restart(&client, request, &wait, out).await
             })?;
         }
-        Command::Checksum { dir, files } => checksum::print(&dir, files, out)?,
+        Command::Checksum(args) => checksum::print(args, out)?,
         Command::Token(args) => token::print(&args, out)?,
         Command::Install { dir } => {
             let path = install::install(&dir).map_err(Failure::Failed)?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use crate::api::{Config, Desired, Exit, State, Status};
+use crate::api::{Config, ConfigChoice, Desired, Exit, Run, State, Status};
 
 /// The whole status, each line ended.
 pub(super) fn status(status: &Status, now: SystemTime) -> String {
@@ -34,7 +34,7 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
         }
     }
     if let Some(config) = &status.config {
-        page.config(config);
+        page.config(config, status.run.as_ref());
     }
     if let Some(exit) = &status.last_exit {
         page.exit(exit);
@@ -134,13 +134,16 @@ impl Page {
         let _ = writeln!(self.text, "{name:<14}{}", value.as_ref());
     }
 
-    fn config(&mut self, config: &Config) {
+    fn config(&mut self, config: &Config, run: Option<&Run>) {
         let live = config.files.iter().filter(|file| file.live).count();
-        let files = config.files.len() - live;
+        let files = match config.files.len() - live {
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
         let checksum = config.checksum.as_deref().unwrap_or("not known, see below");
-        self.fact("mounted", format!("{checksum} ({files} files, {live} live)"));
+        self.fact("mounted", format!("{checksum} ({files}, {live} live)"));
         match config.drift {
-            Some(true) => self.fact("drift", "YES: the engine runs on another config; restart it"),
+            Some(true) => self.fact("drift", drift_advice(run)),
             Some(false) => self.fact("drift", "no"),
             None => {}
         }
@@ -172,6 +175,19 @@ impl Page {
             // Our clock and the manager's may differ.
             Ok(Err(ahead)) => format!("{time} (in {})", spoken(ahead.duration())),
             Err(_) => time.to_owned(),
+        }
+    }
+}
+
+/// What to do about a mounted config that is not the engine's.
+fn drift_advice(run: Option<&Run>) -> &'static str {
+    match run.map(|run| run.config) {
+        // A plain restart would be one onto the config it was rolled back from.
+        Some(ConfigChoice::LastGood) => {
+            "YES: the engine runs on the last good config; mend the mounted one before a restart"
+        }
+        Some(ConfigChoice::Mounted) | None => {
+            "YES: the engine runs on another config; restart it to take over the mounted one"
         }
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::failure::USAGE;
 use crate::config_watch::ConfigWatch;
@@ -26,6 +28,8 @@ const UNAVAILABLE: u8 = 69;
 const BLOCKING_THREADS: usize = 4;
 /// An idle thread would cost memory; a blocked one is not needed often.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_millis(500);
+/// How long a volume may take to be looked at before anything runs.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Where the kubelet reads why a container ended.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
@@ -85,10 +89,27 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
     }
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
+    let journal = settings.state_dir.as_deref().map(Journal::new);
+    if let Some(journal) = journal.clone() {
+        // One that hangs is the supervisor's business: it must not keep the engine down.
+        let checked = timeout(FIRST_LOOK, spawn_blocking(move || journal.check())).await;
+        if let Ok(Ok(Err(problem))) = checked {
+            return Err(vec![problem]);
+        }
+    }
     let config = if settings.config.dirs.is_empty() {
         None
     } else {
-        Some(Arc::new(ConfigWatch::start(settings.config).await))
+        let dirs = settings.config.dirs.clone();
+        let watch = timeout(FIRST_LOOK, ConfigWatch::start(settings.config)).await;
+        let watch = watch.map_err(|_| {
+            let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();
+            vec![format!(
+                "--config {} did not answer within {FIRST_LOOK:?}: repair the volume",
+                dirs.join(", ")
+            )]
+        })?;
+        Some(Arc::new(watch))
     };
     let server = if settings.policy.api {
         Some(Server::bind(settings.http.clone(), Limits::default()).await?)
@@ -100,8 +121,8 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         policy: settings.policy,
         probe: settings.ready,
         config,
-        temp_dir: settings.tmp_dir.as_deref().map(TempDir::new),
-        journal: settings.state_dir.as_deref().map(Journal::new),
+        temp_dir: settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent))),
+        journal,
         pod: settings.http.pod,
     };
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);

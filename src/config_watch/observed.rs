@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 
-use super::generation::{Generation, Mount, lossy};
+use super::generation::{Entry, Generation, Mount, lossy};
 use super::prepare::Staged;
 use super::settings::ConfigSettings;
 use super::subpath;
@@ -32,13 +32,15 @@ pub struct Observed {
     /// When the mounts were last read. A reading that found nothing new changes only this and wakes
     /// nobody.
     pub observed_at: SystemTime,
-    /// Grows when the content changed or a volume was swapped, even to the same content.
+    /// Grows when files that are not live changed, or a volume that holds such was swapped, even to
+    /// the same content: between two looks there may have been another.
     pub generation: u64,
 }
 
 /// What the readings leave behind for the next one. Only blocking threads lock it.
 #[derive(Debug, Default)]
 pub(super) struct Work {
+    /// Volumes with files that are not live.
     mounts: Vec<Mount>,
     /// What the last reading found wrong.
     sentences: Vec<String>,
@@ -89,15 +91,20 @@ impl Shared {
         work.sentences = read.sentences();
         work.sentences.extend(self.subpaths());
         let files = files(&read);
+        let mounts = counted_mounts(&read, &self.settings);
         let errors = errors(work);
         let mut number = 0;
         self.sender.send_if_modified(|shared| {
-            let swapped = work.mounts != read.ground.mounts;
-            let changed = swapped || shared.checksum != read.checksum || shared.files != files;
-            let news = changed || shared.errors != errors || shared.last_good != work.last_good;
+            let moved = work.mounts != mounts
+                || shared.checksum != read.checksum
+                || !counted(&shared.files).eq(counted(&files));
+            let news = moved
+                || shared.files != files
+                || shared.errors != errors
+                || shared.last_good != work.last_good;
             let observed = Arc::make_mut(shared);
             observed.observed_at = SystemTime::now();
-            observed.generation += u64::from(changed);
+            observed.generation += u64::from(moved);
             number = observed.generation;
             if news {
                 observed.checksum.clone_from(&read.checksum);
@@ -107,7 +114,7 @@ impl Shared {
             }
             news
         });
-        work.mounts.clone_from(&read.ground.mounts);
+        work.mounts = mounts;
         (read, number)
     }
 
@@ -136,6 +143,23 @@ impl Shared {
             .flat_map(|dir| subpath::sentences(&mountinfo, &dir, Path::is_dir))
             .collect()
     }
+}
+
+/// What the checksum covers.
+fn counted(files: &[ConfigFile]) -> impl Iterator<Item = &ConfigFile> {
+    files.iter().filter(|file| !file.live)
+}
+
+/// The volumes that a swap may bring other files to than live ones: all but those which hold only
+/// live files.
+fn counted_mounts(read: &Generation, settings: &ConfigSettings) -> Vec<Mount> {
+    let only_live = |mount: &&Mount| {
+        let path = |entry: &Entry| settings.dirs[entry.dir].path.join(&entry.relative);
+        let mut inside =
+            read.entries.iter().filter(|entry| path(entry).starts_with(&mount.path)).peekable();
+        inside.peek().is_some() && inside.all(|entry| entry.live)
+    };
+    read.ground.mounts.iter().filter(|mount| !only_live(mount)).cloned().collect()
 }
 
 fn files(read: &Generation) -> Vec<ConfigFile> {

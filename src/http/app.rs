@@ -1,10 +1,10 @@
 //! What all requests share.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
 use super::limits::Limits;
@@ -15,8 +15,15 @@ use crate::supervisor::Handle;
 
 /// How long the supervisor may take for what it does at once when it is well.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How old the answer of the readiness probe may be.
-const FRESH: Duration = Duration::from_secs(1);
+
+/// Through which listener a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    /// The one on the network.
+    Network,
+    /// The unix socket.
+    Local,
+}
 
 /// How far the end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +47,8 @@ pub(super) struct App {
     pub(super) metrics: Metrics,
     /// The last serialized status and what it was made of.
     serialized: Mutex<Option<(Arc<Status>, Bytes)>>,
-    probed: Mutex<Option<Instant>>,
+    waiting: Semaphore,
+    local_waiting: Semaphore,
 }
 
 impl App {
@@ -59,7 +67,8 @@ impl App {
             open_metrics,
             metrics: Metrics::default(),
             serialized: Mutex::default(),
-            probed: Mutex::default(),
+            waiting: Semaphore::new(limits.waiting),
+            local_waiting: Semaphore::new(limits.local_waiting),
         }
     }
 
@@ -79,13 +88,22 @@ impl App {
 
     /// The status after a look at the readiness probe, or `None` if that takes too long.
     pub(super) async fn probed(&self) -> Option<Arc<Status>> {
-        let last = *self.probed.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_some_and(|last| last.elapsed() < FRESH) {
-            return Some(self.handle.status());
+        let status = self.handle.status();
+        if status.ready.is_none() {
+            // There is no probe, so there is nothing to ask the supervisor for.
+            return Some(status);
         }
-        let status = timeout(PATIENCE, self.handle.fresh_status()).await.ok()?;
-        *self.probed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        Some(status)
+        timeout(PATIENCE, self.handle.fresh_status()).await.ok()
+    }
+
+    /// A place to wait in, as long as it is kept; `None` if so many wait already that the next one
+    /// would take the connections of those who act.
+    pub(super) fn place_to_wait(&self, door: Door) -> Option<SemaphorePermit<'_>> {
+        let places = match door {
+            Door::Network => &self.waiting,
+            Door::Local => &self.local_waiting,
+        };
+        places.try_acquire().ok()
     }
 
     /// Whether the supervisor's loop turns.

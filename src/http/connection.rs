@@ -14,7 +14,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::app::{App, Stage};
+use super::app::{App, Door, Stage};
 use super::auth::{Caller, Peer, Scopes, certificate_caller};
 use super::routes;
 
@@ -55,7 +55,7 @@ pub(super) async fn tcp(
     let tls = app.material.borrow().tls.clone();
     let Some(tls) = tls else {
         let peer = if insecure { Peer::Anybody } else { Peer::Unknown };
-        return serve(app, stream, peer, place, None).await;
+        return serve(app, stream, peer, (Door::Network, place), None).await;
     };
     let handshake = TlsAcceptor::from(tls.clone()).accept(stream);
     let limit = match place {
@@ -74,16 +74,16 @@ pub(super) async fn tcp(
         let caller = certificate.and_then(|certificate| certificate_caller(certificate, &allowed));
         caller.map_or(Peer::Unknown, Peer::Known)
     };
-    serve(app, stream, peer, place, Some(tls)).await;
+    serve(app, stream, peer, (Door::Network, place), Some(tls)).await;
 }
 
 /// Serves a connection of the unix socket.
-pub(super) async fn unix(app: Arc<App>, stream: UnixStream, allowed: Arc<[u32]>) {
+pub(super) async fn unix(app: Arc<App>, stream: UnixStream, place: Place, allowed: Arc<[u32]>) {
     let peer = match stream.peer_cred() {
         Ok(credentials) => local_peer(credentials.uid(), &allowed),
         Err(error) => return tracing::debug!(%error, "the kernel does not tell who it is"),
     };
-    serve(app, stream, peer, Place::Regular, None).await;
+    serve(app, stream, peer, (Door::Local, place), None).await;
 }
 
 /// Root, our own uid and listed ones may do everything; others need a token as from anywhere else.
@@ -99,7 +99,7 @@ async fn serve(
     app: Arc<App>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
-    place: Place,
+    (door, place): (Door, Place),
     tls: Option<Arc<ServerConfig>>,
 ) {
     let header = match place {
@@ -108,7 +108,7 @@ async fn serve(
     };
     let service = service_fn(|request| {
         let (app, peer) = (&app, &peer);
-        async move { Ok::<_, Infallible>(routes::answer(app, peer, request).await) }
+        async move { Ok::<_, Infallible>(routes::answer(app, door, peer, request).await) }
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())

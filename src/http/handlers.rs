@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
+use serde::de::DeserializeOwned;
 
-use super::app::App;
+use super::app::{App, Door};
 use super::body;
 use super::query::Query;
 use super::respond::Answer;
@@ -19,7 +20,11 @@ use crate::metrics::CONTENT_TYPE;
 /// How long a poll without `timeout` lasts.
 const DEFAULT_POLL: Duration = Duration::from_secs(30);
 
-pub(super) async fn status(app: &Arc<App>, query: Option<&str>) -> Result<Answer, Refusal> {
+pub(super) async fn status(
+    app: &Arc<App>,
+    door: Door,
+    query: Option<&str>,
+) -> Result<Answer, Refusal> {
     let query = Query::parse(query, &["after", "timeout"])?;
     let limit = query.span("timeout")?.unwrap_or(DEFAULT_POLL);
     let Some(after) = query.text("after") else {
@@ -27,6 +32,16 @@ pub(super) async fn status(app: &Arc<App>, query: Option<&str>) -> Result<Answer
         return Ok(shown(app, StatusCode::OK, &status));
     };
     let newer = |status: &Arc<Status>| (status.cursor.0 != after).then(|| status.clone());
+    if let Some(status) = newer(&app.handle.status()) {
+        return Ok(shown(app, StatusCode::OK, &status));
+    }
+    let Some(_place) = app.place_to_wait(door) else {
+        return Err(Refusal::new(
+            Code::TooManyWaiting,
+            "as many requests as may wait for a change wait already: ask again in a second, or \
+             read the status without `after`",
+        ));
+    };
     // Somebody waits, so the probe is asked; its answer arrives as a change of the status. Beside
     // the waiting, because a change must not wait for the probe.
     let look = async {
@@ -41,46 +56,56 @@ pub(super) async fn status(app: &Arc<App>, query: Option<&str>) -> Result<Answer
     Ok(newer.map_or_else(Answer::no_content, |status| shown(app, StatusCode::OK, &status)))
 }
 
-pub(super) async fn stop<B>(
-    app: &Arc<App>,
-    by: String,
-    query: Option<&str>,
-    body: B,
-) -> Result<Answer, Refusal>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let wait = Query::parse(query, &["wait"])?.span("wait")?;
-    let request: StopRequest = body::parse(&body::read(body, app.limits.body).await?)?;
-    let asked = {
-        let (handle, by) = (app.handle.clone(), by.clone());
-        async move { handle.stop(request, by).await }
-    };
-    let accepted = mutate(RequestKind::Stop, by, asked).await?;
-    finish(app, accepted, wait, |status| wait::stop(accepted.sequence, status)).await
+/// A request that changes something, as it came.
+pub(super) struct Sent<'a, B> {
+    pub(super) door: Door,
+    /// Who sent it.
+    pub(super) by: String,
+    pub(super) query: Option<&'a str>,
+    pub(super) body: B,
 }
 
-pub(super) async fn start<B>(
-    app: &Arc<App>,
-    by: String,
-    query: Option<&str>,
-    body: B,
-) -> Result<Answer, Refusal>
+impl<B> Sent<'_, B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let wait = Query::parse(query, &["wait"])?.span("wait")?;
-    let request: StartRequest = body::parse(&body::read(body, app.limits.body).await?)?;
+    /// How long to wait, and what is asked for.
+    async fn read<T: DeserializeOwned + Default>(
+        self,
+        app: &App,
+    ) -> Result<(Option<Duration>, T), Refusal> {
+        let wait = Query::parse(self.query, &["wait"])?.span("wait")?;
+        Ok((wait, body::parse(&body::read(self.body, app.limits.body).await?)?))
+    }
+}
+
+pub(super) async fn stop<B>(app: &Arc<App>, sent: Sent<'_, B>) -> Result<Answer, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (door, by) = (sent.door, sent.by.clone());
+    let (wait, request): (_, StopRequest) = sent.read(app).await?;
+    let (handle, caller, number) = (app.handle.clone(), by.clone(), request.sequence);
+    let asked = async move { handle.stop(request, caller).await };
+    let accepted = mutate(RequestKind::Stop, by, number, asked).await?;
+    finish(app, door, accepted, wait, |status| wait::stop(accepted.sequence, status)).await
+}
+
+pub(super) async fn start<B>(app: &Arc<App>, sent: Sent<'_, B>) -> Result<Answer, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (door, by) = (sent.door, sent.by.clone());
+    let (wait, request): (_, StartRequest) = sent.read(app).await?;
+    let (handle, caller, number) = (app.handle.clone(), by.clone(), request.sequence);
     let checksum = request.checksum.clone();
-    let asked = {
-        let (handle, by) = (app.handle.clone(), by.clone());
-        async move { handle.start(request, by).await }
-    };
-    let accepted = mutate(RequestKind::Start, by, asked).await?;
+    let asked = async move { handle.start(request, caller).await };
+    let accepted = mutate(RequestKind::Start, by, number, asked).await?;
     let judge = |status: &Status| wait::start(accepted.sequence, checksum.as_deref(), status);
-    finish(app, accepted, wait, judge).await
+    finish(app, door, accepted, wait, judge).await
 }
 
 /// Asks the supervisor on a task of its own: the outcome is logged also when the caller has hung
@@ -88,6 +113,7 @@ where
 async fn mutate(
     kind: RequestKind,
     by: String,
+    number: Option<u64>,
     asked: impl Future<Output = Result<Accepted, Refusal>> + Send + 'static,
 ) -> Result<Accepted, Refusal> {
     let task = tokio::spawn(async move {
@@ -98,7 +124,9 @@ async fn mutate(
                 tracing::info!(request, by, sequence, done, "accepted");
             }
             Err(Refusal { code, detail }) => {
-                tracing::info!(request, by, code = code.as_str(), detail, "refused");
+                let code = code.as_str();
+                // Without a number there is none: the manager takes one only when it judges.
+                tracing::info!(request, by, sequence = number, code, detail, "refused");
             }
         }
         outcome
@@ -110,6 +138,7 @@ async fn mutate(
 
 async fn finish(
     app: &Arc<App>,
+    door: Door,
     accepted: Accepted,
     wait: Option<Duration>,
     judge: impl Fn(&Status) -> Option<Verdict>,
@@ -120,6 +149,9 @@ async fn finish(
     }
     let Some(wait) = wait else { return done(StatusCode::ACCEPTED) };
     let judge = |status: &Arc<Status>| judge(status).map(|verdict| (verdict, status.clone()));
+    // The request was accepted, so it is not refused for want of a place: its wait is over at once.
+    let place = app.place_to_wait(door);
+    let wait = if place.is_some() { wait } else { Duration::ZERO };
     match app.follow(wait, judge).await {
         None => done(StatusCode::ACCEPTED),
         Some((Verdict::Done, status)) => Ok(shown(app, StatusCode::OK, &status)),

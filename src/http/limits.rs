@@ -25,8 +25,15 @@ pub struct Limits {
     /// Further connections, one request each, so that probes come through when clients hold all
     /// others.
     pub reserved_connections: usize,
+    /// Requests of the listener that may wait for something at a time: fewer than its connections,
+    /// so that those who only wait never keep out those who act.
+    pub waiting: usize,
     /// Connections of the unix socket.
     pub local_connections: usize,
+    /// Further connections of it, one request each.
+    pub local_reserved_connections: usize,
+    /// Requests of the unix socket that may wait for something at a time.
+    pub local_waiting: usize,
 }
 
 impl Default for Limits {
@@ -41,7 +48,10 @@ impl Default for Limits {
             drain: Duration::from_secs(2),
             connections: 56,
             reserved_connections: 8,
+            waiting: 40,
             local_connections: 16,
+            local_reserved_connections: 4,
+            local_waiting: 12,
         }
     }
 }

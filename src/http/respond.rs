@@ -3,7 +3,8 @@
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 
@@ -76,6 +77,7 @@ impl Answer {
             Code::RequestTimeout | Code::BodyTooLarge => {
                 answer.with(CONNECTION, HeaderValue::from_static("close"))
             }
+            Code::TooManyWaiting => answer.with(RETRY_AFTER, HeaderValue::from_static("1")),
             _ => answer,
         }
     }

@@ -7,9 +7,9 @@ use http_body_util::Full;
 use hyper::body::{Body, Bytes};
 use hyper::{Method, Request, Response};
 
-use super::app::App;
+use super::app::{App, Door};
 use super::auth::{Caller, Peer, identify};
-use super::handlers;
+use super::handlers::{self, Sent};
 use super::respond::Answer;
 use crate::api::Code;
 use crate::lifecycle::Refusal;
@@ -63,6 +63,7 @@ pub const ROUTES: [Route; 6] = [
 /// Answers a request that came over a connection of `peer`.
 pub(super) async fn answer<B>(
     app: &Arc<App>,
+    door: Door,
     peer: &Peer,
     request: Request<B>,
 ) -> Response<Full<Bytes>>
@@ -88,7 +89,7 @@ where
             Answer::method_not_allowed(if route.method == "GET" { "GET, HEAD" } else { "POST" })
         }
         Some(route) => match authorize(app, peer, route, &request) {
-            Ok(caller) => handle(app, route.handler, caller, request).await,
+            Ok(caller) => handle(app, door, route.handler, caller, request).await,
             Err(refusal) => Answer::problem(refusal, None),
         },
     };
@@ -140,6 +141,7 @@ fn authorize<B>(
 
 async fn handle<B>(
     app: &Arc<App>,
+    door: Door,
     handler: Handler,
     caller: Option<Caller>,
     request: Request<B>,
@@ -150,11 +152,16 @@ where
 {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query();
-    let by = || caller.as_ref().map_or_else(String::new, |caller| caller.subject.to_string());
+    let sent = || Sent {
+        door,
+        by: caller.as_ref().map_or_else(String::new, |caller| caller.subject.to_string()),
+        query,
+        body,
+    };
     let answer = match handler {
-        Handler::Status => handlers::status(app, query).await,
-        Handler::Stop => handlers::stop(app, by(), query, body).await,
-        Handler::Start => handlers::start(app, by(), query, body).await,
+        Handler::Status => handlers::status(app, door, query).await,
+        Handler::Stop => handlers::stop(app, sent()).await,
+        Handler::Start => handlers::start(app, sent()).await,
         Handler::Livez => Ok(handlers::livez(app).await),
         Handler::Readyz => Ok(handlers::readyz(app).await),
         Handler::Metrics => Ok(handlers::metrics(app)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -76,8 +76,8 @@ impl Server {
         let Self { tcp, unix, files, watch, settings, limits } = self;
         let (stages, stage) = watch::channel(Stage::Open);
         let (materials, material) = watch::channel(Arc::new(files.material()));
-        let (slots, local) =
-            (Slots::new(limits), Arc::new(Semaphore::new(limits.local_connections)));
+        let slots = Slots::new(limits.connections, limits.reserved_connections);
+        let local = Slots::new(limits.local_connections, limits.local_reserved_connections);
         let app = Arc::new(App::new(handle, material, stage, limits, settings.open_metrics));
 
         announce(&settings, tcp.as_ref());
@@ -105,7 +105,8 @@ impl Server {
         let drained = async {
             all(slots.regular, limits.connections).await;
             all(slots.reserved, limits.reserved_connections).await;
-            all(local, limits.local_connections).await;
+            all(local.regular, limits.local_connections).await;
+            all(local.reserved, limits.local_reserved_connections).await;
         };
         if timeout(limits.drain, drained).await.is_err() {
             tracing::warn!("some requests were not answered in time and are cut off");
@@ -148,10 +149,21 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(limits: Limits) -> Self {
+    fn new(regular: usize, reserved: usize) -> Self {
         Self {
-            regular: Arc::new(Semaphore::new(limits.connections)),
-            reserved: Arc::new(Semaphore::new(limits.reserved_connections)),
+            regular: Arc::new(Semaphore::new(regular)),
+            reserved: Arc::new(Semaphore::new(reserved)),
+        }
+    }
+
+    /// A regular place, or the next reserved one. `None` when they are closed, which nobody does.
+    async fn take(&self) -> Option<(OwnedSemaphorePermit, Place)> {
+        match self.regular.clone().try_acquire_owned() {
+            Ok(permit) => Some((permit, Place::Regular)),
+            Err(_) => {
+                let permit = self.reserved.clone().acquire_owned().await.ok()?;
+                Some((permit, Place::Reserved))
+            }
         }
     }
 }
@@ -167,14 +179,7 @@ async fn accept_tcp(app: Arc<App>, listener: TcpListener, slots: Slots, settings
                 continue;
             }
         };
-        let (permit, place) = match slots.regular.clone().try_acquire_owned() {
-            Ok(permit) => (permit, Place::Regular),
-            // Closed is what neither of them ever is.
-            Err(_) => match slots.reserved.clone().acquire_owned().await {
-                Ok(permit) => (permit, Place::Reserved),
-                Err(_) => return,
-            },
-        };
+        let Some((permit, place)) = slots.take().await else { return };
         let served = connection::tcp(
             app.clone(),
             stream,
@@ -189,7 +194,7 @@ async fn accept_tcp(app: Arc<App>, listener: TcpListener, slots: Slots, settings
     }
 }
 
-async fn accept_unix(app: Arc<App>, socket: Socket, places: Arc<Semaphore>, allowed: Arc<[u32]>) {
+async fn accept_unix(app: Arc<App>, socket: Socket, slots: Slots, allowed: Arc<[u32]>) {
     loop {
         let stream = match socket.listener.accept().await {
             Ok((stream, _)) => stream,
@@ -199,8 +204,8 @@ async fn accept_unix(app: Arc<App>, socket: Socket, places: Arc<Semaphore>, allo
                 continue;
             }
         };
-        let Ok(permit) = places.clone().acquire_owned().await else { return };
-        let served = connection::unix(app.clone(), stream, Arc::clone(&allowed));
+        let Some((permit, place)) = slots.take().await else { return };
+        let served = connection::unix(app.clone(), stream, place, Arc::clone(&allowed));
         tokio::spawn(async move {
             served.await;
             drop(permit);

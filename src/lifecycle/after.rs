@@ -44,14 +44,18 @@ impl Lifecycle {
 
     fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
         match self.policy.on_exit {
-            OnExit::Exit => {
-                self.phase = Phase::Failed;
-                self.record(out);
-                self.end(self.own_code.unwrap_or(1));
-            }
+            OnExit::Exit => self.end_failed(held, out),
             OnExit::Hold => self.hold(held, out),
             OnExit::Restart => self.restart_later(now, held, out),
         }
+    }
+
+    /// Ends the manager because the engine does not run, and says why.
+    fn end_failed(&mut self, failure: Held, out: &mut Vec<Effect>) {
+        self.failure = Some(failure);
+        self.phase = Phase::Failed;
+        self.record(out);
+        self.end(self.own_code.unwrap_or(1));
     }
 
     fn restart_later(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
@@ -66,9 +70,16 @@ impl Lifecycle {
                 held.message
             );
             self.own_ends.clear();
-            self.hold(Held { code: HeldCode::TooManyRestarts, message }, out);
+            let held = Held { code: HeldCode::TooManyRestarts, message };
+            if self.policy.api {
+                self.hold(held, out);
+            } else {
+                // Nobody could ask for a start: the container's restart policy is all there is.
+                self.end_failed(held, out);
+            }
             return;
         }
+        self.failure = Some(held);
         self.phase = Phase::Backoff;
         self.record(out);
         let wait = backoff(ends, self.policy.seed.wrapping_add(self.starts));

@@ -1,8 +1,8 @@
 //! Writing an intent down before acting on it.
 
 use super::{
-    Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Refusal,
-    Timer,
+    Asked, Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared,
+    Refusal, Timer,
 };
 use crate::api::{Code, ConfigChoice, Desired, Span};
 
@@ -62,7 +62,14 @@ impl Pending {
 
     /// The intent if the request is accepted. It lifts a hold.
     pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
-        let intent = Intent { desired, held: None, fence: self.fence(true), ..self.before.clone() };
+        let mut intent =
+            Intent { desired, held: None, fence: self.fence(true), ..self.before.clone() };
+        if desired != self.before.desired {
+            intent.asked = Some(Asked { by: self.by.clone(), at: self.at });
+        }
+        if desired == Desired::Stopped {
+            intent.unproven = false;
+        }
         (self, intent)
     }
 
@@ -78,6 +85,11 @@ impl Lifecycle {
     /// being started, or the manager is about to end.
     pub fn is_deciding(&self) -> bool {
         self.deciding.is_some() || self.exit.is_some()
+    }
+
+    /// A config is being verified and staged.
+    pub(super) fn is_preparing(&self) -> bool {
+        matches!(self.deciding, Some(Deciding::Preparing(_) | Deciding::Verifying(_)))
     }
 
     /// Whether the present intent is on disk.
@@ -111,6 +123,7 @@ impl Lifecycle {
     pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
         self.durable = self.durable.max(version);
         self.answered = self.answered.max(version);
+        self.journal_error = None;
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
@@ -139,6 +152,16 @@ impl Lifecycle {
         self.persist(out);
     }
 
+    /// What was asked and is not on disk is written again and again: the disk may be repaired, and
+    /// nothing else might happen that would write.
+    pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
+        if self.durable < self.asked && self.answered == self.written {
+            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::REWRITE);
+        } else {
+            self.timers.remove(&Timer::Rewrite);
+        }
+    }
+
     /// The journal cannot be written, or not in time. A stop that would be forgotten by the next
     /// container is refused; a start is carried out all the same.
     pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
@@ -161,10 +184,13 @@ impl Lifecycle {
     }
 
     fn refuse_stop(&mut self, pending: &Pending, out: &mut Vec<Effect>) {
+        let error = self.journal_error.as_deref().unwrap_or("no answer");
         out.push(Effect::Reply(Err(Refusal::new(
             Code::JournalUnavailable,
-            "the stop could not be written to the state directory, so the next container would \
-             not know of it; nothing was stopped. Free or repair the volume behind --state-dir",
+            format!(
+                "the stop could not be written down ({error}), so the next container would not \
+                 know of it; nothing was stopped. Free or repair the volume behind --state-dir"
+            ),
         ))));
         // The hung write may still reach the disk: let the intent that holds follow it.
         self.intent.fence = pending.fence(false);
@@ -201,11 +227,13 @@ impl Lifecycle {
         result: Result<Prepared, Refusal>,
         out: &mut Vec<Effect>,
     ) {
+        self.timers.remove(&Timer::Prepare);
         match (self.deciding.take(), result) {
             (Some(Deciding::Verifying(pending)), Ok(prepared)) => {
                 let (pending, mut intent) = pending.accepted(Desired::Running);
                 intent.config = prepared.choice;
                 intent.checksum.clone_from(&prepared.checksum);
+                intent.unproven = true;
                 self.commit(now, (pending, intent), Act::Spawn(prepared), out);
             }
             (Some(Deciding::Verifying(pending)), Err(refusal)) => {
@@ -258,7 +286,30 @@ impl Lifecycle {
             self.end_without_engine();
             return;
         }
+        self.prepare(now, choice, expected, out);
+    }
+
+    /// Has a config verified and staged, within its time.
+    pub(super) fn prepare(
+        &mut self,
+        now: Millis,
+        choice: ConfigChoice,
+        expected: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.insert(Timer::Prepare, now + Limits::PREPARE);
         out.push(Effect::Prepare { choice, expected });
+    }
+
+    /// A hung mount or staging directory must not hold requests for ever. An answer that comes
+    /// after all finds nobody who waits for it.
+    pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let detail = format!(
+            "the config was not verified and staged within {} s: a volume behind --config or \
+             --stage does not answer",
+            Limits::PREPARE / 1000
+        );
+        self.prepared(now, Err(Refusal::new(Code::StageFailed, detail)), out);
     }
 
     /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the

@@ -21,6 +21,8 @@ pub struct Ending {
     stragglers: Vec<Process>,
     /// Adopted orphans that are not the engine's.
     strangers: Vec<Process>,
+    /// Why what is left could not be looked at, last time.
+    unseen: Option<String>,
 }
 
 impl Ending {
@@ -33,12 +35,26 @@ impl Ending {
             jvm: false,
             stragglers: Vec::new(),
             strangers: Vec::new(),
+            unseen: None,
         }
+    }
+
+    /// Forgets what only people read.
+    #[cfg(test)]
+    pub(super) fn forget_names(&mut self) {
+        self.stragglers.clear();
+        self.strangers.clear();
+        self.unseen = None;
     }
 
     /// What is in the way, for people.
     pub(super) fn stragglers(&self) -> &[Process] {
         &self.stragglers
+    }
+
+    /// Why what is in the way cannot be told, for people.
+    pub(super) fn unseen(&self) -> Option<&str> {
+        self.unseen.as_deref()
     }
 }
 
@@ -197,7 +213,8 @@ impl Lifecycle {
         );
         let reason = if oom {
             ExitReason::Oom
-        } else if status == ExitStatus::Signal(SIGKILL) {
+        } else if status.shell_code() == 128 + SIGKILL {
+            // By the signal, or by a launcher that passes its server's death on.
             ExitReason::Killed
         } else if asked {
             ExitReason::Stopped
@@ -250,6 +267,7 @@ impl Lifecycle {
             }
         }
         ending.strangers = tree.strangers;
+        ending.unseen = tree.unseen;
         let unasked = !std::mem::replace(&mut ending.signalled, true);
         let grace = ending.grace;
         if empty {
@@ -271,8 +289,9 @@ impl Lifecycle {
                 self.timers.insert(Timer::TreeGrace, now + self.policy.tree_grace);
                 out.push(Effect::TermStragglers);
             }
-            Phase::Killing => out.push(Effect::KillTree),
-            Phase::Straggling | Phase::Dumping | Phase::Stuck => {}
+            // What was forked while the rest was being killed.
+            Phase::Killing | Phase::Stuck => out.push(Effect::KillTree),
+            Phase::Straggling | Phase::Dumping => {}
             Phase::Stopped
             | Phase::Failed
             | Phase::Backoff
@@ -320,6 +339,6 @@ impl Lifecycle {
 
     /// A run's timers go with the run, but a request may be waiting for the journal.
     pub(super) fn clear_timers(&mut self) {
-        self.timers.retain(|timer, _| *timer == Timer::Journal);
+        self.timers.retain(|timer, _| matches!(timer, Timer::Journal | Timer::Prepare));
     }
 }

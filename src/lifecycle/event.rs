@@ -27,7 +27,12 @@ pub enum Event {
     /// This version of the journal, and so every earlier one, is on disk.
     Persisted(u64),
     /// This version could not be written.
-    PersistFailed(u64),
+    PersistFailed {
+        /// The version.
+        version: u64,
+        /// The system's error, with the file it is about.
+        error: String,
+    },
     /// The leader was spawned.
     Spawned {
         /// Id of the run.
@@ -121,12 +126,14 @@ pub struct Tree {
     pub stragglers: Vec<Process>,
     /// Adopted orphans of others.
     pub strangers: Vec<Process>,
+    /// Processes are left that cannot be looked at: why, and what to do.
+    pub unseen: Option<String>,
 }
 
 impl Tree {
     /// Nothing of the engine is left.
     pub fn is_empty(&self) -> bool {
-        self.server.is_empty() && self.stragglers.is_empty()
+        self.server.is_empty() && self.stragglers.is_empty() && self.unseen.is_none()
     }
 }
 
@@ -149,6 +156,10 @@ pub enum Timer {
     Backoff,
     /// The journal had its time.
     Journal,
+    /// What was asked is not on disk and is handed in for writing once more.
+    Rewrite,
+    /// The config had its time to be verified and staged.
+    Prepare,
 }
 
 impl super::Lifecycle {

@@ -16,7 +16,7 @@ impl Fence {
     /// Judges the sequence of a request.
     pub(super) fn judge(&self, body: &Body) -> Result<Verdict, Refusal> {
         let highest = self.sequence;
-        let sequence = body.sequence().unwrap_or(highest + 1);
+        let sequence = body.sequence().unwrap_or(highest.saturating_add(1));
         if sequence > MAX_SEQUENCE {
             return Err(Refusal::new(
                 Code::SequenceJump,
@@ -24,7 +24,15 @@ impl Fence {
             ));
         }
         if self.unknown {
-            return Ok(Verdict::Fresh(sequence));
+            // Any sequence may be the next one, as long as there is room for those after it.
+            return if sequence <= MAX_SEQUENCE - MAX_SEQUENCE_JUMP {
+                Ok(Verdict::Fresh(sequence))
+            } else {
+                Err(Refusal::new(
+                    Code::SequenceJump,
+                    format!("sequence {sequence} leaves no room for later ones; take a lower one"),
+                ))
+            };
         }
         if sequence > highest.saturating_add(MAX_SEQUENCE_JUMP) {
             return Err(Refusal::new(

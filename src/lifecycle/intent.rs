@@ -15,8 +15,24 @@ pub struct Intent {
     pub checksum: Option<String>,
     /// Why the engine is not started without a request.
     pub held: Option<Held>,
+    /// Who last changed [`Self::desired`]; none if nobody did.
+    #[serde(default)]
+    pub asked: Option<Asked>,
+    /// The last start was asked for, and the engine has not been ready since: if it ends, it is
+    /// held, also by the next container.
+    #[serde(default)]
+    pub unproven: bool,
     /// The highest sequence and its request.
     pub fence: Fence,
+}
+
+/// Who asked for something, and when.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Asked {
+    /// Who.
+    pub by: String,
+    /// In milliseconds since the Unix epoch.
+    pub at: u64,
 }
 
 impl Default for Intent {
@@ -26,6 +42,8 @@ impl Default for Intent {
             config: ConfigChoice::Mounted,
             checksum: None,
             held: None,
+            asked: None,
+            unproven: false,
             fence: Fence::default(),
         }
     }

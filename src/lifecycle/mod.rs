@@ -41,11 +41,12 @@ pub use commit::Act;
 pub use effect::{Accepted, Effect};
 pub use ending::Ending;
 pub use event::{Event, ExitStatus, Prepared, Recovered, Timer, Tree};
-pub use intent::{Body, Fence, Held, HeldCode, Intent, Judged};
+pub use intent::{Asked, Body, Fence, Held, HeldCode, Intent, Judged};
 pub use phase::Phase;
 pub use policy::{Limits, OnExit, Policy};
 pub use refusal::Refusal;
 pub use start::{Origin, Run};
+pub(crate) use view::LAST_INSTANT;
 pub use view::timestamp;
 
 use commit::Deciding;
@@ -70,6 +71,10 @@ pub struct Lifecycle {
     starts: u64,
     /// When runs ended by themselves, within [`Limits::RESTART_WINDOW`].
     own_ends: Vec<Millis>,
+    /// Why the engine does not run, where that is not part of what is asked.
+    failure: Option<Held>,
+    /// Why the journal was last not written; none once it was.
+    journal_error: Option<String>,
     /// The first TERM came.
     terminating: bool,
     /// The manager ends with this code, once nothing is left to answer or to write.
@@ -100,6 +105,8 @@ impl Lifecycle {
             own_code: None,
             starts: 0,
             own_ends: Vec::new(),
+            failure: None,
+            journal_error: None,
             terminating: false,
             exit: None,
             timers: BTreeMap::new(),
@@ -121,7 +128,10 @@ impl Lifecycle {
             Event::Start { request, by } => self.start_requested(now, request, by, out),
             Event::Prepared(result) => self.prepared(now, result, out),
             Event::Persisted(version) => self.persisted(now, version, out),
-            Event::PersistFailed(version) => self.persist_failed(now, version, out),
+            Event::PersistFailed { version, error } => {
+                self.journal_error = Some(error);
+                self.persist_failed(now, version, out);
+            }
             Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
             Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
             Event::ConfigOutdated => self.config_outdated(now, out),
@@ -136,6 +146,7 @@ impl Lifecycle {
         if self.phase.state() != before {
             self.since = now;
         }
+        self.keep_trying_to_write(now);
         self.end_when_settled(now, &mut effects);
         effects
     }
@@ -145,7 +156,13 @@ impl Lifecycle {
             return;
         }
         match timer {
-            Timer::Journal => self.persist_failed(now, self.written, out),
+            Timer::Journal => {
+                let waited = format!("the disk did not answer for {} s", Limits::JOURNAL / 1000);
+                self.journal_error.get_or_insert(waited);
+                self.persist_failed(now, self.written, out);
+            }
+            Timer::Rewrite => self.record(out),
+            Timer::Prepare => self.prepare_timed_out(now, out),
             Timer::Settle => self.became_ready(out),
             Timer::Backoff => self.backoff_over(now, out),
             Timer::Drain => self.drain_over(now, out),
@@ -180,4 +197,5 @@ impl Lifecycle {
 }
 
 #[cfg(test)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a test names the cases it looks for")]
 mod tests;

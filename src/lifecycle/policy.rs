@@ -15,6 +15,10 @@ impl Limits {
     pub const KILL: Millis = 10_000;
     /// How long a request waits for the journal.
     pub const JOURNAL: Millis = 5_000;
+    /// How long what is not on disk waits for the next try.
+    pub const REWRITE: Millis = 10_000;
+    /// How long a config may take to be verified and staged.
+    pub const PREPARE: Millis = 60_000;
     /// First wait before a restart in place; it doubles with each end inside the window.
     pub const BACKOFF: Millis = 1_000;
     /// The longest wait before a restart in place.

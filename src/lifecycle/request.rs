@@ -48,10 +48,7 @@ impl Lifecycle {
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => {
-                out.push(Effect::Prepare {
-                    choice: request.config,
-                    expected: request.checksum.clone(),
-                });
+                self.prepare(now, request.config, request.checksum.clone(), out);
                 self.deciding = Some(Deciding::Verifying(pending));
             }
             Phase::Starting | Phase::Running => match self.runs_as_asked(&request) {
@@ -176,7 +173,7 @@ impl Lifecycle {
             Some(Held { code: HeldCode::SpawnFailed, .. }) => Code::SpawnFailed,
             Some(_) | None => Code::StartFailed,
         };
-        Refusal::new(code, self.held_message())
+        Refusal::new(code, self.failure_message())
     }
 
     /// Stopped, and a container restart would not change that.

@@ -42,17 +42,20 @@ impl Lifecycle {
     pub(super) fn boot(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
         match recovered {
             Recovered::Fresh => {
-                self.record(out);
-                self.prepare_own(Origin::Boot, out);
+                self.persist(out);
+                self.prepare_own(now, Origin::Boot, out);
             }
             Recovered::Journal { intent, last_exit } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
+                // What is asked was read from the disk, so it is there.
                 self.record(out);
+                // A start that was asked for and never proved itself is still that start.
+                let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
                     (None, Desired::Stopped) => self.phase = Phase::Stopped,
-                    (None, Desired::Running) => self.prepare_own(Origin::Boot, out),
+                    (None, Desired::Running) => self.prepare_own(now, origin, out),
                 }
             }
             Recovered::Unreadable(message) => {
@@ -66,9 +69,9 @@ impl Lifecycle {
     }
 
     /// Prepares a start that nobody asked for now.
-    fn prepare_own(&mut self, origin: Origin, out: &mut Vec<Effect>) {
+    fn prepare_own(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
         self.deciding = Some(Deciding::Preparing(origin));
-        out.push(Effect::Prepare { choice: self.own_choice(), expected: None });
+        self.prepare(now, self.own_choice(), None, out);
     }
 
     pub(super) fn backoff_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
@@ -79,7 +82,7 @@ impl Lifecycle {
             // A request is being judged; if it is refused, the restart is still due.
             self.timers.insert(Timer::Backoff, now + Limits::BACKOFF);
         } else {
-            self.prepare_own(Origin::Restart, out);
+            self.prepare_own(now, Origin::Restart, out);
         }
     }
 
@@ -89,7 +92,8 @@ impl Lifecycle {
         else {
             return;
         };
-        self.timers.clear();
+        self.clear_timers();
+        self.failure = None;
         self.phase = Phase::Starting;
         self.starts += 1;
         self.intent.checksum.clone_from(&prepared.checksum);
@@ -156,7 +160,9 @@ impl Lifecycle {
         if let Some(Deciding::Spawning { config_moved, .. }) = &mut self.deciding {
             *config_moved = true;
         }
-        if let (Phase::Starting, Some(run)) = (self.phase, &mut self.run) {
+        if let (Phase::Starting, Some(run)) = (self.phase, &mut self.run)
+            && !run.config_uncertain
+        {
             run.checksum = None;
             run.config_uncertain = true;
             self.amend(|intent| intent.checksum = None, out);
@@ -171,6 +177,9 @@ impl Lifecycle {
         self.timers.remove(&Timer::Settle);
         // Descent is lost with a parent's death, and known later only if it was seen before.
         out.push(Effect::ScanTree);
+        if self.intent.unproven {
+            self.amend(|intent| intent.unproven = false, out);
+        }
         if let Some(run) = &mut self.run {
             run.was_ready = true;
             if self.policy.keep_last_good

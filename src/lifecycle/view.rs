@@ -5,9 +5,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::{Held, Intent, Lifecycle, Millis, Phase, Policy, Timer};
 use crate::api::{self, Desired, Exit, LastRequest, State, Why};
 
+/// The last instant that RFC 3339 can write: the end of the year 9999.
+pub(crate) const LAST_INSTANT: Millis = 253_402_300_799_999;
+
 /// An instant as RFC 3339 in UTC.
 pub fn timestamp(at: Millis) -> String {
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(at)).to_string()
+    let since_epoch = Duration::from_millis(at.min(LAST_INSTANT));
+    humantime::format_rfc3339_millis(UNIX_EPOCH + since_epoch).to_string()
 }
 
 impl Lifecycle {
@@ -83,8 +87,13 @@ impl Lifecycle {
     /// What the engine waits for, or why it is held; none while it simply runs.
     pub fn why(&self) -> Option<Why> {
         let why = |code: &str, message: String| Some(Why { code: code.to_owned(), message });
-        if let (Phase::Failed, Some(Held { code, message })) = (self.phase, &self.intent.held) {
+        let failed = self.intent.held.as_ref().or(self.failure.as_ref());
+        if let (Phase::Failed, Some(Held { code, message })) = (self.phase, failed) {
             return why(code.as_str(), message.clone());
+        }
+        if self.is_preparing() {
+            let message = "the config is being verified and staged for a start";
+            return why("preparing", message.to_owned());
         }
         match self.phase {
             Phase::Running => None,
@@ -98,7 +107,7 @@ impl Lifecycle {
             Phase::Failed => why("ended_by_itself", format!("the engine {}", self.how_it_ended())),
             Phase::Backoff => why(
                 "backoff",
-                format!("the engine {}; it is started again {}", self.how_it_ended(), {
+                format!("{}; the engine is started again {}", self.failure_message(), {
                     let due = self.timers.get(&Timer::Backoff);
                     due.map_or("now".to_owned(), |due| format!("at {}", timestamp(*due)))
                 }),
@@ -134,19 +143,13 @@ impl Lifecycle {
                 "the engine's time is over; its threads are printed before KILL".to_owned(),
             ),
             Phase::Killing => why("killing", "everything of the engine was sent KILL".to_owned()),
-            Phase::Stuck => why(
-                "stuck",
-                format!(
-                    "KILL did not end {}: probably blocked in the kernel on a disk; repair that, or replace the pod",
-                    self.left_behind()
-                ),
-            ),
+            Phase::Stuck => why("stuck", self.survivors()),
         }
     }
 
-    /// A sentence for a hold, for refusals.
-    pub(super) fn held_message(&self) -> String {
-        match &self.intent.held {
+    /// Why the engine does not run, for sentences.
+    pub(super) fn failure_message(&self) -> String {
+        match self.intent.held.as_ref().or(self.failure.as_ref()) {
             Some(held) => held.message.clone(),
             None => format!("the engine {}", self.how_it_ended()),
         }
@@ -171,8 +174,8 @@ impl Lifecycle {
     }
 
     fn asked_by(&self, what: &str) -> String {
-        match &self.intent.fence.last {
-            Some(last) => format!("{what} by {} at {}", last.by, timestamp(last.at)),
+        match &self.intent.asked {
+            Some(asked) => format!("{what} by {} at {}", asked.by, timestamp(asked.at)),
             None => format!("{what} by request"),
         }
     }
@@ -184,8 +187,30 @@ impl Lifecycle {
         }
     }
 
+    /// What KILL did not end.
+    fn survivors(&self) -> String {
+        match self.unseen() {
+            Some(why) => format!(
+                "processes are left that may be the engine's and cannot be seen, so KILL could not \
+                 reach them: {why}; then replace the pod"
+            ),
+            None => format!(
+                "KILL did not end {}: probably blocked in the kernel on a disk; repair that, or \
+                 replace the pod",
+                self.left_behind()
+            ),
+        }
+    }
+
+    fn unseen(&self) -> Option<&str> {
+        self.ending.as_ref().and_then(super::Ending::unseen)
+    }
+
     fn left_behind(&self) -> String {
         let stragglers = self.ending.as_ref().map_or(&[][..], super::Ending::stragglers);
+        if let Some(why) = self.unseen() {
+            return format!("processes that cannot be seen ({why})");
+        }
         if stragglers.is_empty() {
             return "its processes".to_owned();
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::inherited::Inherited;
 use super::procfs::Process;
 
 /// What is known of a run before the look.
@@ -13,8 +14,11 @@ pub(super) struct Run<'a> {
     pub(super) leader: u32,
     /// When the leader was reaped, in ticks; until then its pid is certainly the leader's.
     pub(super) leader_reaped_at: Option<u64>,
-    /// Every orphan descends from something we launched.
+    /// Every orphan descends from something we launched: we are not PID 1, and had no children
+    /// before the first launch.
     pub(super) sole_parent: bool,
+    /// Ours from before the first launch: never the run's.
+    pub(super) inherited: &'a Inherited,
     /// Start times of members, by pid.
     pub(super) known: &'a BTreeMap<u32, u64>,
 }
@@ -65,6 +69,7 @@ impl Run<'_> {
     fn is_claimed(&self, process: &Process, claims: &mut impl FnMut(&Process) -> bool) -> bool {
         self.adopted(process)
             && !self.is_certain(process)
+            && !self.inherited.contains(process)
             && (self.sole_parent || self.is_in_leaders_session(process) || claims(process))
     }
 
@@ -113,6 +118,7 @@ mod tests {
             leader: LEADER,
             leader_reaped_at: reaped,
             sole_parent: false,
+            inherited: &Inherited::default(),
             known: &known,
         };
         run.members(processes, |process| cookies.contains(&process.pid)).into_iter().collect()
@@ -168,8 +174,14 @@ mod tests {
             process(8, 3, 3, 1),
         ];
         let known = BTreeMap::new();
-        let run =
-            Run { own: 7, leader: 10, leader_reaped_at: Some(9), sole_parent: true, known: &known };
+        let run = Run {
+            own: 7,
+            leader: 10,
+            leader_reaped_at: Some(9),
+            sole_parent: true,
+            inherited: &Inherited::default(),
+            known: &known,
+        };
         let members = run.members(&all, |_| false);
         assert_eq!(members.into_iter().collect::<Vec<_>>(), [60, 61]);
     }

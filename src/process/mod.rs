@@ -14,8 +14,10 @@
 
 mod command_line;
 mod delivery;
+mod descriptors;
 mod exit_status;
 mod identity;
+mod inherited;
 mod launch;
 mod membership;
 pub mod oom;
@@ -28,11 +30,13 @@ mod terminal;
 mod tree;
 
 pub use delivery::Delivery;
+pub use descriptors::with_own_descriptors;
 pub use exit_status::ExitStatus;
 pub use identity::{become_subreaper, is_pid_1, own_pid, tune_allocator};
+pub use inherited::Inherited;
 pub use launch::{Launch, LaunchError, launch};
 pub use reaper::{Reaped, Reaper};
 pub use signals::Signals;
 pub use startup_code::release_startup_code;
-pub use temp_dir::TempDir;
+pub use temp_dir::{TempDir, TempDirError};
 pub use tree::{Member, RUN_VARIABLE, Scan, Tree};

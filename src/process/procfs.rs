@@ -41,9 +41,7 @@ pub(super) enum Carries {
 /// # Errors
 /// `/proc` is not there, or is another namespace's: its numbers would name the wrong processes.
 pub(super) fn processes() -> io::Result<(Vec<Process>, Vec<u32>)> {
-    if fs::read_link("/proc/self")?.to_str() != Some(own_pid().to_string().as_str()) {
-        return Err(io::Error::other("/proc is mounted for another process namespace"));
-    }
+    is_ours()?;
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -57,6 +55,26 @@ pub(super) fn processes() -> io::Result<(Vec<Process>, Vec<u32>)> {
         }
     }
     Ok((open, closed))
+}
+
+/// Whether `/proc` shows our process namespace.
+///
+/// # Errors
+/// Why not, and what to do, in a sentence.
+pub(super) fn check() -> Result<(), String> {
+    is_ours().map_err(|error| unusable(&error))
+}
+
+fn is_ours() -> io::Result<()> {
+    match fs::read_link("/proc/self")?.to_str() {
+        Some(pid) if pid == own_pid().to_string() => Ok(()),
+        Some(_) | None => Err(io::Error::other("it is mounted for another process namespace")),
+    }
+}
+
+/// What is wrong with `/proc` and what to do, in a sentence.
+pub(super) fn unusable(error: &io::Error) -> String {
+    format!("/proc cannot be used: {error}; mount the one of this process namespace")
 }
 
 /// One process, `None` if there is none of that pid.

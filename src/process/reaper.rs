@@ -1,5 +1,7 @@
-//! The only caller of `wait`: collects ended children, the engine's and adopted orphans alike.
+//! The only caller of `wait`: collects ended children, the engine's and adopted orphans alike, and
+//! asks the kernel whether any are left.
 
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use super::ExitStatus;
@@ -46,5 +48,32 @@ fn next() -> Option<Reaped> {
             return Some(Reaped { pid, status });
         }
         // Neither exit nor death: a traced child stopped. It lives on; look at the next one.
+    }
+}
+
+/// What the kernel says of our children, without `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Children {
+    /// None at all, and so no descendant: whoever lost its parent would be a child of ours.
+    None,
+    /// At least one has ended and waits to be reaped. Nothing is told about the others.
+    Ended,
+    /// Some, and none has ended.
+    Alive,
+}
+
+/// Asks the kernel whether we have children. Collects none.
+pub(super) fn children() -> Children {
+    let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `told` is a place for one siginfo_t.
+    if unsafe { libc::waitid(libc::P_ALL, 0, told.as_mut_ptr(), flags) } != 0 {
+        // ECHILD: the arguments are valid, and WNOHANG is not interrupted.
+        return Children::None;
+    }
+    // SAFETY: all-zero is a valid siginfo_t, and waitid fills in the fields of a child that ended.
+    match unsafe { told.assume_init().si_pid() } {
+        0 => Children::Alive,
+        _ => Children::Ended,
     }
 }

@@ -45,6 +45,9 @@ impl Signals {
     /// # Errors
     /// No descriptors left, or the system refused a handler.
     pub fn install() -> io::Result<Self> {
+        // signal-hook sets each handler before it has an action for it: a TERM that comes in
+        // between would be lost. It is delivered by the last line instead.
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), None)?;
         let (read, write) = UnixStream::pair()?;
         read.set_nonblocking(true)?;
         // SAFETY: the stream owns its descriptor, and nothing replaces or closes it in there.

@@ -22,6 +22,31 @@ const VARIABLES: [&str; 2] = ["ES_TMPDIR", "OPENSEARCH_TMPDIR"];
 /// Deeper nesting is left where it is: it would cost a descriptor and stack for each level.
 const DEPTH_MAX: usize = 64;
 
+/// Why the directory is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum TempDirError {
+    /// It cannot be made or opened, belongs to somebody else, or another manager uses it.
+    #[error(
+        "cannot use {} for temporary files: {error}; give --tmp-dir a directory that this manager \
+         alone may write to, or leave the option out",
+        path.display()
+    )]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// Something in it could not be deleted; all else was.
+    #[error("cannot delete everything in {}: {error}; remove the rest by hand", path.display())]
+    NotEmptied {
+        /// The directory.
+        path: PathBuf,
+        /// The first reason.
+        error: io::Error,
+    },
+}
+
 /// A directory inside `--tmp-dir` that is the engine's own.
 ///
 /// Its mode is 0700 when we are not root: the engine cannot have another uid then. As root it is
@@ -54,52 +79,35 @@ impl TempDir {
     /// Nothing outside is deleted: symbolic links are removed and not followed, other file systems
     /// mounted inside are left, and all of it holds against an engine that moves things meanwhile.
     ///
+    /// One call waits for another, so that a start that was given up does not empty the directory of
+    /// the next one.
+    ///
     /// # Errors
-    /// It cannot be made; another manager uses it; its name is taken by something that is not our directory; or something
-    /// in it could not be deleted, after all else was. The engine can start in the latter case.
-    pub fn prepare(&self) -> io::Result<()> {
-        let told = |what: &str, error: io::Error| {
-            io::Error::new(error.kind(), format!("{what} {}: {error}", self.path.display()))
-        };
-        let as_root = nix::unistd::geteuid().is_root();
-        match DirBuilder::new().mode(0o700).create(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(told("cannot make the engine's temporary directory", error));
-            }
-            Ok(()) | Err(_) => {}
-        }
-        let directory = self.open().map_err(|error| told("cannot use", error))?;
-        self.lock(&directory).map_err(|error| told("cannot use", error))?;
-        // Set after the fact: the umask, which is the engine's, narrows the mode of a new directory.
-        let mode = if as_root { 0o1777 } else { 0o700 };
-        fs::File::set_permissions(&directory, Permissions::from_mode(mode))
-            .map_err(|error| told("cannot set the mode of", error))?;
-        let device = directory.metadata()?.dev();
-        empty(directory.as_fd(), device, 0)
-            .map_err(|errno| told("cannot delete everything in", errno.into()))
+    /// See [`TempDirError`]; the engine can start with one that is only not empty.
+    pub fn prepare(&self) -> Result<(), TempDirError> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let (directory, device) = self
+            .usable(&mut lock)
+            .map_err(|error| TempDirError::Unusable { path: self.path.clone(), error })?;
+        empty(directory.as_fd(), device, 0).map_err(|errno| TempDirError::NotEmptied {
+            path: self.path.clone(),
+            error: errno.into(),
+        })
     }
 
-    /// Locks the directory, unless it is the one that is locked already.
-    fn lock(&self, directory: &File) -> io::Result<()> {
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
-        if let Some(held) = lock.as_ref()
-            && identity(held)? == identity(directory)?
-        {
-            return Ok(());
+    /// Makes or finds the directory and takes possession of it; with that, its device.
+    fn usable(&self, lock: &mut Option<File>) -> io::Result<(File, u64)> {
+        match DirBuilder::new().mode(0o700).create(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
         }
-        let file = directory.try_clone()?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "another stayput uses it; give each its own --tmp-dir",
-            )),
-            // A file system without locks is no reason not to start.
-            Ok(()) | Err(TryLockError::Error(_)) => {
-                *lock = Some(file);
-                Ok(())
-            }
-        }
+        let directory = self.open()?;
+        lock_for_us(lock, &directory)?;
+        // Set after the fact: the umask, which is the engine's, narrows the mode of a new directory.
+        let mode = if nix::unistd::geteuid().is_root() { 0o1777 } else { 0o700 };
+        fs::File::set_permissions(&directory, Permissions::from_mode(mode))?;
+        let device = directory.metadata()?.dev();
+        Ok((directory, device))
     }
 
     /// Opens the directory itself, and makes sure that it is ours and no link to another one.
@@ -109,10 +117,32 @@ impl TempDir {
         if directory.metadata()?.uid() != nix::unistd::geteuid().as_raw() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "it belongs to another user; remove it, or set another --tmp-dir",
+                "it belongs to another user",
             ));
         }
         Ok(directory)
+    }
+}
+
+/// Locks the directory, unless it is the one that is locked already.
+fn lock_for_us(lock: &mut Option<File>, directory: &File) -> io::Result<()> {
+    let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
+    if let Some(held) = lock.as_ref()
+        && identity(held)? == identity(directory)?
+    {
+        return Ok(());
+    }
+    let file = directory.try_clone()?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another stayput uses it, and each needs its own",
+        )),
+        // A file system without locks is no reason not to start.
+        Ok(()) | Err(TryLockError::Error(_)) => {
+            *lock = Some(file);
+            Ok(())
+        }
     }
 }
 
@@ -207,7 +237,7 @@ mod tests {
         engine.prepare().unwrap();
         fs::create_dir_all(engine.path().join("d/".repeat(DEPTH_MAX + 2))).unwrap();
         fs::write(engine.path().join("file"), "x").unwrap();
-        assert!(engine.prepare().is_err());
+        assert!(matches!(engine.prepare(), Err(TempDirError::NotEmptied { .. })));
         assert!(!engine.path().join("file").exists(), "all else is deleted");
     }
 

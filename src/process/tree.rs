@@ -5,11 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::command_line::CommandLine;
 use super::delivery::{self, Delivery};
 use super::identity::own_pid;
+use super::inherited::Inherited;
 use super::membership::Run;
 use super::procfs::{self, Carries, Process};
+use super::reaper::{self, Children};
 
 /// The variable that carries a run's cookie in the engine's environment.
 pub const RUN_VARIABLE: &str = "STAYPUT_RUN";
+
+/// Why a child may be there that no look shows.
+const HIDDEN: &str = "the kernel knows of a child that /proc does not show; mount /proc without \
+    hidepid, or run manager and engine under one uid";
 
 /// Looks in [`Tree::kill_all`]. Each kills what it finds, and what is being killed cannot fork, so
 /// only a race between its newest forks and the next look needs another one.
@@ -42,17 +48,16 @@ pub struct Scan {
     pub stragglers: Vec<Member>,
     /// Adopted orphans that do not belong to the run. Never signalled.
     pub strangers: Vec<Member>,
-    /// Pids of which `/proc` shows us nothing (`hidepid`): they may belong to anything.
-    pub unreadable: Vec<u32>,
-    /// Why nothing could be seen at all. The lists are then empty and prove nothing.
-    pub blind: Option<String>,
+    /// The kernel knows of children that could not be looked at, so nothing seen is not nothing
+    /// there: why, and what to do, in a sentence. None where the kernel says that none is left.
+    pub unseen: Option<String>,
 }
 
 impl Scan {
-    /// Whether it was seen that nothing of the run lives.
+    /// Whether it is certain that nothing of the run lives.
     pub fn is_empty(&self) -> bool {
-        let Self { leader, server, stragglers, strangers: _, unreadable: _, blind } = self;
-        leader.is_none() && server.is_empty() && stragglers.is_empty() && blind.is_none()
+        let Self { leader, server, stragglers, strangers: _, unseen } = self;
+        leader.is_none() && server.is_empty() && stragglers.is_empty() && unseen.is_none()
     }
 
     /// Every live process of the run, the leader first.
@@ -69,6 +74,7 @@ pub struct Tree {
     leader_reaped_at: Option<u64>,
     cookie: Vec<u8>,
     sole_parent: bool,
+    inherited: Inherited,
     known: BTreeMap<u32, Known>,
     /// Uids that members were seen under.
     uids: BTreeSet<u32>,
@@ -93,16 +99,26 @@ struct Look {
 
 impl Tree {
     /// The tree of a run whose leader was just launched, with [`RUN_VARIABLE`] set to `cookie`.
-    /// `sole_parent`: we are not PID 1, so whatever we adopt can only descend from what we launched.
+    /// `sole_parent`: we are not PID 1, so whatever we adopt descends from what we launched, or from
+    /// what we [inherited](Self::beside).
     pub fn new(leader: u32, cookie: &str, sole_parent: bool) -> Self {
         Self {
             leader,
             leader_reaped_at: None,
             cookie: format!("{RUN_VARIABLE}={cookie}").into_bytes(),
             sole_parent,
+            inherited: Inherited::default(),
             known: BTreeMap::new(),
             uids: BTreeSet::new(),
         }
+    }
+
+    /// Leaves what was ours before the first launch out of it. An orphan may then descend from
+    /// that, and belongs to the run only where something tells so, as under PID 1.
+    #[must_use]
+    pub fn beside(self, inherited: &Inherited) -> Self {
+        let sole_parent = self.sole_parent && inherited.is_empty();
+        Self { sole_parent, inherited: inherited.clone(), ..self }
     }
 
     /// The leader's pid, as it was launched.
@@ -120,9 +136,12 @@ impl Tree {
     pub fn scan(&mut self) -> Scan {
         let Look { processes, members, unreadable } = match self.look() {
             Ok(look) => look,
-            Err(blind) => return Scan { blind: Some(blind), ..Scan::default() },
+            Err(blind) => {
+                let unseen = (reaper::children() != Children::None).then_some(blind);
+                return Scan { unseen, ..Scan::default() };
+            }
         };
-        let mut scan = Scan { unreadable, ..Scan::default() };
+        let mut scan = Scan::default();
         for process in processes.iter().filter(|process| process.alive) {
             if members.contains(&process.pid) {
                 self.uids.extend(procfs::effective_uid(process.pid));
@@ -135,6 +154,11 @@ impl Tree {
             } else if process.parent == own_pid() {
                 scan.strangers.push(member(process, read_command(process)));
             }
+        }
+        // A closed entry may be anybody's; without one, a child that shows accounts for the answer.
+        let doubtful = scan.is_empty() && (scan.strangers.is_empty() || !unreadable.is_empty());
+        if doubtful && reaper::children() == Children::Alive {
+            scan.unseen = Some(HIDDEN.to_owned());
         }
         scan
     }
@@ -204,7 +228,8 @@ impl Tree {
         killed.len()
     }
 
-    /// Without `/proc` there are still the leader and its group, until it is reaped.
+    /// Without `/proc` there are still the leader and its group, until it is reaped. Not longer: its
+    /// number may be anybody's then. And never everybody: a person's shell is not ours to end.
     fn kill_blindly(&self, blind: &str) -> usize {
         tracing::error!("only the engine's process group is killed: {blind}");
         match self.leader_reaped_at {
@@ -223,15 +248,15 @@ impl Tree {
     /// Looks at every process and remembers the members. Reads only what cannot hang, but for the
     /// environment of orphans that nothing else tells about.
     fn look(&mut self) -> Result<Look, String> {
-        let (processes, unreadable) = procfs::processes().map_err(|error| {
-            format!("cannot look at processes: {error}; mount this process namespace's /proc")
-        })?;
+        let (processes, unreadable) =
+            procfs::processes().map_err(|error| procfs::unusable(&error))?;
         let known = self.known.iter().map(|(&pid, known)| (pid, known.started)).collect();
         let run = Run {
             own: own_pid(),
             leader: self.leader,
             leader_reaped_at: self.leader_reaped_at,
             sole_parent: self.sole_parent,
+            inherited: &self.inherited,
             known: &known,
         };
         let members = run.members(&processes, |orphan| self.claims_to_belong(orphan));

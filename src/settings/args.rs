@@ -81,7 +81,7 @@ pub struct RunArgs {
     /// Where the engine's temporary directory is made, anew for each run
     #[arg(long, value_name = "DIR", help_heading = "The engine")]
     pub(super) tmp_dir: Option<OsString>,
-    /// The engine is ready when this answers: http://…, https://… or tcp://HOST:PORT
+    /// The engine is ready when this answers within 1s: http://…, https://… or tcp://HOST:PORT
     #[arg(long, value_name = "URL", help_heading = "The engine")]
     pub(super) ready: Option<OsString>,
     /// Signal that asks the engine to end [default: TERM]

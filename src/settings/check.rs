@@ -46,7 +46,7 @@ pub(super) fn check(
     };
     let api = http.listen.is_some() || http.socket.is_some();
 
-    let dirs = read.list("config", args.config, values::config_dir);
+    let dirs = read.list("config", args.config, values::mounted_dir);
     let live = read.list("live", args.live, values::glob);
     let stage = read.list("stage", args.stage, values::stage);
     let keep_last_good = read.flag("keep-last-good", args.keep_last_good);
@@ -109,6 +109,16 @@ pub(super) fn check(
         read.problem(format!(
             "{name}: hold needs --socket or --listen: nobody could start the engine again"
         ));
+    }
+    if state_dir.is_some() && !api {
+        let name = read.name("state-dir");
+        read.problem(format!(
+            "{name} needs --socket or --listen: nobody could ask for what it would remember"
+        ));
+    }
+    if policy.termination_grace.is_some_and(|bound| bound <= policy.drain) {
+        let name = read.name("termination-grace");
+        read.problem(format!("{name} must be longer than --drain, which it includes"));
     }
     if config.dirs.is_empty() && !config.live.is_empty() {
         let name = read.name("live");

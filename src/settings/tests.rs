@@ -194,7 +194,10 @@ fn rules_between_config_options() {
     );
     assert_problems(
         read_with("--config /a --keep-last-good --state-dir /s -- x", &[]),
-        &["--keep-last-good: every --config directory must be staged with --stage"],
+        &[
+            "--state-dir needs --socket or --listen",
+            "--keep-last-good: every --config directory must be staged with --stage",
+        ],
     );
     assert_problems(
         read_with("--config ../x --config .n=/a --stage /a --live [ -- x", &[]),

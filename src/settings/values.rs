@@ -67,7 +67,7 @@ pub(super) fn log_level(text: &str) -> Result<LevelFilter, String> {
     }
 }
 
-pub(super) fn glob(text: &str) -> Result<glob::Pattern, String> {
+pub(crate) fn glob(text: &str) -> Result<glob::Pattern, String> {
     glob::Pattern::new(text).map_err(|error| {
         format!("{text:?} is no pattern: {} at character {}", error.msg, error.pos)
     })
@@ -82,8 +82,9 @@ pub(super) fn grant(text: &str) -> Result<(String, Scopes), String> {
     Ok((name.to_owned(), scope.parse()?))
 }
 
-/// `DIR` or `NAME=DIR`. A directory whose own path holds `=` is told by its `/` before it.
-pub(super) fn config_dir(text: &str) -> Result<ConfigDir, String> {
+/// `DIR` or `NAME=DIR`, wherever `DIR` begins. A directory whose own path holds `=` is told by its
+/// `/` before it.
+pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, String> {
     let (name, path) = match text.split_once('=') {
         Some((name, path)) if !name.contains('/') => (Some(name), path),
         Some(_) | None => (None, text),
@@ -97,7 +98,16 @@ pub(super) fn config_dir(text: &str) -> Result<ConfigDir, String> {
             ));
         }
     }
-    Ok(ConfigDir { name: name.map(str::to_owned), path: absolute(path)? })
+    if path.is_empty() {
+        return Err(format!("{text:?} names no directory"));
+    }
+    Ok(ConfigDir { name: name.map(str::to_owned), path: path.into() })
+}
+
+/// As [`config_dir`], with a path that means the same wherever it is read from.
+pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, String> {
+    let ConfigDir { name, path } = config_dir(text)?;
+    Ok(ConfigDir { name, path: absolute(&path.to_string_lossy())? })
 }
 
 /// `SRC=DST`.

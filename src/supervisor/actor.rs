@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::future::{Future, pending};
+use std::future::pending;
 use std::mem;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,14 @@ use super::handle::{Call, Handle, Reply};
 use super::identity::random_number;
 use super::journal::Journal;
 use super::journal_writer::JournalWriter;
+use super::prepare::{Preparing, Ready};
 use super::probe::Probe;
 use super::readiness::Readiness;
 use super::status::Publisher;
 use crate::api;
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::lifecycle::{self, Event, Lifecycle, Policy, Recovered, Refusal};
-use crate::process::{self, Reaper, Signals, TempDir, Tree, oom};
+use crate::process::{self, Inherited, Reaper, Signals, TempDir, Tree, oom};
 
 /// How long reading the journal may take before it counts as unreadable.
 const JOURNAL_READ: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub struct Engine {
     /// Its config.
     pub config: Option<Arc<ConfigWatch>>,
     /// Its temporary directory, emptied between runs.
-    pub temp_dir: Option<TempDir>,
+    pub temp_dir: Option<Arc<TempDir>>,
     /// Where the intent survives.
     pub journal: Option<Journal>,
     /// Which pod this is.
@@ -59,15 +59,14 @@ pub struct Ended {
     pub message: String,
 }
 
-pub(super) type Preparing =
-    Pin<Box<dyn Future<Output = Result<Prepared, Refusal>> + Send + 'static>>;
-
 /// The supervisor, before and while it runs.
 pub struct Supervisor {
     pub(super) engine: Engine,
     pub(super) lifecycle: Lifecycle,
     pub(super) clock: Clock,
     pub(super) tree: Option<Tree>,
+    /// Ours from before the first launch, and so not the engine's.
+    pub(super) inherited: Inherited,
     /// Out-of-memory kills in our cgroup before the present run.
     pub(super) oom_kills: Option<u64>,
     pub(super) oom_counter: Option<oom::Counter>,
@@ -108,11 +107,23 @@ impl Supervisor {
             Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, readiness.ready());
         let (sender, calls) = mpsc::channel(CALLS);
         let (end, ended) = oneshot::channel();
+        let inherited = Inherited::look().unwrap_or_else(|why| {
+            // Without an API nobody asks what is left: the manager ends with the leader.
+            if engine.policy.api {
+                tracing::warn!(
+                    why,
+                    "the engine's processes cannot be seen: one that outlives its leader cannot be \
+                     ended, and no engine is started beside it"
+                );
+            }
+            Inherited::default()
+        });
         let supervisor = Self {
             engine,
             lifecycle,
             clock,
             tree: None,
+            inherited,
             oom_kills: None,
             oom_counter: oom::Counter::find(),
             journal: None,
@@ -174,18 +185,22 @@ impl Supervisor {
             written = next_written(&mut self.journal) => match written.result {
                 Ok(()) => self.feed(Event::Persisted(written.version)),
                 Err(error) => {
-                    tracing::error!(%error, "cannot write the journal");
-                    self.feed(Event::PersistFailed(written.version));
+                    tracing::error!(
+                        %error,
+                        "the journal is not written: a stop would be forgotten by the next \
+                         container, so stops are refused; free or repair the volume behind \
+                         --state-dir"
+                    );
+                    self.feed(Event::PersistFailed { version: written.version, error });
                 }
             },
             result = next_prepared(&mut self.preparing) => {
                 self.preparing = None;
-                let event = result.map(|prepared| {
-                    let known = lifecycle::Prepared {
-                        checksum: prepared.checksum.as_ref().map(ToString::to_string),
-                        choice: prepared.choice,
-                    };
-                    self.prepared = Some(prepared);
+                if let Err(refusal) = &result {
+                    tracing::error!(code = refusal.code.as_str(), "{}", refusal.detail);
+                }
+                let event = result.map(|Ready { known, config }| {
+                    self.prepared = config;
                     known
                 });
                 self.feed(Event::Prepared(event));
@@ -336,7 +351,7 @@ async fn next_written(journal: &mut Option<JournalWriter>) -> super::journal_wri
     }
 }
 
-async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Prepared, Refusal> {
+async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Ready, Refusal> {
     match preparing {
         Some(preparing) => preparing.await,
         None => pending().await,

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Exit, Run};
-use crate::lifecycle::{Intent, Recovered};
+use crate::api::{Exit, MAX_SEQUENCE, Run};
+use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
+use crate::process::with_own_descriptors;
 
 /// Version of the file's layout. A newer one is held, never guessed at.
 const SCHEMA: u32 = 1;
@@ -87,6 +88,21 @@ impl Journal {
         self.dir.join("journal.json")
     }
 
+    /// Looks whether the state directory is one. Blocks.
+    ///
+    /// # Errors
+    /// A sentence with the remedy: without it, no stop could ever be accepted.
+    pub fn check(&self) -> Result<(), String> {
+        let dir = self.dir.display();
+        match fs::metadata(&self.dir) {
+            Ok(meta) if meta.is_dir() => Ok(()),
+            Ok(_) => Err(format!("--state-dir {dir} is not a directory: mount an emptyDir there")),
+            Err(error) => Err(format!(
+                "--state-dir {dir} cannot be used ({error}): mount an emptyDir there, or make it"
+            )),
+        }
+    }
+
     /// Reads what an earlier boot left. Blocks.
     pub fn recover(&self, pod: Option<&str>) -> Recovered {
         match self.read(pod) {
@@ -110,7 +126,7 @@ impl Journal {
             Ok(meta) if meta.len() > MAX_BYTES => {
                 return Err(content(format!("is larger than {MAX_BYTES} bytes: not a journal")));
             }
-            Ok(_) => fs::read(&path),
+            Ok(_) => with_own_descriptors(|| fs::read(&path)),
             Err(error) => Err(error),
         };
         let bytes = bytes.map_err(|source| JournalError::Read { path: path.clone(), source })?;
@@ -123,7 +139,8 @@ impl Journal {
     /// The system's error, with the file it is about.
     pub(super) fn write(&self, record: &Record) -> Result<(), JournalError> {
         let path = self.path();
-        self.replace(&path, record).map_err(|source| JournalError::Write { path, source })
+        with_own_descriptors(|| self.replace(&path, record))
+            .map_err(|source| JournalError::Write { path, source })
     }
 
     fn replace(&self, path: &Path, record: &Record) -> io::Result<()> {
@@ -174,6 +191,17 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, String> {
     }
     let record: Record = serde_json::from_slice(bytes)
         .map_err(|error| format!("is not a whole journal ({error})"))?;
+    let fence = &record.intent.fence;
+    if fence.sequence > MAX_SEQUENCE {
+        return Err(format!("has sequence {}, which no manager accepts", fence.sequence));
+    }
+    let instants = [
+        fence.last.as_ref().map(|last| last.at),
+        record.intent.asked.as_ref().map(|asked| asked.at),
+    ];
+    if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {
+        return Err("has a time after the year 9999".to_owned());
+    }
     match (&record.pod, pod) {
         (Some(theirs), Some(ours)) if theirs != ours => Err(format!(
             "was written by pod {theirs}, this is pod {ours}: the state directory must not \

@@ -2,8 +2,8 @@
 //!
 //! It decides nothing: [`crate::lifecycle`] does. It turns what happens (signals, deaths, requests,
 //! timers, answers of slow disks) into events, carries out the effects and publishes the status.
-//! What may block (journal, config) runs elsewhere and answers by message, so a hung disk hangs
-//! nothing but itself.
+//! What may block (journal, config, temporary directory) runs elsewhere and answers by message, so a
+//! hung disk hangs nothing but itself.
 
 mod actor;
 mod clock;
@@ -12,6 +12,7 @@ mod identity;
 mod journal;
 mod journal_writer;
 mod perform;
+mod prepare;
 mod probe;
 mod readiness;
 mod status;

@@ -6,7 +6,6 @@ use super::actor::{Ended, Supervisor};
 use super::identity::random_id;
 use super::journal::Record;
 use crate::api;
-use crate::checksum::Checksum;
 use crate::lifecycle::{self, Effect, Event, ExitStatus};
 use crate::process::{self, Launch, Member, RUN_VARIABLE, Tree, oom};
 
@@ -52,25 +51,6 @@ impl Supervisor {
         None
     }
 
-    fn prepare(&mut self, choice: api::ConfigChoice, expected: Option<String>) -> Option<Event> {
-        let Some(config) = self.engine.config.clone() else {
-            return Some(Event::Prepared(without_config(choice, expected)));
-        };
-        let expected = match expected.map(|text| Checksum::parse(&text)).transpose() {
-            Ok(expected) => expected,
-            Err(error) => {
-                let code = api::Code::ChecksumMismatch;
-                return Some(Event::Prepared(Err(lifecycle::Refusal::new(
-                    code,
-                    error.to_string(),
-                ))));
-            }
-        };
-        self.preparing =
-            Some(Box::pin(async move { config.prepare(choice, expected.as_ref()).await }));
-        None
-    }
-
     fn persist(&mut self, version: u64) -> Option<Event> {
         let Some(journal) = &mut self.journal else {
             return Some(Event::Persisted(version));
@@ -95,9 +75,6 @@ impl Supervisor {
         let id = random_id();
         let mut set_env = vec![(OsString::from(RUN_VARIABLE), OsString::from(&id))];
         if let Some(temp_dir) = &self.engine.temp_dir {
-            if let Err(error) = temp_dir.prepare() {
-                tracing::error!(%error, "the engine's temporary directory");
-            }
             set_env.extend(temp_dir.variables());
         }
         self.oom_kills = self.count_oom_kills();
@@ -105,7 +82,8 @@ impl Supervisor {
         match process::launch(&launch) {
             Ok(pid) => {
                 tracing::info!(pid, run = %id, "the engine was spawned");
-                self.tree = Some(Tree::new(pid, &id, !process::is_pid_1()));
+                let tree = Tree::new(pid, &id, !process::is_pid_1());
+                self.tree = Some(tree.beside(&self.inherited));
                 self.readiness.run_began();
                 Event::Spawned { id, pid }
             }
@@ -119,21 +97,16 @@ impl Supervisor {
     /// Looks at what is left of the engine.
     pub(super) fn scan(&mut self) -> Option<Event> {
         let scan = self.tree.as_mut()?.scan();
-        if let Some(why) = &scan.blind {
-            tracing::error!(why, "the engine's processes cannot be seen; taken as gone");
+        if let Some(why) = &scan.unseen {
+            tracing::error!(why, "processes are left that cannot be seen");
         }
-        let named = |members: Vec<Member>| {
-            members
-                .into_iter()
-                .map(|member| api::Process { pid: member.pid, command: member.command })
-                .collect()
-        };
         let jvm = scan.members().any(|member| member.jvm);
         Some(Event::Tree(lifecycle::Tree {
             jvm,
             server: named(scan.server),
             stragglers: named(scan.stragglers),
             strangers: named(scan.strangers),
+            unseen: scan.unseen,
         }))
     }
 
@@ -177,20 +150,15 @@ impl Supervisor {
     }
 }
 
-fn without_config(
-    choice: api::ConfigChoice,
-    expected: Option<String>,
-) -> Result<lifecycle::Prepared, lifecycle::Refusal> {
-    let refuse = |code, detail: &str| Err(lifecycle::Refusal::new(code, detail));
-    match (choice, expected) {
-        (api::ConfigChoice::LastGood, _) => refuse(
-            api::Code::NoLastGood,
-            "no config is kept: the manager runs without --config, --stage and --keep-last-good",
-        ),
-        (api::ConfigChoice::Mounted, Some(_)) => refuse(
-            api::Code::ConfigUnknown,
-            "the manager runs without --config, so it cannot tell what is mounted",
-        ),
-        (api::ConfigChoice::Mounted, None) => Ok(lifecycle::Prepared { checksum: None, choice }),
-    }
+/// For people, who must be told when a process is out of KILL's reach.
+fn named(members: Vec<Member>) -> Vec<api::Process> {
+    members
+        .into_iter()
+        .map(|Member { pid, mut command, uninterruptible, .. }| {
+            if uninterruptible {
+                command.push_str(" (in uninterruptible wait)");
+            }
+            api::Process { pid, command }
+        })
+        .collect()
 }

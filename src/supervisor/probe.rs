@@ -19,8 +19,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(3);
+/// How long an answer may take, as the kubelet's own probes have it. Shorter than the API waits for
+/// us, so that an engine that hangs is told as not ready and not by its last good answer.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -133,3 +133,70 @@ impl Readiness {
         look.ready
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A ready engine behind `listener`, and what is known of it.
+    async fn began(probe: Probe) -> Readiness {
+        let mut readiness = Readiness::new(Some(probe));
+        readiness.run_began();
+        let look = readiness.looked().await;
+        assert!(readiness.take(&look));
+        readiness
+    }
+
+    async fn ask(readiness: &mut Readiness) {
+        let (waiter, mut answer) = oneshot::channel();
+        readiness.ask(true, waiter);
+        if answer.try_recv().is_err() {
+            let look = readiness.looked().await;
+            readiness.take(&look);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_probe_is_asked_at_most_once_a_second() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let begin = Instant::now();
+        let mut readiness = began(Probe::Tcp { address }).await;
+        for _ in 0..50 {
+            ask(&mut readiness).await;
+        }
+        let allowed = 1 + begin.elapsed().as_secs();
+        let mut asked = 0;
+        while let Ok(accepted) =
+            tokio::time::timeout(Duration::from_millis(10), listener.accept()).await
+        {
+            accepted.unwrap();
+            asked += 1;
+        }
+        assert!((1..=allowed).contains(&asked), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_hangs_is_not_ready_before_the_api_runs_out_of_patience() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let probe = Probe::Http { address, path: "/".into(), tls: false };
+        let (mut readiness, first) = tokio::join!(began(probe), async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+            stream
+        });
+        drop(first);
+        assert_eq!(readiness.ready(), Some(true));
+        // From here on nobody accepts: the kernel takes the connection, and nothing answers.
+        tokio::time::pause();
+        tokio::time::advance(FRESH).await;
+        let begin = Instant::now();
+        ask(&mut readiness).await;
+        assert_eq!(readiness.ready(), Some(false));
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    }
+}

@@ -346,3 +346,36 @@ fn a_token_that_managers_would_refuse_is_not_made() {
     assert_eq!(ended.code, 64);
     assert!(ended.stderr.contains("--ttl must be from 1s to 1h"), "{}", ended.stderr);
 }
+
+#[test]
+fn the_checksum_of_named_directories_and_live_files_is_that_of_the_listing() {
+    let dir = TempDir::new().expect("a directory");
+    for (path, text) in
+        [("main/a.yml", "a"), ("main/users", "u"), ("more/b\\c", "b"), ("more/sub/d", "d")]
+    {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let run = |args: &[&str]| finish(stayput(args).current_dir(dir.path()));
+    let checksum = run(&["checksum", "m=main", "x=more", "--live", "m/users"]);
+    assert_eq!((checksum.code, checksum.stderr.as_str()), (0, ""));
+
+    let files = run(&["checksum", "m=main", "x=more", "--live", "m/users", "--files"]);
+    assert_eq!((files.code, &files.stderr), (0, &checksum.stdout));
+    let digest = stayput::checksum::ContentDigest::of(files.stdout.as_bytes());
+    assert_eq!(format!("sha256:{digest}\n"), checksum.stdout);
+    let paths: Vec<_> = files.stdout.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+    assert_eq!(paths, ["m/a.yml", "x/b\\\\c", "x/sub/d"]);
+
+    for (args, word) in [
+        (&["checksum", "main", "more"][..], "each needs a name"),
+        (&["checksum", "m=main", "m=more"], "given twice"),
+        (&["checksum", "main", "--live", "["], "no pattern"),
+        (&["checksum"], "required"),
+    ] {
+        let ended = run(args);
+        assert_eq!((ended.code, ended.stdout.as_str()), (64, ""), "{args:?}");
+        assert!(ended.stderr.contains(word), "{args:?}: {}", ended.stderr);
+    }
+}

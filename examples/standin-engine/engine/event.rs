@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
+use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -26,7 +27,11 @@ pub(super) const SHUTDOWN_MARKER: u8 = 0x1B;
 
 /// Signals that a JVM handles, from now on as events.
 pub(super) fn signals() -> io::Result<(Sender<Event>, Receiver<Event>)> {
+    // signal-hook sets a handler before it has an action for it: a TERM in between would be lost,
+    // and a JVM loses none.
+    pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), None)?;
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
     let (sender, receiver) = mpsc::channel();
     let events = sender.clone();
     thread::spawn(move || {

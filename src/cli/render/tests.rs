@@ -56,8 +56,8 @@ pod           search/logs-2, uid not known
 run           6f2c, pid 23
 started       2026-11-21T08:29:00Z (31m ago)
 runs on       sha256:aa (mounted)
-mounted       sha256:bb (1 files, 1 live)
-drift         YES: the engine runs on another config; restart it
+mounted       sha256:bb (1 file, 1 live)
+drift         YES: the engine runs on another config; restart it to take over the mounted one
 last good     sha256:aa
 config error  jvm.options: a subPath mount never changes
 last exit     signal 9 (killed), took 2m 812ms, had run 1day 2h
@@ -126,4 +126,13 @@ fn a_change_is_printed_once() {
     status.ready = Some(true);
     changes.print(&status, &mut out).expect("memory");
     assert_eq!(String::from_utf8(out).expect("UTF-8").lines().count(), 2);
+}
+
+#[test]
+fn drift_on_the_last_good_config_does_not_advise_a_restart_onto_the_bad_one() {
+    let mut status = full();
+    status.run.as_mut().expect("a run").config = ConfigChoice::LastGood;
+    let page = super::status(&status, SystemTime::now());
+    let drift = page.lines().find(|line| line.starts_with("drift")).expect("a line");
+    assert!(drift.contains("last good") && drift.contains("mend the mounted one"), "{drift}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::world::{World, eventually};
+use super::world::{Client, Response, World, eventually, running, stopped, token};
 use crate::http::Limits;
 
 async fn rest(stream: &mut UnixStream) -> String {
@@ -146,4 +146,62 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
     let head = b"POST /es/stop HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n{";
     stream.write_all(head).await.unwrap();
     world.end().await.unwrap();
+}
+
+/// Fills every place to wait of a listener by `open`ing one connection after the other.
+async fn crowd(
+    world: &World,
+    limit: usize,
+    mut open: impl AsyncFnMut() -> Client,
+) -> Vec<tokio::task::JoinHandle<hyper::Result<Response>>> {
+    let target = format!("/es/status?after={}&timeout=60s", running().cursor.0);
+    let mut crowd = Vec::new();
+    for number in 1..=limit {
+        let (mut client, target) = (open().await, target.clone());
+        crowd.push(tokio::spawn(async move {
+            client.send("GET", &target, Some(&token("es:read")), "").await
+        }));
+        // Whoever waits has asked the readiness probe.
+        eventually(async || world.script.lock().unwrap().probes >= number).await;
+    }
+    crowd
+}
+
+#[tokio::test]
+async fn those_who_wait_do_not_keep_out_those_who_act() {
+    for local in [true, false] {
+        let world = World::new().await;
+        let open = async || if local { world.unix().await } else { world.tls(None).await };
+        let limits = Limits::default();
+        let limit = if local { limits.local_waiting } else { limits.waiting };
+        let crowd = crowd(&world, limit, open).await;
+
+        let token = Some(token("es:control"));
+        let token = token.as_deref();
+        let target = format!("/es/status?after={}&timeout=60s", running().cursor.0);
+        let answer = open().await.get(&target, token).await;
+        assert_eq!(answer.problem(), (503, "too_many_waiting".into()));
+        assert_eq!(answer.header("retry-after"), "1");
+        // What need not wait is answered, and a stop is accepted, though it cannot wait.
+        assert_eq!(open().await.get("/es/status?after=other", token).await.status, 200);
+        assert_eq!(open().await.get("/es/status", token).await.status, 200);
+        assert_eq!(open().await.post("/es/stop?wait=60s", token, "").await.status, 202);
+
+        world.publish(stopped());
+        for watcher in crowd {
+            assert_eq!(watcher.await.unwrap().unwrap().status, 200);
+        }
+        // The places are free again.
+        let target = format!("/es/status?after={}&timeout=1ms", stopped().cursor.0);
+        assert_eq!(open().await.get(&target, token).await.status, 204);
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_to_the_socket_leave_room_for_short_requests() {
+    let limits = Limits { local_connections: 2, ..Limits::default() };
+    let world = World::with(limits, |_| ()).await;
+    let _idle = [world.unix().await, world.unix().await];
+    let answer = world.unix().await.get("/livez", None).await;
+    assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, "close"));
 }

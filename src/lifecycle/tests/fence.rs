@@ -2,8 +2,8 @@
 
 use super::scenario::{done, on_exit, start, start_with, stop, stop_within, under_way};
 use super::world::{MOUNTED, OTHER, World};
-use crate::api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, StopRequest};
-use crate::lifecycle::{Body, Effect, Event, OnExit, Phase, Policy, Recovered};
+use crate::api::{Code, Desired, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, StopRequest};
+use crate::lifecycle::{Body, Effect, Event, Fence, Intent, OnExit, Phase, Policy, Recovered};
 
 #[test]
 fn a_lower_sequence_is_stale() {
@@ -95,10 +95,21 @@ fn after_a_lost_journal_any_sequence_may_come_next() {
 #[test]
 fn no_sequence_lies_above_the_largest_one() {
     let mut world = World::new(Policy::default());
-    world.happens(Event::Boot(Recovered::Unreadable("torn".to_owned())));
+    let fence = Fence { sequence: MAX_SEQUENCE, ..Fence::default() };
+    let intent = Intent { desired: Desired::Stopped, fence, ..Intent::default() };
+    world.happens(Event::Boot(Recovered::Journal { intent: Box::new(intent), last_exit: None }));
     assert_eq!(world.answer_to(stop(MAX_SEQUENCE + 1)), Err(Code::SequenceJump));
-    assert_eq!(world.answer_to(stop(MAX_SEQUENCE)), done(MAX_SEQUENCE));
     assert_eq!(world.answer_to(start(0)), Err(Code::SequenceJump));
+}
+
+#[test]
+fn after_a_lost_journal_no_sequence_may_lock_everybody_out() {
+    let mut world = World::new(Policy::default());
+    world.happens(Event::Boot(Recovered::Unreadable("torn".to_owned())));
+    assert_eq!(world.answer_to(stop(MAX_SEQUENCE)), Err(Code::SequenceJump));
+    let highest = MAX_SEQUENCE - MAX_SEQUENCE_JUMP;
+    assert_eq!(world.answer_to(stop(highest)), done(highest));
+    assert_eq!(world.answer_to(stop(0)), done(highest + 1));
 }
 
 #[test]

@@ -66,7 +66,6 @@ fn the_journals_time_counts_also_when_a_newer_version_is_on_its_way() {
     world.asks(start(5));
     world.leader_ends(ExitStatus::Code(1), false, false, false);
     world.scanned();
-    assert_eq!(world.writing.len(), 2, "the request, and the end of the engine");
     world.waits_for(Timer::Journal);
     assert_eq!(world.answer().unwrap_err().code, Code::StartFailed);
     world.works();
@@ -80,9 +79,8 @@ fn an_older_version_on_the_disk_is_not_the_awaited_one() {
     world.prepared(world.verify());
     world.spawned();
     world.asks(stop(1));
-    assert_eq!(world.writing.len(), 3, "boot, run, stop");
+    assert_eq!(world.writing.len(), 2, "the boot's, and the stop's");
     world.write_ends(true);
-    world.write_ends(false);
     assert!(world.replies.is_empty());
     world.write_ends(true);
     assert_eq!(world.answer().map_err(|refusal| refusal.code), under_way(1));
@@ -137,4 +135,60 @@ fn a_retried_start_is_not_called_done_on_a_config_that_came_later() {
     world.works();
     world.happens(Event::Ready);
     assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::WrongConfig));
+}
+
+#[test]
+fn what_could_not_be_written_is_written_when_the_disk_is_back() {
+    let mut world = World::new(on_exit(OnExit::Hold));
+    world.boot();
+    world.works_without_disk();
+    assert!(!world.lifecycle.is_durable(), "the first version counts as well");
+    world.waits_for(Timer::Rewrite);
+    world.works_without_disk();
+    assert!(!world.lifecycle.is_durable());
+    world.waits_for(Timer::Rewrite);
+    world.works();
+    assert!(world.lifecycle.is_durable());
+    assert_eq!(world.due(Timer::Rewrite), None);
+}
+
+#[test]
+fn a_start_that_was_asked_for_and_never_proved_itself_is_held_by_the_next_container_too() {
+    let mut world = World::started_by_request(on_exit(OnExit::Exit));
+    world.comes_back();
+    world.works();
+    assert_eq!(world.phase(), Phase::Starting);
+    world.dies(78);
+    assert_eq!(world.phase(), Phase::Failed);
+    assert_eq!(world.exit, None, "held, not ended");
+}
+
+#[test]
+fn a_start_that_proved_itself_is_an_engine_as_any_other_to_the_next_container() {
+    let mut world = World::started_by_request(on_exit(OnExit::Exit));
+    world.happens(Event::Ready);
+    world.works();
+    world.comes_back();
+    world.works();
+    world.dies(78);
+    assert_eq!(world.exit, Some(78));
+}
+
+#[test]
+fn a_config_that_is_never_prepared_does_not_hold_the_next_request() {
+    let mut world = World::stopped(Policy::default());
+    world.asks(start(2));
+    world.waits_for(Timer::Prepare);
+    world.preparing = None;
+    world.works();
+    assert_eq!(world.answer().unwrap_err().code, Code::StageFailed);
+    assert_eq!(world.answer_to(stop(3)), done(3));
+}
+
+#[test]
+fn who_stopped_it_stays_named_when_others_ask_in_vain() {
+    let mut world = World::stopped(Policy::default());
+    let why = world.lifecycle.why();
+    assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::ChecksumMismatch));
+    assert_eq!(world.lifecycle.why(), why);
 }

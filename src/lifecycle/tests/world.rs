@@ -45,6 +45,7 @@ impl Engine {
             server: process(self.server, 2),
             stragglers: process(self.straggler, 3),
             strangers: vec![],
+            unseen: None,
         }
     }
 }
@@ -164,7 +165,7 @@ impl World {
             self.disk = Some(saved);
             self.happens(Event::Persisted(version));
         } else {
-            self.happens(Event::PersistFailed(version));
+            self.happens(Event::PersistFailed { version, error: "no space".to_owned() });
         }
     }
 
@@ -248,6 +249,8 @@ impl World {
                     intent: self.lifecycle.journaled_intent().clone(),
                     last_exit: self.lifecycle.last_exit().cloned(),
                 };
+                // One write at a time; of those that wait, only the last one counts.
+                self.writing.truncate(1);
                 self.writing.push((*version, saved));
             }
             Effect::Spawn(prepared) => self.spawn_is_wanted(prepared.clone()),

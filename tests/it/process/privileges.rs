@@ -5,7 +5,9 @@ use std::fs;
 use stayput::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap};
-use crate::support::isolated::{can_run, eventually, isolated, test_name};
+use crate::support::isolated::{
+    NAMESPACE, can_run, eventually, isolated, isolated_as_pid_1, test_name,
+};
 use crate::support::skip::skip;
 
 /// Root as a container has it: another uid's environment cannot be read. Since Linux 6.13
@@ -75,6 +77,31 @@ fn a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid() {
         assert_eq!(tree.signal(&strangers[0], 9), Delivery::Sent, "the test's own to end");
         reap(&mut Reaper::new(), strangers[0].pid);
     });
+}
+
+#[test]
+fn an_engine_that_proc_hides_is_not_taken_for_gone() {
+    // Hidden from whoever may not trace it and is not in that group.
+    let hide = "mount -o remount,hidepid=2,gid=12345 /proc && exec \"$@\"";
+    let wrapper = [&NAMESPACE[..], &["sh", "-c", hide, "sh"], &WITHOUT_PTRACE].concat();
+    isolated_as_pid_1(
+        test_name!(an_engine_that_proc_hides_is_not_taken_for_gone),
+        &wrapper,
+        || {
+            let line: Vec<&str> = DROP.split(' ').chain(["sleep", "1000"]).collect();
+            let mut tree = Tree::new(command(&line), COOKIE, false);
+            let scan = eventually("the engine is hidden", || {
+                let scan = tree.scan();
+                scan.leader.is_none().then_some(scan)
+            });
+            assert!(scan.unseen.as_ref().is_some_and(|why| why.contains("hidepid")), "{scan:?}");
+            assert!(!scan.is_empty());
+            assert_eq!(tree.signal_leader(9), Delivery::Sent);
+            assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Signal(9));
+            tree.leader_reaped();
+            assert!(tree.scan().is_empty());
+        },
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use stayput::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
+use stayput::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};
@@ -146,6 +146,31 @@ fn a_stranger_is_reported_and_never_touched() {
         all_ours.leader_reaped();
         assert_eq!(all_ours.kill_all(), 1);
         assert_gone(&mut all_ours);
+    });
+}
+
+#[test]
+fn what_was_ours_before_the_first_launch_is_a_stranger_for_good() {
+    isolated(test_name!(what_was_ours_before_the_first_launch_is_a_stranger_for_good), &[], || {
+        become_subreaper().unwrap();
+        assert!(Inherited::look().unwrap().is_empty());
+        let before = stranger();
+        let inherited = Inherited::look().unwrap();
+        assert!(!inherited.is_empty());
+        let helper = "(setsid sleep 1000 &); exec sleep 1000";
+        let mut tree = Tree::new(shell(helper), COOKIE, true).beside(&inherited);
+        eventually("engine and helper sleep", || {
+            let scan = tree.scan();
+            let names: Vec<&str> = scan.members().map(|one| one.command.as_str()).collect();
+            (names == ["sleep", "sleep"]).then_some(())
+        });
+        // Nor is what it may have forked: only a cookie would tell an orphan's origin.
+        let later = stranger();
+        let strangers: Vec<u32> = tree.scan().strangers.iter().map(|one| one.pid).collect();
+        assert!(strangers.contains(&before) && strangers.contains(&later), "{strangers:?}");
+        assert_eq!(tree.kill_all(), 2);
+        assert_gone(&mut tree);
+        assert_eq!(tree.scan().strangers.len(), 2);
     });
 }
 

@@ -1,0 +1,272 @@
+//! The shipped lifecycle in every situation: breadth first from boot, with a disk, a config, an
+//! engine and callers that do whatever they like, and a container that is killed at any moment.
+//!
+//! Time stands still and timers fire in any order, so nothing here rests on how long things take.
+//! From every state that is found, everybody doing their part must lead back to an engine that can
+//! be stopped and started. The long form: `cargo test --release model -- --ignored`.
+
+mod laws;
+mod moves;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::scenario::{start, stop};
+use super::world::World;
+use crate::lifecycle::commit::{Act, Deciding};
+use crate::lifecycle::{Body, Intent, Limits, OnExit, Phase, Policy};
+use laws::Memory;
+use moves::{Move, kind, nature, requests};
+
+/// How far the search goes.
+struct Bounds {
+    requests: u8,
+    crashes: u8,
+    sequences: u64,
+}
+
+#[derive(Debug, Clone, Hash)]
+struct Node {
+    world: World,
+    memory: Memory,
+    requests: u8,
+    crashes: u8,
+}
+
+impl Node {
+    fn fingerprint(&self) -> u64 {
+        fingerprint(self)
+    }
+
+    fn moves(&self, bounds: &Bounds) -> Vec<Move> {
+        let ended = self.world.exit.is_some();
+        let mut moves = if ended { vec![] } else { nature(&self.world) };
+        if self.crashes < bounds.crashes {
+            moves.push(Move::Crash);
+        }
+        if self.requests < bounds.requests && !ended {
+            moves.extend(requests(&self.world, bounds.sequences).into_iter().map(Move::Asks));
+        }
+        moves
+    }
+
+    fn after(&self, step: &Move) -> Result<Self, (&'static str, Box<Self>)> {
+        let mut next = self.clone();
+        step.happens_in(&mut next.world);
+        match step {
+            Move::Asks(_) => next.requests += 1,
+            Move::Crash => next.crashes += 1,
+            _ => {}
+        }
+        let verdict = next.memory.judge(&self.world, step, &next.world);
+        simplify(&mut next.world);
+        match verdict {
+            Ok(()) => Ok(next),
+            Err(law) => Err((law, Box::new(next))),
+        }
+    }
+}
+
+fn fingerprint(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Forgets what no decision depends on, so that states coincide.
+fn simplify(world: &mut World) {
+    fn plain(intent: &mut Intent) {
+        if let Some(held) = &mut intent.held {
+            held.message.clear();
+        }
+    }
+    world.effects.clear();
+    world.replies.clear();
+    let lifecycle = &mut world.lifecycle;
+    lifecycle.starts = 0;
+    lifecycle.last_exit = None;
+    lifecycle.own_code = lifecycle.own_code.and(Some(1));
+    lifecycle.exit = lifecycle.exit.and(Some(1));
+    // What happens between the first restart and the last but one is the same every time.
+    if !lifecycle.own_ends.is_empty() {
+        let ends = lifecycle.own_ends.len().max(Limits::RESTARTS - 1);
+        lifecycle.own_ends = vec![0; ends];
+    }
+    plain(&mut lifecycle.intent);
+    if let Some(ending) = &mut lifecycle.ending {
+        ending.forget_names();
+    }
+    // Versions of the journal are only compared: their order is all that counts.
+    let mut versions: BTreeSet<u64> =
+        [0, lifecycle.asked, lifecycle.answered, lifecycle.durable, lifecycle.written].into();
+    versions.extend(world.writing.iter().map(|(version, _)| *version));
+    if let Some(Deciding::Committing { proposed, version, act, pending }) = &mut lifecycle.deciding
+    {
+        versions.insert(*version);
+        plain(proposed);
+        plain(&mut pending.before);
+        if let Act::Refuse(refusal) = act {
+            refusal.detail.clear();
+        }
+    }
+    let ranks: BTreeMap<u64, u64> = versions.into_iter().zip(0..).collect();
+    lifecycle.asked = ranks[&lifecycle.asked];
+    lifecycle.answered = ranks[&lifecycle.answered];
+    lifecycle.durable = ranks[&lifecycle.durable];
+    lifecycle.written = ranks[&lifecycle.written];
+    if let Some(Deciding::Committing { version, .. }) = &mut lifecycle.deciding {
+        *version = ranks[version];
+    }
+    for (version, saved) in &mut world.writing {
+        *version = ranks[version];
+        saved.last_exit = None;
+        plain(&mut saved.intent);
+    }
+    if let Some(saved) = &mut world.disk {
+        saved.last_exit = None;
+        plain(&mut saved.intent);
+    }
+}
+
+/// Everything that was found, and how it was come by.
+struct Search {
+    known: BTreeSet<u64>,
+    came_from: Vec<(usize, Option<Move>)>,
+    phases: BTreeSet<Phase>,
+    /// States from which all is known to end well.
+    fine: BTreeSet<u64>,
+}
+
+impl Search {
+    fn run(policy: Policy, bounds: &Bounds) -> Self {
+        let mut world = World::new(policy);
+        world.boot();
+        let first = Node { world, memory: Memory::default(), requests: 0, crashes: 0 };
+        let mut search = Self {
+            known: BTreeSet::from([first.fingerprint()]),
+            came_from: vec![(0, None)],
+            phases: BTreeSet::new(),
+            fine: BTreeSet::new(),
+        };
+        let mut layer = vec![(0, first)];
+        while !layer.is_empty() {
+            let mut next = vec![];
+            for (index, node) in layer {
+                search.phases.insert(node.world.phase());
+                search.ends_well(index, &node.world);
+                for step in node.moves(bounds) {
+                    let after = node.after(&step).unwrap_or_else(|(law, after)| {
+                        search.fail(law, index, std::slice::from_ref(&step), &after.world)
+                    });
+                    if search.known.insert(after.fingerprint()) {
+                        search.came_from.push((index, Some(step)));
+                        next.push((search.came_from.len() - 1, after));
+                    }
+                }
+            }
+            layer = next;
+        }
+        search
+    }
+
+    /// With everybody doing their part: it settles, a stop stops, and a start starts.
+    fn ends_well(&mut self, index: usize, world: &World) {
+        let mut world = world.clone();
+        let mut path = vec![];
+        while !self.fine.contains(&fingerprint(&world)) {
+            path.push(fingerprint(&world));
+            if !self.goes_on(index, &mut world, path.len()) {
+                self.obeys(index, &mut world, stop(0), Phase::Stopped);
+                self.obeys(index, &mut world, start(0), Phase::Running);
+                break;
+            }
+        }
+        self.fine.extend(path);
+    }
+
+    fn obeys(&self, index: usize, world: &mut World, body: Body, phase: Phase) {
+        world.asks(body);
+        for steps in 0.. {
+            if !self.goes_on(index, world, steps) {
+                break;
+            }
+        }
+        if world.phase() != phase {
+            self.fail("a request leads elsewhere", index, &[], world);
+        }
+    }
+
+    /// Does the next thing; false when all is said and done.
+    fn goes_on(&self, index: usize, world: &mut World, steps: usize) -> bool {
+        if steps > 100 {
+            self.fail("it goes round in circles", index, &[], world);
+        }
+        match kind(world) {
+            _ if world.exit.is_some() => world.comes_back(),
+            Some(step) => step.happens_in(world),
+            None => {
+                let terminating = world.lifecycle.is_terminating();
+                if terminating || world.lifecycle.is_deciding() || world.open.is_some() {
+                    self.fail("it waits for nothing", index, &[], world);
+                }
+                return false;
+            }
+        }
+        if let Some(complaint) = world.broken {
+            self.fail(complaint, index, &[], world);
+        }
+        simplify(world);
+        true
+    }
+
+    fn fail(&self, law: &str, index: usize, last: &[Move], world: &World) -> ! {
+        let mut trace: Vec<String> = last.iter().map(|step| format!("{step:?}")).collect();
+        let mut at = index;
+        while let (before, Some(step)) = &self.came_from[at] {
+            trace.push(format!("{step:?}"));
+            at = *before;
+        }
+        trace.reverse();
+        panic!("{law}\n{}\n{world:#?}", trace.join("\n"));
+    }
+}
+
+#[allow(clippy::disallowed_macros, reason = "how many states, for whoever runs the long form")]
+fn check(policies: impl IntoIterator<Item = Policy>, bounds: &Bounds) {
+    for policy in policies {
+        let on_exit = policy.on_exit;
+        let search = Search::run(policy, bounds);
+        println!("{on_exit:?}: {} states", search.known.len());
+        let unseen = Phase::ALL.into_iter().filter(|phase| !search.phases.contains(phase));
+        let unseen: Vec<Phase> = unseen.collect();
+        let restarts = on_exit == OnExit::Restart;
+        assert!(unseen.iter().all(|phase| *phase == Phase::Backoff && !restarts), "{unseen:?}");
+    }
+}
+
+/// Every answer to an end of the engine's own, each with other settings around it.
+fn policies() -> [Policy; 3] {
+    let bounded = Policy { drain: 5, termination_grace: Some(20), ..Policy::default() };
+    [
+        Policy { on_exit: OnExit::Exit, drain: 5, ..Policy::default() },
+        Policy { on_exit: OnExit::Hold, probe: true, ..bounded.clone() },
+        Policy { on_exit: OnExit::Restart, ..bounded },
+    ]
+}
+
+/// Each with bounds that let it finish in seconds.
+#[test]
+fn nothing_breaks_a_law_whatever_happens() {
+    let [exit, hold, restart] = policies();
+    check([exit.clone(), hold.clone()], &Bounds { requests: 0, crashes: 1, sequences: 1 });
+    check([restart], &Bounds { requests: 0, crashes: 0, sequences: 1 });
+    check([exit], &Bounds { requests: 1, crashes: 0, sequences: 1 });
+}
+
+#[test]
+#[ignore = "minutes, in release"]
+fn nothing_breaks_a_law_whatever_happens_to_two_requests() {
+    check(policies(), &Bounds { requests: 1, crashes: 1, sequences: 1 });
+    let [exit, hold, _] = policies();
+    check([exit, hold], &Bounds { requests: 2, crashes: 0, sequences: 2 });
+}

@@ -1,0 +1,58 @@
+//! Processes that were ours before the first launch: jobs of the script that became the manager.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::identity::own_pid;
+use super::procfs::{self, Process};
+use super::reaper::{self, Children};
+
+/// Our descendants from before the first launch, as after `sleep 300 & exec stayput run …`. They
+/// are nobody's engine: reported as strangers, never signalled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inherited {
+    /// Start times by pid.
+    processes: BTreeMap<u32, u64>,
+}
+
+impl Inherited {
+    /// Looks for them; to be called before the first launch. Without children, which is the usual
+    /// case, it costs one system call.
+    ///
+    /// # Errors
+    /// `/proc` cannot be used, in a sentence that says what to do. Nothing is known then.
+    pub fn look() -> Result<Self, String> {
+        procfs::check()?;
+        if reaper::children() == Children::None {
+            return Ok(Self::default());
+        }
+        let (processes, _) = procfs::processes().map_err(|error| procfs::unusable(&error))?;
+        Ok(Self::among(&processes))
+    }
+
+    fn among(processes: &[Process]) -> Self {
+        let mut found = BTreeSet::from([own_pid()]);
+        // A child may be listed before its parent, so: until a pass finds nothing more.
+        loop {
+            let before = found.len();
+            let children = processes.iter().filter(|process| found.contains(&process.parent));
+            let children: Vec<u32> = children.map(|process| process.pid).collect();
+            found.extend(children);
+            if found.len() == before {
+                break;
+            }
+        }
+        let inherited =
+            processes.iter().filter(|one| one.pid != own_pid() && found.contains(&one.pid));
+        Self { processes: inherited.map(|process| (process.pid, process.started)).collect() }
+    }
+
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// Whether this is one of them, and not a later process with its pid.
+    pub(super) fn contains(&self, process: &Process) -> bool {
+        self.processes.get(&process.pid) == Some(&process.started)
+    }
+}

@@ -1,0 +1,104 @@
+//! Every `stayput run` in `examples/kubernetes` is a command line that the program takes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command};
+use stayput::settings::{self, Environment, RunArgs, Settings};
+use yaml_rust2::{Yaml, YamlLoader};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes")
+}
+
+/// The YAML of a manifest as it stands, or of a document's `yaml` blocks.
+fn yaml(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    if path.extension().is_some_and(|extension| extension == "yaml") {
+        return text;
+    }
+    let blocks = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    blocks.collect::<Vec<_>>().join("---\n")
+}
+
+/// Every container that runs the manager, anywhere in the document. Anchors are resolved already.
+fn containers<'a>(yaml: &'a Yaml, found: &mut Vec<&'a Yaml>) {
+    match yaml {
+        Yaml::Hash(hash) => {
+            if words(&yaml["command"]).get(1).is_some_and(|word| word == "run") {
+                found.push(yaml);
+            }
+            hash.values().for_each(|value| containers(value, found));
+        }
+        Yaml::Array(items) => items.iter().for_each(|item| containers(item, found)),
+        _ => {}
+    }
+}
+
+fn words(yaml: &Yaml) -> Vec<String> {
+    let items = yaml.as_vec().map(Vec::as_slice).unwrap_or_default();
+    items.iter().map(|item| item.as_str().expect("a string").to_owned()).collect()
+}
+
+/// What the kubelet would set, with a sample for what it takes from the pod.
+fn variables(container: &Yaml) -> Vec<(OsString, OsString)> {
+    let items = container["env"].as_vec().map(Vec::as_slice).unwrap_or_default();
+    let value = |item: &Yaml| match item["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+        None => item["value"].as_str().expect("a value is a string").to_owned(),
+        Some("metadata.namespace") => "search".to_owned(),
+        Some("metadata.name") => "logs-0".to_owned(),
+        Some("metadata.uid") => "0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a".to_owned(),
+        Some(other) => panic!("no sample for {other}"),
+    };
+    items.iter().map(|item| (item["name"].as_str().unwrap().into(), value(item).into())).collect()
+}
+
+fn read(container: &Yaml) -> Result<Settings, Vec<String>> {
+    let mut line = words(&container["command"]);
+    line.extend(words(&container["args"]));
+    let command = RunArgs::augment_args(Command::new("run"));
+    let matches =
+        command.try_get_matches_from(&line[1..]).map_err(|error| vec![error.to_string()])?;
+    settings::read(&matches, &Environment::new(variables(container)), false)
+}
+
+#[test]
+fn every_run_in_the_manifests_is_taken_as_it_stands() {
+    for (file, expected) in
+        [("pod.yaml", 1), ("statefulset.yaml", 1), ("eck.yaml", 1), ("README.md", 1)]
+    {
+        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
+        let mut found = Vec::new();
+        documents.iter().for_each(|document| containers(document, &mut found));
+        assert_eq!(found.len(), expected, "{file}");
+        for container in found {
+            let settings =
+                read(container).unwrap_or_else(|problems| panic!("{file}: {problems:#?}"));
+            assert_eq!(settings.warnings, Vec::<String>::new(), "{file}");
+            assert!(!settings.command.is_empty() && settings.policy.api, "{file}");
+        }
+    }
+    // No manifest is left out.
+    let yamls = fs::read_dir(folder()).unwrap().filter(|entry| {
+        entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "yaml")
+    });
+    assert_eq!(yamls.count(), 3);
+}
+
+#[test]
+fn a_mistake_in_a_manifest_would_be_found() {
+    let text = yaml(&folder().join("statefulset.yaml"));
+    for (from, to) in [
+        ("value: \"true\"", "value: \"yes\""),
+        ("STAYPUT_STATE_DIR", "STAYPUT_STATE_DIRECTORY"),
+        ("- run\n", "- run\n            - --no-such-option\n"),
+    ] {
+        let broken = text.replace(from, to);
+        assert_ne!(broken, text, "{from}");
+        let documents = YamlLoader::load_from_str(&broken).unwrap();
+        let mut found = Vec::new();
+        documents.iter().for_each(|document| containers(document, &mut found));
+        assert!(read(found[0]).is_err(), "{to}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Brings a lifecycle into each phase the way it gets there in life, and tells what it does next.
+
+use stayput::api::{Code, Process, StartRequest, StopRequest};
+use stayput::lifecycle::{
+    Accepted, Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered,
+    Refusal, Timer, Tree,
+};
+
+/// Checksum of what is mounted, and of what runs.
+pub(crate) const MOUNTED: &str = "sha256:mounted";
+
+/// What is left when the leader ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    Nothing,
+    Server,
+    Straggler,
+}
+
+impl Left {
+    fn tree(self) -> Tree {
+        let process = vec![Process { pid: 2, command: "java".to_owned() }];
+        match self {
+            Self::Nothing => Tree::default(),
+            Self::Server => Tree { jvm: true, server: process, ..Tree::default() },
+            Self::Straggler => Tree { stragglers: process, ..Tree::default() },
+        }
+    }
+}
+
+/// A lifecycle in a world where all goes well.
+#[derive(Debug, Clone)]
+pub(crate) struct Drive {
+    pub(crate) lifecycle: Lifecycle,
+    now: u64,
+    tree: Tree,
+    pub(crate) reply: Option<Result<Accepted, Refusal>>,
+    /// What it does, in words.
+    pub(crate) deeds: Vec<String>,
+}
+
+impl Drive {
+    fn boot(policy: Policy) -> Self {
+        let tree = Tree { jvm: true, ..Tree::default() };
+        let lifecycle = Lifecycle::new(policy, 0);
+        let mut drive = Self { lifecycle, now: 0, tree, reply: None, deeds: vec![] };
+        drive.event(Event::Boot(Recovered::Fresh));
+        drive
+    }
+
+    /// The way into a phase; none if this answer to the engine's own end never leads there.
+    pub(crate) fn into(phase: Phase, on_exit: OnExit) -> Option<Self> {
+        let drain = if phase == Phase::Draining { 5_000 } else { 0 };
+        let mut drive = Self::boot(Policy { on_exit, drain, ..Policy::default() });
+        let ready = |drive: &mut Self| drive.event(Event::Ready);
+        match phase {
+            Phase::Starting => {}
+            Phase::Running => ready(&mut drive),
+            Phase::Draining | Phase::Signalled => {
+                ready(&mut drive);
+                drive.stop();
+            }
+            Phase::Stopped => {
+                ready(&mut drive);
+                drive.stop();
+                drive.leader_ends(143, Left::Nothing);
+            }
+            Phase::Lingering => {
+                ready(&mut drive);
+                drive.stop();
+                drive.leader_ends(143, Left::Server);
+            }
+            Phase::Straggling => {
+                ready(&mut drive);
+                drive.stop();
+                drive.leader_ends(143, Left::Straggler);
+            }
+            Phase::Failed => {
+                drive = Self::into(Phase::Stopped, on_exit)?;
+                drive.start(StartRequest::default());
+                drive.leader_ends(78, Left::Nothing);
+            }
+            Phase::Backoff if on_exit == OnExit::Restart => {
+                ready(&mut drive);
+                drive.leader_ends(1, Left::Nothing);
+            }
+            Phase::Backoff => return None,
+            Phase::Dumping => {
+                drive = Self::into(Phase::Signalled, on_exit)?;
+                drive.fires(Timer::Grace);
+            }
+            Phase::Killing => {
+                drive = Self::into(Phase::Dumping, on_exit)?;
+                drive.fires(Timer::Dump);
+            }
+            Phase::Stuck => {
+                drive = Self::into(Phase::Killing, on_exit)?;
+                drive.fires(Timer::Kill);
+            }
+        }
+        assert_eq!(drive.lifecycle.phase(), phase);
+        drive.reply = None;
+        drive.deeds.clear();
+        Some(drive)
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let request = StopRequest::default();
+        self.event(Event::Stop { request, by: "somebody".to_owned() });
+    }
+
+    pub(crate) fn start(&mut self, request: StartRequest) {
+        self.event(Event::Start { request, by: "somebody".to_owned() });
+    }
+
+    pub(crate) fn leader_ends(&mut self, code: i32, left: Left) {
+        self.tree = left.tree();
+        self.event(Event::EngineExited { status: ExitStatus::Code(code), oom: false });
+    }
+
+    pub(crate) fn last_process_ends(&mut self) {
+        self.tree = Tree::default();
+        self.event(Event::Tree(Tree::default()));
+    }
+
+    pub(crate) fn fires(&mut self, timer: Timer) {
+        self.now = self.now.max(self.due(timer).expect("the timer runs"));
+        self.event(Event::Timer(timer));
+    }
+
+    pub(crate) fn due(&self, timer: Timer) -> Option<u64> {
+        self.lifecycle.timers().find(|(running, _)| *running == timer).map(|(_, due)| due)
+    }
+
+    /// The container is killed, and a new one reads what is on the disk.
+    pub(crate) fn comes_back(&mut self) {
+        let recovered = Recovered::Journal {
+            intent: Box::new(self.lifecycle.journaled_intent().clone()),
+            last_exit: self.lifecycle.last_exit().cloned(),
+        };
+        self.lifecycle = Lifecycle::new(self.lifecycle.policy().clone(), self.now);
+        self.event(Event::Boot(recovered));
+    }
+
+    /// Hands an event in and answers whatever it asks for, well.
+    pub(crate) fn event(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            for effect in self.lifecycle.step(self.now, event) {
+                events.extend(self.effect(effect));
+            }
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) -> Option<Event> {
+        let deed = match effect {
+            Effect::Prepare { choice, expected } => {
+                let fits = expected.is_none_or(|expected| expected == MOUNTED);
+                let prepared = Prepared { checksum: Some(MOUNTED.to_owned()), choice };
+                let refusal = Refusal::new(Code::ChecksumMismatch, "another config is mounted");
+                return Some(Event::Prepared(if fits { Ok(prepared) } else { Err(refusal) }));
+            }
+            Effect::Persist(version) => return Some(Event::Persisted(version)),
+            Effect::ScanTree => return Some(Event::Tree(self.tree.clone())),
+            Effect::Reply(reply) => {
+                self.reply = Some(reply);
+                return None;
+            }
+            Effect::Spawn(_) => {
+                self.deeds.push("the engine is spawned".to_owned());
+                return Some(Event::Spawned { id: "run".to_owned(), pid: 1 });
+            }
+            Effect::SignalLeader(_) => "stop signal to the leader".to_owned(),
+            Effect::SignalServer(_) => "stop signal to the server".to_owned(),
+            Effect::TermStragglers => "TERM to the stragglers".to_owned(),
+            Effect::DumpThreads => "QUIT to the server, which prints its threads".to_owned(),
+            Effect::KillTree => "KILL to the whole tree".to_owned(),
+            Effect::KeepLastGood => "the config is kept as the last good one".to_owned(),
+            Effect::Exit(code) => format!("the manager ends with {code}"),
+        };
+        self.deeds.push(deed);
+        None
+    }
+}

@@ -1,0 +1,237 @@
+//! The page itself.
+
+use std::fmt::Write as _;
+
+use stayput::api::{ConfigChoice, StartRequest, State};
+use stayput::lifecycle::{Event, OnExit, Phase, Timer};
+
+use super::drive::{Drive, Left, MOUNTED};
+
+const HEAD: &str = "\
+# States, requests and events
+
+Generated from `src/lifecycle` by a test, which also compares: what stands here is what the code
+does. The fence comes before all of this, in every state: a request with a lower or a reused
+sequence is refused, a repeated one is answered and does not act again.
+
+## What a request gets
+
+The answer comes when the request is written down (202: it is under way, 200: what was asked for
+already holds); after the arrow stands the state that follows. A `stop` is never refused because of
+the state. With `?wait=` the answer comes when what was asked for holds.
+
+";
+
+const MIDDLE: &str = "
+* *other checksum* is one that is neither mounted nor running.
+* After TERM to the manager every `start` gets 503 `terminating`; a `stop` is still taken.
+* While an answer is being worked out (a config is verified, the intent is written, the engine is
+  spawned) the next request waits.
+* When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
+  stopped; a `start` is carried out, and the status says `durable: false`.
+
+## What happens next
+
+Phases are finer than states. Where it depends on `--on-exit`, the rows say so. \"Held\" means
+`failed` with a reason, until somebody asks for a start or a stop.
+
+";
+
+pub(crate) fn page() -> String {
+    format!("{HEAD}{}{MIDDLE}{}", requests(), events())
+}
+
+fn requests() -> String {
+    let with = |checksum: &str| StartRequest {
+        checksum: Some(checksum.to_owned()),
+        ..StartRequest::default()
+    };
+    let last_good = StartRequest { config: ConfigChoice::LastGood, ..StartRequest::default() };
+    let starts = [StartRequest::default(), with(MOUNTED), with("sha256:other"), last_good];
+    let mut table = "| state | `stop` | `start` | `start`, mounted checksum | \
+                     `start`, other checksum | `start`, last good |\n|---|---|---|---|---|---|\n"
+        .to_owned();
+    for state in State::ALL {
+        let mut rows: Vec<String> = Phase::ALL
+            .into_iter()
+            .filter(|phase| phase.state() == state)
+            .map(|phase| {
+                let before = some_way_into(phase);
+                let mut cells = vec![answer(before.clone(), Drive::stop)];
+                for start in &starts {
+                    cells.push(answer(before.clone(), |drive| drive.start(start.clone())));
+                }
+                cells.join(" | ")
+            })
+            .collect();
+        rows.dedup();
+        assert_eq!(rows.len(), 1, "phases of {state:?} answer differently: the page must tell");
+        for row in rows {
+            _ = writeln!(table, "| `{}` | {row} |", state.as_str());
+        }
+    }
+    table
+}
+
+fn some_way_into(phase: Phase) -> Drive {
+    let policies = [OnExit::Exit, OnExit::Restart];
+    let mut ways = policies.into_iter().filter_map(|on_exit| Drive::into(phase, on_exit));
+    ways.next().expect("every phase can be reached")
+}
+
+fn answer(mut drive: Drive, ask: impl Fn(&mut Drive)) -> String {
+    let before = drive.lifecycle.state();
+    ask(&mut drive);
+    let after = drive.lifecycle.state();
+    let answer = match drive.reply.expect("every request is answered") {
+        Ok(accepted) if accepted.done => "200".to_owned(),
+        Ok(_) => "202".to_owned(),
+        Err(refusal) => format!("{} `{}`", refusal.code.http_status(), refusal.code.as_str()),
+    };
+    if before == after { answer } else { format!("{answer} → `{}`", after.as_str()) }
+}
+
+type Can = fn(&Drive) -> bool;
+type Happens = fn(&mut Drive);
+
+/// An event, and whether it can happen.
+struct Happening {
+    name: &'static str,
+    can: Can,
+    happens: Happens,
+}
+
+fn timer(name: &'static str, timer: Timer) -> Happening {
+    // One entry per timer, because a function pointer carries nothing.
+    let (can, happens): (Can, Happens) = match timer {
+        Timer::Drain => (|d| runs(d, Timer::Drain), |d| d.fires(Timer::Drain)),
+        Timer::Grace => (|d| runs(d, Timer::Grace), |d| d.fires(Timer::Grace)),
+        Timer::Dump => (|d| runs(d, Timer::Dump), |d| d.fires(Timer::Dump)),
+        Timer::TreeGrace => (|d| runs(d, Timer::TreeGrace), |d| d.fires(Timer::TreeGrace)),
+        Timer::Kill => (|d| runs(d, Timer::Kill), |d| d.fires(Timer::Kill)),
+        Timer::Settle => (|d| runs(d, Timer::Settle), |d| d.fires(Timer::Settle)),
+        Timer::Backoff => (|d| runs(d, Timer::Backoff), |d| d.fires(Timer::Backoff)),
+        Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),
+        Timer::Rewrite => (|d| runs(d, Timer::Rewrite), |d| d.fires(Timer::Rewrite)),
+        Timer::Prepare => (|d| runs(d, Timer::Prepare), |d| d.fires(Timer::Prepare)),
+    };
+    Happening { name, can, happens }
+}
+
+fn runs(drive: &Drive, timer: Timer) -> bool {
+    drive.due(timer).is_some()
+}
+
+fn events() -> String {
+    let alive: Can = |drive| drive.lifecycle.leader_is_alive();
+    let happening = |name, can, happens| Happening { name, can, happens };
+    let all: Vec<Happening> = vec![
+        happening(
+            "the probe answers, or it lived 10 s without one",
+            |drive| drive.lifecycle.phase() == Phase::Starting,
+            |drive| drive.event(Event::Ready),
+        ),
+        happening(
+            "the engine ends after a requested start",
+            |drive| drive.lifecycle.phase() == Phase::Starting,
+            |drive| {
+                drive.stop();
+                drive.leader_ends(143, Left::Nothing);
+                drive.start(StartRequest::default());
+                drive.deeds.clear();
+                drive.leader_ends(1, Left::Nothing);
+            },
+        ),
+        happening("the engine ends", alive, |drive| drive.leader_ends(1, Left::Nothing)),
+        happening("the launcher ends, the server lives on", alive, |drive| {
+            drive.leader_ends(1, Left::Server);
+        }),
+        happening("leader and server end, helpers live on", alive, |drive| {
+            drive.leader_ends(1, Left::Straggler);
+        }),
+        happening(
+            "the last process ends",
+            |drive| drive.lifecycle.is_ending() && !drive.lifecycle.leader_is_alive(),
+            Drive::last_process_ends,
+        ),
+        timer("the drain is over", Timer::Drain),
+        timer("the grace is over", Timer::Grace),
+        timer("the dump had its time", Timer::Dump),
+        timer("the tree's grace is over", Timer::TreeGrace),
+        timer("KILL had its time", Timer::Kill),
+        timer("the back-off is over", Timer::Backoff),
+        happening("TERM to the manager", |_| true, |drive| drive.event(Event::Terminate)),
+        happening(
+            "a second TERM",
+            |drive| drive.lifecycle.run().is_some(),
+            |drive| {
+                drive.event(Event::Terminate);
+                drive.deeds.clear();
+                let grace = drive.due(Timer::Grace);
+                drive.event(Event::Terminate);
+                if drive.due(Timer::Grace) != grace {
+                    drive.deeds.push("what is left of the grace is cut to the tree's".to_owned());
+                }
+            },
+        ),
+        happening("the container is killed and comes back", |_| true, Drive::comes_back),
+    ];
+    let mut table = "| phase | event | what follows |\n|---|---|---|\n".to_owned();
+    for phase in Phase::ALL {
+        for event in &all {
+            for (policies, outcome) in outcomes(phase, event) {
+                let name = name(phase);
+                _ = writeln!(table, "| {name} | {}{policies} | {outcome} |", event.name);
+            }
+        }
+    }
+    table
+}
+
+/// What follows, said once where all answers to the engine's own end agree.
+fn outcomes(phase: Phase, event: &Happening) -> Vec<(String, String)> {
+    let mut outcomes: Vec<(String, String)> = vec![];
+    for (option, on_exit) in
+        [("exit", OnExit::Exit), ("restart", OnExit::Restart), ("hold", OnExit::Hold)]
+    {
+        let Some(mut drive) = Drive::into(phase, on_exit) else {
+            continue;
+        };
+        if (event.can)(&drive) {
+            (event.happens)(&mut drive);
+            outcomes.push((format!(", `--on-exit {option}`"), outcome(phase, &drive)));
+        }
+    }
+    let agree = outcomes.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    if agree {
+        outcomes.truncate(1);
+        for (policies, _) in &mut outcomes {
+            policies.clear();
+        }
+    }
+    outcomes
+}
+
+fn outcome(before: Phase, drive: &Drive) -> String {
+    let after = drive.lifecycle.phase();
+    let mut parts = drive.deeds.clone();
+    let held = drive.lifecycle.intent().held.as_ref();
+    if let Some(held) = held.filter(|_| after != before) {
+        parts.push(format!("held: `{}`", held.code.as_str()));
+    }
+    parts.dedup();
+    let deeds = parts.join("; ");
+    match (after == before, deeds.is_empty()) {
+        (true, true) => "stays".to_owned(),
+        (true, false) => deeds,
+        (false, true) => format!("→ {}", name(after)),
+        (false, false) => format!("→ {}; {deeds}", name(after)),
+    }
+}
+
+/// The phase, and the state that users see where it has another name.
+fn name(phase: Phase) -> String {
+    let own = format!("{phase:?}").to_lowercase();
+    let state = phase.state().as_str();
+    if own == state { own } else { format!("{own} (`{state}`)") }
+}

@@ -1,0 +1,21 @@
+//! The whole manager, driven from outside: `stayput run` as a process of its own, its unix socket,
+//! its signals, its exit code. One module for each group of promises.
+
+mod client;
+mod gate;
+mod manager;
+mod pod;
+mod processes;
+
+mod config;
+mod crashes;
+mod endings;
+mod journal;
+mod load;
+mod plain;
+mod readiness;
+mod requests;
+mod settings;
+mod surroundings;
+mod termination;
+mod tree;

@@ -1,0 +1,150 @@
+//! `kill -9` of the manager at every point of writing the journal and at any other moment: the next
+//! manager goes on with what is written, and one call brings it to what was asked.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::{self, Answer};
+use super::manager::Manager;
+use super::pod::Pod;
+use super::processes::eventually;
+use crate::support::isolated::can_run;
+use crate::support::skip::skip;
+use crate::support::standin::children;
+
+/// What the journal says: the desired state and the sequence.
+fn journaled(pod: &Pod) -> Option<(String, u64)> {
+    let bytes = fs::read(pod.journal()).ok()?;
+    let journal: Value = serde_json::from_slice(&bytes).expect("the journal is whole at any time");
+    let intent = &journal["intent"];
+    Some((intent["desired"].as_str()?.to_owned(), intent["fence"]["sequence"].as_u64()?))
+}
+
+/// A request that alternates between stop and start.
+struct Request {
+    sequence: u64,
+}
+
+impl Request {
+    fn wanted(&self) -> (&'static str, &'static str) {
+        if self.sequence.is_multiple_of(2) {
+            ("running", "running")
+        } else {
+            ("stopped", "stopped")
+        }
+    }
+
+    fn send(&self, pod: &Pod) -> Option<Answer> {
+        let kind = if self.wanted().0 == "running" { "start" } else { "stop" };
+        let target = format!("/es/{kind}?wait=30s");
+        client::ask(&pod.socket(), "POST", &target, &format!(r#"{{"sequence":{}}}"#, self.sequence))
+            .ok()
+    }
+}
+
+/// After a crash with `request` under way: the journal holds the old intent or the new one, a new
+/// manager follows it, and sending the request once more brings about what it asks.
+fn recovers(pod: &Pod, request: &Request, answered: Option<&Answer>) -> Manager {
+    let found = journaled(pod);
+    if let Some((desired, sequence)) = &found {
+        let (wanted, _) = request.wanted();
+        let before = *sequence < request.sequence;
+        assert!(before || desired == wanted, "{found:?} with request {}", request.sequence);
+        if answered.is_some_and(|answer| answer.code < 300) {
+            assert_eq!(*sequence, request.sequence, "an answered request is not forgotten");
+        }
+    }
+    let desired = found.map_or_else(|| "running".to_owned(), |(desired, _)| desired);
+    let manager = pod.start_sleeper();
+    manager.until("as journaled", |status| {
+        status["desired"] == desired.as_str() && status["state"] == desired.as_str()
+    });
+    let answer = request.send(pod).expect("an answer");
+    assert_eq!(answer.code, 200, "one call is enough: {answer:?}\n{}", manager.log());
+    let (_, state) = request.wanted();
+    assert_eq!(answer.body["state"], state);
+    assert_eq!(children(manager.pid()).len(), usize::from(state == "running"));
+    manager
+}
+
+/// Random moments: what is random is the stimulus, every outcome is checked. `STAYPUT_CRASHES`
+/// sets how many.
+#[test]
+fn killed_at_any_moment_it_goes_on_with_what_is_written() {
+    let crashes = std::env::var("STAYPUT_CRASHES").map_or(30, |text| text.parse().unwrap());
+    let pod = Pod::new();
+    let mut manager = pod.start_sleeper();
+    manager.until_state("running");
+    for sequence in 1..=crashes {
+        let request = Request { sequence };
+        let answered = thread::scope(|scope| {
+            let asking = scope.spawn(|| request.send(&pod));
+            // From before the request arrives until after it is done, in odd steps.
+            thread::sleep(Duration::from_micros(sequence * 977 % 40_000));
+            manager.crash();
+            asking.join().unwrap()
+        });
+        manager = recovers(&pod, &request, answered.as_ref());
+    }
+}
+
+/// Killed right before every system call that writes the journal, so also right after every other.
+#[test]
+fn killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written() {
+    let name = "supervise::crashes::killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written";
+    if let Err(reason) = can_run(&["strace", "-f", "-e", "trace=rename"]) {
+        return skip(name, &format!("strace: {reason}"));
+    }
+    let mut killed = 0;
+    for call in ["unlink", "openat", "write", "fsync", "rename"] {
+        // One version at boot, one or two with the spawn and the stop, one when it is done: what
+        // comes together is written once. `fsync` comes twice in each, for file and directory.
+        // strace counts for each thread, so how far this goes depends on which of them writes.
+        let points = (1..=20).take_while(|&when| crash_at(call, when)).count();
+        assert!(points >= 1, "{call} was never met");
+        killed += points;
+    }
+    println!("killed at {killed} points");
+}
+
+fn crash_at(call: &str, when: u32) -> bool {
+    let pod = Pod::new();
+    let traced = pod.command::<&str>(&[], &["sleep", "600"]);
+    // Only calls about the state directory count.
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o"]).arg(pod.path("trace")).arg("-P").arg(pod.path("state"));
+    command.arg("-P").arg(pod.journal()).arg("-P").arg(pod.path("state/journal.json.new"));
+    command.arg("-e").arg(format!("trace={call}"));
+    command.arg("-e").arg(format!("inject={call}:signal=KILL:when={when}"));
+    command.arg(traced.get_program()).args(traced.get_args()).current_dir(pod.directory());
+    let mut manager = pod.spawn(&mut command);
+    let request = Request { sequence: 1 };
+    let answered = loop {
+        // Either it dies on its own at the point, or it comes to be asked.
+        if manager.has_ended() {
+            break None;
+        }
+        if let Some(answer) = request.send(&pod) {
+            break Some(answer);
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let hit = eventually("the end, or a manager that was not hit", || {
+        let idle = answered.as_ref().is_some_and(|answer| answer.code == 200)
+            && journaled(&pod).is_some_and(|(desired, _)| desired == "stopped");
+        match manager.has_ended() {
+            true => Some(true),
+            false => idle.then_some(false),
+        }
+    });
+    manager.crash_if_alive();
+    let next = recovers(&pod, &request, answered.as_ref());
+    let start = Request { sequence: 2 };
+    assert_eq!(start.send(&pod).expect("an answer").code, 200);
+    drop(next);
+    hit
+}

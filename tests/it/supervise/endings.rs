@@ -1,0 +1,157 @@
+//! The engine ends by itself: `--on-exit`, and the start that is held.
+
+use nix::sys::signal::Signal;
+
+use super::pod::Pod;
+use super::processes::{eventually, is_alive, name};
+use crate::support::standin::send;
+
+#[test]
+fn by_default_the_manager_ends_with_the_engines_code() {
+    for code in [0, 7, 78, 137] {
+        let pod = Pod::new();
+        let mut manager = pod.start_obedient(&[]);
+        manager.until_state("running");
+        pod.exit(code);
+        assert_eq!(manager.ended(), code);
+        assert!(!pod.socket().exists(), "its socket is taken away");
+    }
+    let pod = Pod::new();
+    let mut manager = pod.start_sleeper();
+    manager.until_state("running");
+    send(manager.engine(), Signal::SIGSEGV);
+    assert_eq!(manager.ended(), 139);
+}
+
+#[test]
+fn an_engine_that_ends_at_boot_before_it_was_ready_ends_the_manager_too() {
+    let pod = Pod::new();
+    pod.gate.set(false);
+    let mut manager = pod.start_obedient(&[]);
+    manager.until_state("starting");
+    pod.exit(78);
+    assert_eq!(manager.ended(), 78);
+}
+
+#[test]
+fn with_restart_it_is_started_again_after_a_pause() {
+    let pod = Pod::new();
+    let manager = pod.start_obedient(&["--on-exit", "restart"]);
+    manager.until_state("running");
+    pod.exit(3);
+    let status = manager.until_state("backoff");
+    assert_eq!(
+        (&status["why"]["code"], &status["last_exit"]["code"]),
+        (&"backoff".into(), &3.into())
+    );
+    assert_eq!(status["last_exit"]["reason"], "exited");
+    let again = manager
+        .until("running again", |status| status["state"] == "running" && status["starts"] == 2);
+    assert_eq!(again["desired"], "running");
+    pod.exit(4);
+    manager.until_state("backoff");
+    let stopped = manager.post("/es/stop?wait=20s", "{}");
+    assert_eq!(
+        (stopped.code, &stopped.body["state"]),
+        (200, &"stopped".into()),
+        "no timer is left"
+    );
+    assert_eq!(stopped.body["last_exit"]["code"], 4);
+}
+
+#[test]
+fn with_hold_it_waits_for_a_request() {
+    let pod = Pod::new();
+    let mut manager = pod.start_obedient(&["--on-exit", "hold"]);
+    manager.until_state("running");
+    send(manager.engine(), Signal::SIGKILL);
+    let status = manager.until_state("failed");
+    assert_eq!(status["why"]["code"], "ended_by_itself");
+    assert_eq!(
+        (&status["last_exit"]["signal"], &status["last_exit"]["reason"]),
+        (&9.into(), &"killed".into())
+    );
+    assert_eq!((manager.get("/livez").code, manager.get("/readyz").code), (200, 503));
+
+    assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
+    pod.exit(5);
+    manager.until_state("failed");
+    let stopped = manager.post("/es/stop", "{}");
+    assert_eq!((stopped.code, &stopped.body["state"]), (200, &"stopped".into()));
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.ended(), 0);
+}
+
+#[test]
+fn a_start_that_comes_to_nothing_is_held_whatever_is_set() {
+    let pod = Pod::new();
+    for on_exit in ["exit", "restart", "hold"] {
+        pod.gate.set(true);
+        let mut manager = pod.start_obedient(&["--on-exit", on_exit]);
+        manager.until_state("running");
+        assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+        pod.gate.set(false);
+        assert_eq!(manager.post("/es/start", "{}").code, 202);
+        pod.exit(78);
+        let status = manager.until_state("failed");
+        assert_eq!(
+            (&status["why"]["code"], &status["last_exit"]["code"]),
+            (&"start_failed".into(), &78.into())
+        );
+        assert_eq!(status["last_exit"]["reason"], "exited");
+        assert!(status["why"]["message"].as_str().unwrap().contains("code 78"), "{status}");
+
+        // A new container does not try it again either.
+        let runs = pod.runs();
+        manager.signal(Signal::SIGTERM);
+        assert_eq!(manager.ended(), 78, "held, so not clean");
+        let mut manager = pod.start_obedient(&["--on-exit", on_exit]);
+        let held = manager.until_state("failed");
+        assert_eq!(
+            (&held["why"]["code"], &held["last_exit"]["code"]),
+            (&"start_failed".into(), &78.into())
+        );
+        assert_eq!(pod.runs(), runs);
+
+        pod.gate.set(true);
+        assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
+        manager.signal(Signal::SIGTERM);
+        assert_eq!(manager.ended(), 143);
+    }
+}
+
+#[test]
+fn whoever_waits_for_that_start_is_told() {
+    let pod = Pod::new();
+    let manager = pod.start_obedient(&[]);
+    manager.until_state("running");
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    pod.gate.set(false);
+    let answer = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| manager.post("/es/start?wait=30s", "{}"));
+        manager.until_state("starting");
+        pod.exit(78);
+        waiting.join().unwrap()
+    });
+    assert_eq!(answer.problem(), "start_failed", "{answer:?}");
+    assert!(answer.detail().contains("code 78"), "{answer:?}");
+    assert_eq!(answer.body["current"]["last_exit"]["code"], 78);
+}
+
+#[test]
+fn what_the_engine_leaves_behind_is_ended_and_reported() {
+    let pod = Pod::new();
+    let script = "setsid sleep 600 & echo $! >left; read line <order; exit 9";
+    nix::unistd::mkfifo(&pod.path("order"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let manager = pod.start(&["--on-exit", "hold"], &["sh", "-c", script]);
+    manager.until_state("running");
+    let left = eventually("the child", || pod.read("left").trim().parse::<u32>().ok());
+    eventually("the child's exec", || (name(left) == "sleep").then_some(()));
+    pod.exit(0);
+    let status = manager.until_state("failed");
+    assert!(!is_alive(left));
+    let exit = &status["last_exit"];
+    assert_eq!((&exit["code"], &exit["reason"]), (&9.into(), &"exited".into()));
+    assert_eq!(exit["stragglers"].as_array().map(Vec::len), Some(1), "{exit}");
+    assert!(exit["stragglers"][0]["command"].as_str().unwrap().contains("sleep"), "{exit}");
+}

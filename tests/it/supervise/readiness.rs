@@ -1,0 +1,85 @@
+//! `ready`, `/readyz`, `/livez`, and that nobody looks when nobody asks.
+
+use super::pod::Pod;
+use super::processes::wake_ups;
+use crate::support::program::stayput;
+use crate::support::standin::StandIn;
+use crate::support::standin::example;
+
+#[test]
+fn at_rest_nobody_looks_and_nothing_wakes() {
+    let pod = Pod::new();
+    let manager = pod.start_sleeper();
+    manager.until_state("running");
+    assert_eq!(manager.get("/readyz").code, 200);
+    // What is still being written, and threads with nothing to do, come to an end first.
+    super::processes::eventually("one thread", || {
+        (super::processes::field(manager.pid(), "Threads") == Some(1)).then_some(())
+    });
+    let (looks, woken) = (pod.gate.looks(), wake_ups(manager.pid()));
+    // A measurement, not a synchronization: for so long nothing may happen.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!((pod.gate.looks(), wake_ups(manager.pid())), (looks, woken));
+}
+
+#[test]
+fn it_is_asked_when_somebody_wants_to_know_and_shared() {
+    let pod = Pod::new();
+    let manager = pod.start_sleeper();
+    manager.until_state("running");
+    let before = pod.gate.looks();
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| assert_eq!(manager.get("/readyz").code, 200));
+        }
+    });
+    // At most one a second; forty requests on a busy machine may take a few of them.
+    assert!(pod.gate.looks() <= before + 10, "{} looks", pod.gate.looks() - before);
+    pod.gate.set(false);
+    super::processes::becomes(&503, || manager.get("/readyz").code);
+    assert_eq!(manager.status()["ready"], false);
+    assert_eq!(manager.get("/livez").code, 200);
+    pod.gate.set(true);
+    super::processes::becomes(&200, || manager.get("/readyz").code);
+}
+
+#[test]
+fn without_a_probe_ready_is_null() {
+    let pod = Pod::new();
+    let mut command = stayput(["run", "--socket"]);
+    command
+        .arg(pod.socket())
+        .arg("--state-dir")
+        .arg(pod.path("state"))
+        .args(["--", "sleep", "600"]);
+    let manager = pod.spawn(&mut command);
+    let status = manager.until_state("starting");
+    assert_eq!(status["ready"], serde_json::Value::Null);
+    let stopped = manager.post("/es/stop?wait=20s", "{}");
+    assert_eq!((stopped.code, &stopped.body["ready"]), (200, &serde_json::Value::Null));
+}
+
+#[test]
+fn the_stand_in_engine_is_ready_by_http_and_by_tcp() {
+    for scheme in ["http", "tcp"] {
+        // Free a moment ago; nothing else here asks for a certain port.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let standin = StandIn::new("");
+        let text = std::fs::read_to_string(standin.config().join("elasticsearch.yml")).unwrap();
+        let text = text.replace("http.port: 0", &format!("http.port: {port}"));
+        std::fs::write(standin.config().join("elasticsearch.yml"), text).unwrap();
+        let pod = Pod::new();
+        let mut command = stayput(["run", "--socket"]);
+        command.arg(pod.socket()).arg("--state-dir").arg(pod.path("state"));
+        command.arg("--ready").arg(format!("{scheme}://127.0.0.1:{port}")).arg("--");
+        command.arg(example("standin-engine")).arg("--config").arg(standin.config());
+        let manager = pod.spawn(&mut command);
+        assert_eq!(manager.until_state("running")["ready"], true);
+        assert_eq!(manager.get("/readyz").code, 200);
+        let stopped = manager.post("/es/stop?wait=20s", "{}");
+        assert_eq!((stopped.code, &stopped.body["ready"]), (200, &false.into()));
+        assert_eq!(stopped.body["last_exit"]["reason"], "stopped");
+    }
+}

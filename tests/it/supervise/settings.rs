@@ -1,0 +1,110 @@
+//! What cannot work is said at once: what it is and what to do.
+
+use std::fs;
+use std::net::TcpListener;
+
+use super::pod::Pod;
+use crate::support::program::{Ended, finish, stayput};
+
+fn fails(args: &[&str]) -> Ended {
+    finish(&mut stayput([&["run"], args].concat()))
+}
+
+#[test]
+fn all_bad_settings_are_told_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s");
+    let mut command = stayput(["run", "--grace", "soon", "--stop-signal=KILL", "--socket"]);
+    command.arg(&socket).args(["--on-exit", "maybe", "--listen", "nowhere", "--tls-cert", "c"]);
+    let ended = finish(command.env("STAYPUT_DRAIN", "often").args(["--", "true"]));
+    assert_eq!((ended.code, ended.stdout.as_str()), (64, ""));
+    for word in [
+        "--grace",
+        "--stop-signal",
+        "--on-exit",
+        "--listen",
+        "--tls-cert",
+        "STAYPUT_DRAIN",
+        "--state-dir",
+    ] {
+        assert!(ended.stderr.contains(word), "{word} is missing in:\n{}", ended.stderr);
+    }
+    assert!(!socket.exists(), "nothing is bound before all is well");
+}
+
+#[test]
+fn without_a_command_it_is_a_usage_error() {
+    let ended = fails(&[]);
+    assert_eq!(ended.code, 64);
+    assert!(ended.stderr.contains("--"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_taken_or_missing_ends_it_before_the_engine_is_started() {
+    let pod = Pod::new();
+    let engine = ["--", "touch", "started"];
+    let state = pod.path("state").display().to_string();
+    let run = |options: &[&str]| {
+        let mut command = stayput(["run", "--state-dir", &state]);
+        finish(command.args(options).args(engine).current_dir(pod.directory()))
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let file = pod.path("a-file").display().to_string();
+    pod.write("a-file", "");
+    let manager = pod.start_sleeper();
+    manager.until_state("running");
+    let socket = pod.socket().display().to_string();
+    let no_directory = pod.path("none/s").display().to_string();
+    for (options, words) in [
+        (&["--insecure-no-auth", "--listen", &address][..], &[&*address, "--listen"][..]),
+        (&["--socket", &file], &[&*file, "not a socket"]),
+        (&["--socket", &socket], &[&*socket, "in use"]),
+        (&["--socket", &no_directory], &[&*no_directory, "does not exist"]),
+    ] {
+        let ended = run(options);
+        assert_eq!(ended.code, 69, "{options:?}: {}", ended.stderr);
+        for word in words {
+            assert!(ended.stderr.contains(word), "{word} is missing in: {}", ended.stderr);
+        }
+        let told: Vec<&str> =
+            ended.stderr.lines().filter(|line| line.starts_with("stayput: ")).collect();
+        assert_eq!(told.len(), 1, "{}", ended.stderr);
+        assert!(!pod.path("started").exists());
+    }
+    assert_eq!(manager.status()["state"], "running", "the other manager is untouched");
+}
+
+#[test]
+fn a_certificate_that_does_not_match_its_key_is_refused() {
+    let pod = Pod::new();
+    let made = |name: &str| {
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        pod.write(&format!("{name}.crt"), &certified.cert.pem());
+        pod.write(&format!("{name}.key"), &certified.signing_key.serialize_pem());
+    };
+    made("one");
+    made("other");
+    pod.write("jwt", &"k".repeat(64));
+    let path = |name: &str| pod.path(name).display().to_string();
+    let ended = fails(&[
+        "--state-dir",
+        &path("state"),
+        "--listen",
+        "127.0.0.1:0",
+        "--jwt-key",
+        &path("jwt"),
+        "--jwt-audience",
+        "a",
+        "--tls-cert",
+        &path("one.crt"),
+        "--tls-key",
+        &path("other.key"),
+        "--",
+        "touch",
+        &path("started"),
+    ]);
+    assert_eq!(ended.code, 69, "{}", ended.stderr);
+    assert!(ended.stderr.contains("other.key"), "{}", ended.stderr);
+    assert!(!fs::exists(pod.path("started")).unwrap());
+}

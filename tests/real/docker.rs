@@ -1,0 +1,188 @@
+//! A real Docker container: the images that users get.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::api::Api;
+use crate::support::container::{
+    Container, base_image, bind, docker, manager_image, opensearch_image,
+};
+use crate::support::engine::{Kind, home, work_directory};
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+/// As the restricted profile of PodSecurity wants it, and more.
+const RESTRICTED: [&str; 9] = [
+    "--read-only",
+    "--user",
+    "1000:1000",
+    "--cap-drop",
+    "ALL",
+    "--security-opt",
+    "no-new-privileges",
+    "--network",
+    "none",
+];
+const SOCKET: [&str; 2] = ["--socket", "/state/s.sock"];
+
+#[test]
+fn from_scratch() {
+    let image = match manager_image() {
+        Ok(image) => image,
+        Err(why) => return skip("docker::from_scratch", &why),
+    };
+    let work = work_directory(&[]);
+    let state = bind(&work.path().join("state"), "/state");
+    let run = ["--volume", &state, image, "run", "--state-dir", "/state"];
+    let engine = ["--on-exit", "hold", "--", "/stayput", "status", "--watch"];
+    let container = Container::run(&[&RESTRICTED[..], &run, &SOCKET, &engine, &SOCKET].concat());
+    let api = Api { socket: work.path().join("state/s.sock") };
+    eventually("the manager answers", || api.is_up().then_some(()));
+    assert_eq!(api.until_state("starting")["manager"]["pid"], 1);
+
+    // Somebody came in with docker exec, and stays when the engine goes.
+    let visit = ["exec", "--detach", &container.inspect("{{.Id}}"), "/stayput", "wait"];
+    docker(&[&visit[..], &SOCKET, &["--for", "ready", "--timeout", "1h"]].concat());
+    eventually("the visitor", || container.commands().contains("--for ready").then_some(()));
+    let json = |verb: &'static str| [&["/stayput", verb, "--json"], &SOCKET[..]].concat();
+    let status = container.status(&json("stop"));
+    assert_eq!(
+        (&status["state"], &status["last_exit"]["reason"]),
+        (&json!("stopped"), &json!("stopped"))
+    );
+    let commands = container.commands();
+    // A title, the manager, the visitor.
+    assert!(commands.contains("--for ready") && commands.lines().count() == 3, "{commands}");
+
+    // Told to end while stopped: no failure. The next container keeps it stopped.
+    container.act(&["stop", "--time", "20"]);
+    assert_eq!(container.inspect("{{.State.ExitCode}}"), "0");
+    container.act(&["start"]);
+    eventually("the manager answers", || api.is_up().then_some(()));
+    let status = api.status_when("what the journal says", |status| {
+        status["why"]["code"] == "stopped_by_request"
+    });
+    assert_eq!((&status["starts"], &status["desired"]), (&json!(0), &json!("stopped")));
+
+    // Told to end while it runs: the engine's code.
+    api.post("/es/start", &json!({})).expect(202);
+    container.act(&["stop", "--time", "20"]);
+    assert_eq!(container.inspect("{{.State.ExitCode}}"), "143");
+}
+
+#[test]
+fn installed_into_another_container() {
+    let (image, base) = match manager_image().and_then(|image| Ok((image, base_image()?))) {
+        Ok(images) => images,
+        Err(why) => return skip("docker::installed_into_another_container", &why),
+    };
+    let work = work_directory(&["bin"]);
+    let bin = bind(&work.path().join("bin"), "/shared");
+    let install = ["run", "--rm", "--volume", &bin];
+    let said = docker(&[&install[..], &RESTRICTED, &[image, "install", "/shared"]].concat());
+    assert_eq!(said, "/shared/stayput");
+
+    let run = ["--volume", &bin, base, "/shared/stayput", "run", "--", "sh", "-c", "exit 3"];
+    let container = Container::run(&[&RESTRICTED[..], &run].concat());
+    assert_eq!(container.wait(), "3");
+}
+
+#[test]
+fn killed_for_memory() {
+    let (image, base) = match manager_image().and_then(|image| Ok((image, base_image()?))) {
+        Ok(images) => images,
+        Err(why) => return skip("docker::killed_for_memory", &why),
+    };
+    let work = work_directory(&["bin"]);
+    let bin = bind(&work.path().join("bin"), "/shared");
+    let install = ["run", "--rm", "--volume", &bin];
+    docker(&[&install[..], &RESTRICTED, &[image, "install", "/shared"]].concat());
+    let state = bind(&work.path().join("state"), "/state");
+    let volumes = ["--memory", "64m", "--volume", &state, "--volume", &bin, base];
+    let manager = ["/shared/stayput", "run", "--state-dir", "/state", "--on-exit", "hold"];
+    // `tail` keeps what it reads until a line ends; its shell passes its death on, as a launcher
+    // does that of its server.
+    let engine = ["--", "sh", "-c", "tail /dev/zero; exit $?"];
+    let container =
+        Container::run(&[&RESTRICTED[..], &volumes, &manager, &SOCKET, &engine].concat());
+    let api = Api { socket: work.path().join("state/s.sock") };
+    eventually("the manager answers", || api.is_up().then_some(()));
+    let status = api.until_state("failed");
+    let exit = &status["last_exit"];
+    assert_eq!((&exit["code"], &exit["reason"]), (&json!(137), &json!("oom")), "{exit:#}");
+    let why = status["why"]["message"].as_str().expect("a sentence");
+    assert!(why.contains("out of memory"), "{why}");
+    assert_eq!(container.inspect("{{.State.Running}} {{.RestartCount}}"), "true 0");
+    assert_eq!(api.get("/livez").code, 200);
+}
+
+#[test]
+fn a_real_opensearch_behind_the_image() {
+    let engine = home(Kind::OpenSearch).ok_or_else(|| "OpenSearch is not installed".to_owned());
+    let (image, engine) = match engine.and_then(|engine| Ok((opensearch_image()?, engine))) {
+        Ok(both) => both,
+        Err(why) => return skip("docker::a_real_opensearch_behind_the_image", &why),
+    };
+    let work = work_directory(&["node"]);
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    fs::write(work.path().join("tls.key"), made.signing_key.serialize_pem()).expect("a key");
+    fs::write(work.path().join("tls.crt"), made.cert.pem()).expect("a certificate");
+    fs::write(work.path().join("jwt.key"), [b'k'; 32]).expect("a key");
+    let volumes = [
+        bind(&engine, "/engine:ro"),
+        bind(work.path(), "/secret:ro"),
+        bind(&work.path().join("state"), "/var/lib/stayput"),
+        bind(&work.path().join("node"), "/node"),
+    ];
+    let volumes = volumes.iter().flat_map(|volume| ["--volume", volume]);
+    let variables = [
+        "HEAP=128m",
+        "STAYPUT_TLS_CERT=/secret/tls.crt",
+        "STAYPUT_TLS_KEY=/secret/tls.key",
+        "STAYPUT_JWT_KEY=/secret/jwt.key",
+        "STAYPUT_JWT_AUDIENCE=test",
+        "STAYPUT_READY=http://127.0.0.1:9200/_cluster/health",
+        "STAYPUT_ON_EXIT=hold",
+    ];
+    let variables = variables.iter().flat_map(|variable| ["--env", *variable]);
+    let mut args = vec!["--network", "none", "--hostname", "localhost"];
+    args.extend(volumes.chain(variables));
+    args.push(image);
+    let container = Container::run(&args);
+    let api = Api { socket: work.path().join("state/stayput.sock") };
+    let born = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
+    eventually("the manager answers", || api.is_up().then_some(()));
+    let status = api.until_ready();
+    let helper = status["run"]["id"].clone();
+
+    let client = |line: &[&'static str]| {
+        let socket = ["--socket", "/var/lib/stayput/stayput.sock"];
+        container.status(&[&["stayput"], line, &["--json"], &socket].concat())
+    };
+    let status = client(&["stop"]);
+    let exit = &status["last_exit"];
+    assert_eq!((&exit["reason"], &exit["code"]), (&json!("stopped"), &json!(143)), "{exit:#}");
+    let straggler = exit["stragglers"][0]["command"].as_str().expect("the entrypoint's helper");
+    assert!(straggler.contains("stayput-test-helper"), "{straggler}");
+    assert!(!container.commands().contains("java"));
+    let status = client(&["start"]);
+    assert_ne!(status["run"]["id"], helper);
+    api.until_ready();
+    client(&["restart"]);
+    api.until_ready();
+    let now = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
+    assert_eq!(now, born, "the container is the same and never ended");
+
+    // The container's end is not the end of a stop.
+    client(&["stop"]);
+    container.act(&["kill", "--signal", "KILL"]);
+    container.wait();
+    container.act(&["start"]);
+    eventually("the manager answers", || api.is_up().then_some(()));
+    let status = api.status_when("what the journal says", |status| {
+        status["why"]["code"] == "stopped_by_request"
+    });
+    assert_eq!((&status["starts"], &status["desired"]), (&json!(0), &json!("stopped")));
+    api.start(&json!({}));
+}

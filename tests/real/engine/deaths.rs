@@ -1,0 +1,61 @@
+//! An engine that somebody else kills, whole or by half.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::{on_both_engines, step};
+use crate::support::engine::{Kind, Node};
+
+on_both_engines!(launcher_killed_alone, server_killed_alone, killed_and_restarted_in_place);
+
+fn launcher_killed_alone(node: Node) {
+    let manager = node.launch().start();
+    manager.api.until_ready();
+    node.launcher(&manager).signal(Signal::SIGKILL);
+
+    step("the server does not outlive it, and the end is told as what it was");
+    let status = manager.api.until_state("failed");
+    let exit = &status["last_exit"];
+    assert_eq!((&exit["signal"], &exit["reason"]), (&json!(9), &json!("killed")), "{exit:#}");
+    assert_eq!((&status["desired"], &status["run"]), (&json!("running"), &json!(null)));
+    node.assert_gone(&manager);
+
+    step("it can be started again at once");
+    manager.api.start(&json!({}));
+    assert_eq!(node.attribute(), "first");
+}
+
+fn server_killed_alone(node: Node) {
+    let manager = node.launch().start();
+    manager.api.until_ready();
+    node.server(&manager).signal(Signal::SIGKILL);
+
+    step("the launcher follows, with a code of its own");
+    let status = manager.api.until_state("failed");
+    let exit = &status["last_exit"];
+    let (code, signal, reason) = match node.kind {
+        Kind::OpenSearch => (json!(null), json!(9), "killed"),
+        // All that is known here is that it ended by itself, with this code.
+        Kind::Elasticsearch => (json!(137), json!(null), "exited"),
+    };
+    assert_eq!((&exit["code"], &exit["signal"]), (&code, &signal), "{exit:#}");
+    assert_eq!(exit["reason"], reason, "{exit:#}");
+    node.assert_gone(&manager);
+    manager.api.start(&json!({}));
+}
+
+fn killed_and_restarted_in_place(node: Node) {
+    let manager = node.launch().on_exit("restart").start();
+    let first = manager.api.until_ready();
+    node.index(1);
+    node.server(&manager).signal(Signal::SIGKILL);
+
+    step("it comes back by itself, on the same data");
+    let waiting = manager.api.status_when("back-off", |status| status["state"] == "backoff");
+    assert_eq!(waiting["ready"], false, "an engine that is gone is not ready");
+    let status = manager.api.status_when("another run is ready", |status| {
+        status["ready"] == true && status["run"]["id"] != first["run"]["id"]
+    });
+    assert_eq!(status["manager"]["boot_id"], first["manager"]["boot_id"]);
+    assert_eq!(node.count(), 1);
+}

@@ -1,0 +1,75 @@
+//! What happens in the very seconds a JVM takes to start.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::{on_both_engines, step};
+use crate::support::engine::Node;
+use crate::support::wait::eventually;
+
+on_both_engines!(stopped_while_it_starts, swapped_while_it_starts, ended_while_it_starts);
+
+fn stopped_while_it_starts(node: Node) {
+    let mut launch = node.launch();
+    launch = launch.options(["--grace", "60s"]);
+    let manager = launch.start();
+    // Not only the script: the JVM is there, and has installed no handler yet or just has.
+    eventually("a JVM", || {
+        manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
+    });
+    let status = manager.api.stop();
+    assert_eq!(status["last_exit"]["reason"], "stopped", "{status:#}");
+    manager.assert_alone();
+    assert_eq!(status["ready"], false);
+
+    step("a stop that overtakes a start");
+    let accepted = manager.api.post("/es/start", &json!({ "sequence": 10 })).expect(202);
+    assert_eq!(accepted["state"], "starting");
+    let status = manager.api.post("/es/stop?wait=60s", &json!({ "sequence": 11 })).expect(200);
+    assert_eq!((&status["state"], &status["sequence"]), (&json!("stopped"), &json!(11)));
+    manager.assert_alone();
+
+    step("a start that comes too late is refused");
+    manager.api.post("/es/start", &json!({ "sequence": 10 })).expect_problem(409, "stale_sequence");
+    manager.assert_alone();
+    manager.api.start(&json!({ "sequence": 12 }));
+}
+
+fn swapped_while_it_starts(mut node: Node) {
+    let old = node.swap("node.attr.stayput: old");
+    let manager = node.launch().start();
+    eventually("a JVM", || {
+        manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
+    });
+    let new = node.swap("node.attr.stayput: new");
+    assert_eq!(manager.api.status()["ready"], false, "the swap came before it was ready");
+    let status = manager.api.until_ready();
+
+    step("it runs on one generation, the one it was started with, and drift is told");
+    assert_eq!(status["run"]["checksum"], json!(old));
+    assert_eq!(status["config"]["checksum"], json!(new));
+    assert_eq!(
+        (&status["config"]["drift"], &status["run"]["config_uncertain"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(node.attribute(), "old");
+    manager.api.post("/es/start", &json!({ "checksum": new })).expect_problem(409, "wrong_config");
+}
+
+fn ended_while_it_starts(node: Node) {
+    let mut manager = node.launch().start();
+    eventually("a JVM", || {
+        manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
+    });
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 143, "the code of a JVM that TERM ended");
+
+    step("the next container starts it: nobody had asked for a stop");
+    let manager = node.launch().start();
+    manager.api.until_ready();
+    step("and TERM to a stopped manager is no failure");
+    manager.api.stop();
+    let mut manager = manager;
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 0);
+}

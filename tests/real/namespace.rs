@@ -1,0 +1,160 @@
+//! The static binary as PID 1 of a real PID namespace, and on a root that holds nothing else.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::support::api::Api;
+use crate::support::engine::work_directory;
+use crate::support::manager::{Launch, cannot_isolate};
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+/// The static binary, or the skipped test's reason in its place.
+fn static_binary(name: &str) -> Option<String> {
+    let found = match (std::env::var("STAYPUT_STATIC_BIN"), cannot_isolate()) {
+        (Ok(path), None) => Ok(path),
+        (_, Some(why)) => Err(why),
+        (Err(_), None) => Err("no STAYPUT_STATIC_BIN: ./test builds it".to_owned()),
+    };
+    found.map_err(|why| skip(&format!("namespace::{name}"), &why)).ok()
+}
+
+/// Nothing but an init: no API, no state.
+fn bare(binary: &str, work: &Path, script: &str) -> Launch {
+    let launch = Launch::new(work, ["sh", "-c", script]);
+    Launch { program: binary.into(), options: vec![], ..launch }
+}
+
+#[test]
+fn exit_codes_are_the_engines() {
+    let Some(binary) = static_binary("exit_codes_are_the_engines") else { return };
+    let work = work_directory(&[]);
+    let cases = [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137)];
+    for (script, code) in cases {
+        assert_eq!(bare(&binary, work.path(), script).spawn().wait(), code, "{script}");
+    }
+    for (command, code) in [("/no/such/command", 127), ("/etc/passwd", 126)] {
+        let launch = Launch { command: vec![command.into()], ..bare(&binary, work.path(), "") };
+        assert_eq!(launch.spawn().wait(), code, "{command}");
+    }
+}
+
+#[test]
+fn orphans_are_reaped() {
+    let Some(binary) = static_binary("orphans_are_reaped") else { return };
+    let work = work_directory(&[]);
+    // Each inner shell ends at once and leaves a child, whose end nobody but PID 1 can see.
+    let script = "i=0; while [ $i -lt 300 ]; do sh -c 'true & true &'; i=$((i+1)); done; \
+                  : > done; exec sleep infinity";
+    let manager = bare(&binary, work.path(), script).spawn();
+    eventually("all orphans were made", || work.path().join("done").exists().then_some(()));
+    eventually("no zombie and no orphan is left", || {
+        let others = manager.others();
+        (others.len() == 1 && others[0].command.contains("sleep")).then_some(())
+    });
+}
+
+#[test]
+fn term_from_outside_is_passed_on_and_a_second_one_shortens() {
+    let name = "term_from_outside_is_passed_on_and_a_second_one_shortens";
+    let Some(binary) = static_binary(name) else { return };
+    let work = work_directory(&[]);
+    let up = || {
+        eventually("the engine has set its trap", || {
+            let up = work.path().join("up");
+            up.exists().then(|| fs::remove_file(&up).expect("a file"))
+        });
+    };
+
+    let polite = "trap 'exit 5' TERM; : > up; while :; do sleep 1000 & wait; done";
+    let mut manager = bare(&binary, work.path(), polite).spawn();
+    up();
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 5);
+
+    let deaf = "trap ': > heard' TERM; : > up; while :; do sleep 1000 & wait; done";
+    let deaf = bare(&binary, work.path(), deaf).options(["--tree-grace", "100ms"]);
+    let mut manager = deaf.spawn();
+    up();
+    manager.signal(Signal::SIGTERM);
+    eventually("the engine heard it", || work.path().join("heard").exists().then_some(()));
+    assert!(manager.init().is_some(), "nothing but the kubelet's patience ends the first wait");
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 137);
+}
+
+#[test]
+fn stopped_and_started_many_times() {
+    let Some(binary) = static_binary("stopped_and_started_many_times") else { return };
+    let work = work_directory(&[]);
+    let launch = Launch::new(work.path(), ["sh", "-c", "sleep 1001 & exec sleep 1000"]);
+    let manager = Launch { program: binary.into(), ..launch }.start();
+    manager.api.until_state("starting");
+    for cycle in 1..=20 {
+        let status = manager.api.stop();
+        assert_eq!(status["last_exit"]["reason"], "stopped", "cycle {cycle}: {status:#}");
+        manager.assert_alone();
+        let status = manager.api.post("/es/start", &json!({})).expect(202);
+        assert_eq!(status["starts"], cycle + 1);
+    }
+}
+
+/// A root with one file in it, read-only; a small disk for the state. As uid 1000, without a way to
+/// more privileges.
+const EMPTY_ROOT: &str = r#"
+set -e
+root=$1 binary=$2
+mkdir -p "$root/proc" "$root/state"
+install -m 755 "$binary" "$root/stayput"
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o size=1m,uid=1000,gid=1000,mode=0700 state "$root/state"
+mount -o remount,ro,bind "$root"
+cd "$root"
+shift 3
+exec setpriv --no-new-privs chroot --userspec=1000:1000 --groups= "$root" \
+    /stayput "$@"
+"#;
+
+#[test]
+fn on_an_empty_read_only_root() {
+    let Some(binary) = static_binary("on_an_empty_read_only_root") else { return };
+    let work = work_directory(&["root"]);
+    let root = work.path().join("root");
+    let wrapper = ["sh", "-c", EMPTY_ROOT, "sh"];
+    let mut wrapper: Vec<String> = wrapper.map(str::to_owned).into();
+    wrapper.extend([root.to_str().expect("UTF-8").to_owned(), binary.clone()]);
+    // There is nothing else to execute: it watches its own manager.
+    let engine = ["/stayput", "status", "--watch", "--socket", "/state/s.sock"];
+    let options = ["--state-dir", "/state", "--socket", "/state/s.sock", "--on-exit", "hold"];
+    let launch = Launch {
+        program: binary.into(),
+        wrapper,
+        options: options.map(str::to_owned).into(),
+        ..Launch::new(work.path(), engine)
+    };
+    let manager = launch.spawn();
+    let inside = eventually("the manager answers", || {
+        let inside = format!("/proc/{}/root", manager.init()?);
+        Api { socket: format!("{inside}/state/s.sock").into() }.is_up().then_some(inside)
+    });
+    let api = Api { socket: format!("{inside}/state/s.sock").into() };
+    let refused = fs::write(format!("{inside}/new"), "").expect_err("the root is read-only");
+    assert_eq!(refused.raw_os_error(), Some(libc::EROFS));
+    let status = fs::read_to_string(format!("{inside}/proc/1/status")).expect("/proc in there");
+    for line in ["Uid:\t1000\t1000", "NoNewPrivs:\t1", "CapEff:\t0000000000000000"] {
+        assert!(status.contains(line), "{status}");
+    }
+
+    for _ in 0..3 {
+        api.until_state("starting");
+        let status = api.stop();
+        assert_eq!(status["last_exit"]["reason"], "stopped");
+        assert_eq!(status["manager"]["durable"], true);
+        manager.assert_alone();
+        api.post("/es/start", &json!({})).expect(202);
+    }
+}

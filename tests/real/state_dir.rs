@@ -1,0 +1,173 @@
+//! A state directory that cannot be written: stops are refused, because they could not be kept;
+//! everything else goes on.
+
+use std::fs;
+use std::thread;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::engine::work_directory;
+use crate::support::manager::{Launch, Manager, cannot_isolate};
+use crate::support::mounts::{FrozenDisk, SmallDisk};
+use crate::support::skip::skip;
+
+const ENGINE: [&str; 2] = ["sleep", "infinity"];
+
+fn launch(work: &std::path::Path) -> Launch {
+    Launch::new(work, ENGINE).options(["--on-exit", "hold"])
+}
+
+/// What must hold however the disk fails; `fail` makes it fail and `mend` mends it.
+fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl FnOnce()) {
+    let api = &manager.api;
+    let status = api.status_when("started and written down", |status| {
+        status["state"] == "starting" && status["manager"]["durable"] == true
+    });
+    let cursor = status["cursor"].as_str().expect("a cursor");
+    fail();
+
+    // A stop is refused, and while that is found out everybody else is answered.
+    let stopping = {
+        let api = api.clone();
+        thread::spawn(move || api.post("/es/stop?wait=30s", &json!({})))
+    };
+    loop {
+        assert_eq!(api.get("/livez").code, 200);
+        assert_eq!(api.status()["run"]["id"], status["run"]["id"]);
+        if stopping.is_finished() {
+            break;
+        }
+        api.get(&format!("/es/status?after={cursor}&timeout=20ms"));
+    }
+    let problem = stopping.join().expect("an answer").expect_problem(503, "journal_unavailable");
+    assert!(problem["detail"].as_str().is_some_and(|text| text.len() > 20), "{problem:#}");
+    assert_eq!(api.status()["desired"], "running");
+
+    // A start is carried out, and says that it may be forgotten.
+    manager.find(ENGINE[0]).signal(Signal::SIGKILL);
+    api.until_state("failed");
+    let answer = api.post("/es/start", &json!({}));
+    assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+    let started = api.status_when("another run", |now| {
+        !matches!(&now["run"]["id"], Value::Null) && now["run"]["id"] != status["run"]["id"]
+    });
+    assert_eq!(started["manager"]["durable"], false, "{started:#}");
+    assert_eq!(api.get("/livez").code, 200);
+
+    mend();
+    let status = api.stop();
+    assert_eq!(status["manager"]["durable"], true);
+    manager.assert_alone();
+}
+
+#[test]
+fn full() {
+    let name = "state_dir::full";
+    let work = work_directory(&[]);
+    match prepare(&work.path().join("state")) {
+        Err(why) => skip(name, &why),
+        Ok(disk) => {
+            let manager = launch(work.path()).start();
+            let filler = std::cell::OnceCell::new();
+            serves_without_a_journal(
+                &manager,
+                || filler.set(disk.fill()).expect("once"),
+                || fs::remove_file(filler.get().expect("it was filled")).expect("a file"),
+            );
+        }
+    }
+}
+
+#[test]
+fn read_only() {
+    let name = "state_dir::read_only";
+    let work = work_directory(&[]);
+    match prepare(&work.path().join("state")) {
+        Err(why) => skip(name, &why),
+        Ok(disk) => {
+            let manager = launch(work.path()).start();
+            let (fail, mend) = (|| disk.set_writable(false), || disk.set_writable(true));
+            serves_without_a_journal(&manager, fail, mend);
+        }
+    }
+}
+
+#[test]
+fn hung() {
+    let work = work_directory(&["backing"]);
+    match freezable(&work) {
+        Err(why) => skip("state_dir::hung", &why),
+        Ok(disk) => {
+            let manager = launch(work.path()).start();
+            let fail = || disk.signal(Signal::SIGSTOP);
+            let mend = || {
+                disk.signal(Signal::SIGCONT);
+                manager
+                    .api
+                    .status_when("all written down", |now| now["manager"]["durable"] == true);
+            };
+            serves_without_a_journal(&manager, fail, mend);
+        }
+    }
+}
+
+/// As a disk mostly dies: while something is written to it, and a file is open. Neither the engine's
+/// start nor anything else may come to wait for that file.
+#[test]
+fn hung_in_the_middle_of_a_write() {
+    let work = work_directory(&["backing"]);
+    match freezable(&work) {
+        Err(why) => skip("state_dir::hung_in_the_middle_of_a_write", &why),
+        Ok(disk) => {
+            let freeze = work.path().join("backing.freeze");
+            let running = launch(work.path()).start();
+            // The disk is freed before the manager is waited for, also when this fails.
+            let (manager, disk) = (&running, disk);
+            let fail = || {
+                manager.api.status_when("nothing left to write", |_| {
+                    let journal = fs::read_to_string(work.path().join("backing/journal.json"));
+                    journal.is_ok_and(|journal| journal.contains("\"run\":{"))
+                });
+                fs::write(&freeze, "").expect("a file");
+            };
+            let mend = || {
+                assert!(disk.is_frozen());
+                fs::remove_file(&freeze).expect("a file");
+                disk.signal(Signal::SIGCONT);
+                manager
+                    .api
+                    .status_when("all written down", |now| now["manager"]["durable"] == true);
+            };
+            serves_without_a_journal(manager, fail, mend);
+        }
+    }
+}
+
+/// A manager whose disk hangs still ends when it is told to, and in time.
+#[test]
+fn hung_at_the_end() {
+    let work = work_directory(&["backing"]);
+    match freezable(&work) {
+        Err(why) => skip("state_dir::hung_at_the_end", &why),
+        Ok(disk) => {
+            let mut manager = launch(work.path()).start();
+            manager.api.status_when("all written down", |now| {
+                now["state"] == "starting" && now["manager"]["durable"] == true
+            });
+            disk.signal(Signal::SIGSTOP);
+            manager.signal(Signal::SIGTERM);
+            assert_eq!(manager.wait(), 143);
+        }
+    }
+}
+
+fn prepare(state: &std::path::Path) -> Result<SmallDisk, String> {
+    cannot_isolate().map_or(Ok(()), Err)?;
+    SmallDisk::mount(state)
+}
+
+fn freezable(work: &tempfile::TempDir) -> Result<FrozenDisk, String> {
+    cannot_isolate().map_or(Ok(()), Err)?;
+    FrozenDisk::mount(&work.path().join("backing"), &work.path().join("state"))
+}

@@ -1,0 +1,55 @@
+//! A process of the engine that KILL cannot end: it waits in the kernel (D) for a disk that is gone.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::engine::work_directory;
+use crate::support::manager::{Launch, cannot_isolate};
+use crate::support::mounts::FrozenDisk;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+#[test]
+fn out_of_reach_of_kill_until_the_disk_is_gone() {
+    let work = work_directory(&["backing", "disk"]);
+    fs::write(work.path().join("backing/hang"), "x").expect("a file");
+    let mounted = match cannot_isolate() {
+        Some(why) => Err(why),
+        None => FrozenDisk::mount(&work.path().join("backing"), &work.path().join("disk")),
+    };
+    let disk = match mounted {
+        Ok(disk) => disk,
+        Err(why) => return skip("stuck::out_of_reach_of_kill_until_the_disk_is_gone", &why),
+    };
+    let engine = ["sh", "-c", "cat disk/hang & exec sleep infinity"];
+    let manager = Launch::new(work.path(), engine).options(["--tree-grace", "200ms"]).start();
+    manager.api.until_state("starting");
+    eventually("the disk hangs", || disk.is_frozen().then_some(()));
+    let blocked = manager.find("cat").pid;
+
+    // Stop: the engine ends, that one does not.
+    let problem = manager.api.post("/es/stop?wait=60s", &json!({})).expect_problem(409, "stuck");
+    let named = |status: &Value| {
+        let message = status["why"]["message"].as_str().expect("a sentence").to_owned();
+        assert!(message.contains(&blocked.to_string()), "{message}");
+    };
+    let status = manager.api.status();
+    assert_eq!((&status["state"], &status["desired"]), (&json!("stuck"), &json!("stopped")));
+    named(&status);
+    assert!(problem["detail"].is_string());
+    assert_eq!(manager.find("cat").state, 'D');
+
+    // No other engine beside it.
+    manager.api.post("/es/start", &json!({})).expect_problem(409, "stuck");
+    assert_eq!(manager.api.get("/livez").code, 200);
+    assert_eq!(manager.others().len(), 1, "{:#?}", manager.others());
+
+    // The disk is given up: the stop is done, and a start is possible.
+    drop(disk);
+    let status = manager.api.until_state("stopped");
+    assert_eq!(status["last_exit"]["stragglers"][0]["pid"], blocked);
+    manager.assert_alone();
+    manager.api.post("/es/start", &json!({})).expect(202);
+    manager.api.until_state("starting");
+}

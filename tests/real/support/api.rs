@@ -1,0 +1,90 @@
+//! The manager's API at its unix socket.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::http::{Answer, exchange};
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where a manager listens.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    pub(crate) socket: PathBuf,
+}
+
+impl Api {
+    pub(crate) fn get(&self, target: &str) -> Answer {
+        self.request("GET", target, None)
+    }
+
+    pub(crate) fn post(&self, target: &str, body: &Value) -> Answer {
+        self.request("POST", target, Some(body))
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        self.get("/es/status").expect(200)
+    }
+
+    fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
+        let stream = UnixStream::connect(&self.socket).expect("the manager listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        exchange(stream, (method, target), body).expect("the manager answers")
+    }
+
+    /// Whether anybody answers.
+    pub(crate) fn is_up(&self) -> bool {
+        UnixStream::connect(&self.socket).is_ok()
+    }
+
+    /// The first status that is as wished, from now on. Every status in between is looked at.
+    #[track_caller]
+    pub(crate) fn status_when(&self, what: &str, wished: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        let mut status = self.status();
+        while !wished(&status) {
+            assert!(Instant::now() < deadline, "never happened: {what}; now {status:#}");
+            let cursor = status["cursor"].as_str().expect("a cursor");
+            let answer = self.get(&format!("/es/status?after={cursor}&timeout=10s"));
+            match answer.code {
+                200 => status = answer.body,
+                204 => {}
+                code => panic!("waiting for {what}: {code} {:#}", answer.body),
+            }
+        }
+        status
+    }
+
+    #[track_caller]
+    pub(crate) fn until_state(&self, state: &str) -> Value {
+        self.status_when(state, |status| status["state"] == state)
+    }
+
+    /// Until the engine is ready; fails at once when it ends instead.
+    #[track_caller]
+    pub(crate) fn until_ready(&self) -> Value {
+        let status = self.status_when("ready", |status| {
+            status["ready"] == true || matches!(status["state"].as_str(), Some("failed" | "stuck"))
+        });
+        assert_eq!(status["state"], "running", "{status:#}");
+        status
+    }
+
+    /// Stops the engine and waits until nothing of it is left.
+    #[track_caller]
+    pub(crate) fn stop(&self) -> Value {
+        self.post("/es/stop?wait=60s", &serde_json::json!({})).expect(200)
+    }
+
+    /// Starts the engine and waits until it is ready.
+    #[track_caller]
+    pub(crate) fn start(&self, body: &Value) -> Value {
+        let answer = self.post("/es/start", body);
+        assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+        self.until_ready()
+    }
+}

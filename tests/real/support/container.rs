@@ -1,0 +1,133 @@
+//! Containers of a real Docker engine, through its own client.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Where the images for tests come from.
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Runs the client; its answer, or its complaint.
+pub(crate) fn try_docker(args: &[&str]) -> Result<String, String> {
+    // The old builder: the new one is a plugin that is not installed everywhere.
+    let output = Command::new("docker").args(args).env("DOCKER_BUILDKIT", "0").output();
+    let output = output.map_err(|error| format!("docker: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
+
+#[track_caller]
+pub(crate) fn docker(args: &[&str]) -> String {
+    try_docker(args).unwrap_or_else(|error| panic!("docker {args:?}: {error}"))
+}
+
+/// The images that users get, around the static binary; `Err` says what is missing here.
+pub(crate) fn manager_image() -> Result<&'static str, String> {
+    let binary = std::env::var("STAYPUT_STATIC_BIN").map_err(|_| "no STAYPUT_STATIC_BIN")?;
+    std::env::var("DOCKER_HOST").map_err(|_| "no DOCKER_HOST: no Docker engine")?;
+    try_docker(&["version"])?;
+    let context = tempfile::tempdir().expect("a temp dir");
+    std::fs::copy(binary, context.path().join("stayput")).expect("the static binary");
+    let file = format!("{ROOT}/docker/manager.Dockerfile");
+    let image = "stayput-test/manager";
+    let context = context.path().to_str().expect("UTF-8");
+    docker(&["build", "--quiet", "-f", &file, "-t", image, context]);
+    Ok(image)
+}
+
+/// The image for OpenSearch, on a base that does what the official one does.
+pub(crate) fn opensearch_image() -> Result<&'static str, String> {
+    let manager = manager_image()?;
+    let base = "stayput-test/engine";
+    base_image()?;
+    docker(&["build", "--quiet", "-t", base, &format!("{ROOT}/docker/test-engine")]);
+    let image = "stayput-test/opensearch";
+    let (base, manager) = (format!("BASE={base}"), format!("MANAGER={manager}"));
+    let context = format!("{ROOT}/docker/opensearch");
+    let args = ["--build-arg", &base, "--build-arg", &manager];
+    docker(&[&["build", "--quiet", "-t", image][..], &args, &[&context]].concat());
+    Ok(image)
+}
+
+/// Debian with a JRE.
+pub(crate) fn base_image() -> Result<&'static str, String> {
+    let image = "stayput-test/debian-jre:12";
+    match try_docker(&["image", "inspect", image]) {
+        Ok(_) => Ok(image),
+        Err(_) => Err(format!("no image {image}: tests/parts/base-image makes it")),
+    }
+}
+
+/// A container; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Container(String);
+
+impl Container {
+    /// Creates and starts one.
+    #[track_caller]
+    pub(crate) fn run(args: &[&str]) -> Self {
+        Self(docker(&[&["run", "--detach"], args].concat()))
+    }
+
+    /// Runs a command in it.
+    pub(crate) fn exec(&self, line: &[&str]) -> Result<String, String> {
+        try_docker(&[&["exec", &self.0], line].concat())
+    }
+
+    /// What the client in it says.
+    #[track_caller]
+    pub(crate) fn status(&self, client: &[&str]) -> Value {
+        let said = self.exec(client).unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+    }
+
+    /// `stop`, `start`, `kill`…
+    #[track_caller]
+    pub(crate) fn act(&self, what: &[&str]) {
+        docker(&[what, &[&self.0]].concat());
+    }
+
+    /// The answer of `docker inspect` to a format.
+    #[track_caller]
+    pub(crate) fn inspect(&self, format: &str) -> String {
+        docker(&["inspect", "--format", format, &self.0])
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait(&self) -> String {
+        docker(&["wait", &self.0])
+    }
+
+    /// The command lines in it.
+    #[track_caller]
+    pub(crate) fn commands(&self) -> String {
+        docker(&["top", &self.0, "-o", "pid,args"])
+    }
+
+    pub(crate) fn log(&self) -> String {
+        let output = Command::new("docker").args(["logs", "--tail", "60", &self.0]).output();
+        output.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("the container said:\n{}", self.log());
+        }
+        let _ = try_docker(&["rm", "--force", "--volumes", &self.0]);
+    }
+}
+
+/// A bind mount's argument.
+pub(crate) fn bind(from: &Path, to: &str) -> String {
+    format!("{}:{to}", from.display())
+}

@@ -1,0 +1,259 @@
+//! A real engine's node: its directories, its config as a kubelet's volume, its REST interface.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::api::PATIENCE;
+use super::atomic_writer::{AtomicWriter, payload};
+use super::http::{Answer, exchange};
+use super::manager::{Launch, Manager, cannot_isolate};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    OpenSearch,
+    Elasticsearch,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::OpenSearch => "opensearch",
+            Self::Elasticsearch => "elasticsearch",
+        }
+    }
+
+    /// Of the engine's own variables.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::OpenSearch => "OPENSEARCH",
+            Self::Elasticsearch => "ES",
+        }
+    }
+}
+
+/// Where an engine is installed.
+pub(crate) fn home(kind: Kind) -> Option<PathBuf> {
+    let variable = format!("STAYPUT_{}_HOME", kind.name().to_ascii_uppercase());
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+/// A node's directories, owned by uid 1000, and its ports.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    directory: TempDir,
+    home: PathBuf,
+    java: OsString,
+    http: u16,
+    transport: u16,
+    volume: AtomicWriter,
+}
+
+impl Node {
+    /// A node whose config is a volume at `mount`, to be staged into `config`. `Err` says what is
+    /// missing here.
+    pub(crate) fn new(kind: Kind) -> Result<Self, String> {
+        let home = home(kind).ok_or_else(|| format!("{} is not installed", kind.name()))?;
+        let java = std::env::var_os("JAVA_HOME").ok_or("no JAVA_HOME")?;
+        if let Some(why) = cannot_isolate() {
+            return Err(why);
+        }
+        let directory = work_directory(&["mount", "config/jvm.options.d", "data", "logs", "tmp"]);
+        let volume = AtomicWriter::new(&directory.path().join("mount"));
+        // Both at once, so that they differ.
+        let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
+        let listeners = (free(), free());
+        let (http, transport) = (port(&listeners.0), port(&listeners.1));
+        let mut node = Self { kind, directory, home, java, http, transport, volume };
+        node.swap("node.attr.stayput: first");
+        Ok(node)
+    }
+
+    pub(crate) fn work(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.work().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Makes another config the volume's content, as the kubelet does: the usual settings and
+    /// these. Returns its checksum, by the sums of coreutils.
+    pub(crate) fn swap(&mut self, settings: &str) -> String {
+        let read = |name: &str| {
+            fs::read_to_string(self.home.join("config").join(name)).expect("the engine's own file")
+        };
+        let options: String = read("jvm.options")
+            .lines()
+            .filter(|line| !line.contains("logs/gc.log"))
+            .map(|line| line.replace("=logs/", &format!("={}/", self.at("logs"))))
+            .map(|line| line.replace("Path=data", &format!("Path={}", self.at("data"))) + "\n")
+            .collect();
+        let mut yml = format!(
+            "cluster.name: test\npath.data: {}\npath.logs: {}\nhttp.port: {}\ntransport.port: {}\n\
+             discovery.type: single-node\n\
+             cluster.routing.allocation.disk.threshold_enabled: false\n",
+            self.at("data"),
+            self.at("logs"),
+            self.http,
+            self.transport
+        );
+        if self.kind == Kind::Elasticsearch {
+            yml += "xpack.security.enabled: false\n";
+        }
+        let (name, log4j) = (format!("{}.yml", self.kind.name()), read("log4j2.properties"));
+        self.volume.write(&payload([
+            (name.as_str(), (yml + settings + "\n").as_str()),
+            ("jvm.options", &options),
+            ("log4j2.properties", &log4j),
+        ]));
+        let line = "LC_ALL=C sha256sum * | sha256sum | cut -d' ' -f1";
+        let sum = Command::new("sh").args(["-c", line]).current_dir(self.at("mount")).output();
+        let sum = String::from_utf8(sum.expect("sha256sum runs").stdout).expect("UTF-8");
+        format!("sha256:{}", sum.trim())
+    }
+
+    /// How its manager is run: staged, last good kept, ready by the engine's health, and held when
+    /// it ends by itself.
+    pub(crate) fn launch(&self) -> Launch {
+        let (mount, config) = (self.at("mount"), self.at("config"));
+        let stage = format!("{mount}={config}");
+        let ready = format!("http://127.0.0.1:{}/_cluster/health", self.http);
+        let mut launch = Launch::new(self.work(), [self.executable()]).options([
+            "--config",
+            &mount,
+            "--stage",
+            &stage,
+            "--keep-last-good",
+            "--ready",
+            &ready,
+            "--tmp-dir",
+            &self.at("tmp"),
+            "--on-exit",
+            "hold",
+        ]);
+        launch.variables = self.variables();
+        launch
+    }
+
+    pub(crate) fn executable(&self) -> OsString {
+        self.home.join("bin").join(self.kind.name()).into_os_string()
+    }
+
+    fn variables(&self) -> Vec<(String, OsString)> {
+        let prefix = self.kind.prefix();
+        let heap = if self.kind == Kind::OpenSearch { "128m" } else { "256m" };
+        let options = format!("-Xms{heap} -Xmx{heap} -XX:TieredStopAtLevel=1");
+        vec![
+            (format!("{prefix}_JAVA_HOME"), self.java.clone()),
+            (format!("{prefix}_PATH_CONF"), self.at("config").into()),
+            (format!("{prefix}_JAVA_OPTS"), options.into()),
+        ]
+    }
+
+    /// Asks the engine itself.
+    pub(crate) fn rest(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
+        let stream = TcpStream::connect(("127.0.0.1", self.http)).expect("the engine listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        exchange(stream, (method, target), body).expect("the engine answers")
+    }
+
+    /// What the engine says its `node.attr.stayput` is.
+    #[track_caller]
+    pub(crate) fn attribute(&self) -> String {
+        let local = self.rest("GET", "/_nodes/_local", None).expect(200);
+        let nodes = local["nodes"].as_object().expect("nodes");
+        let attribute = nodes.values().next().map(|node| &node["attributes"]["stayput"]);
+        attribute.and_then(Value::as_str).expect("an attribute").to_owned()
+    }
+
+    /// Stores a document.
+    #[track_caller]
+    pub(crate) fn index(&self, id: usize) {
+        let answer = self.rest("PUT", &format!("/docs/_doc/{id}"), Some(&json!({ "number": id })));
+        assert!(matches!(answer.code, 200 | 201), "{:#}", answer.body);
+    }
+
+    /// How many documents are found.
+    #[track_caller]
+    pub(crate) fn count(&self) -> usize {
+        let health = "/_cluster/health/docs?wait_for_status=yellow&timeout=60s";
+        self.rest("GET", health, None).expect(200);
+        self.rest("POST", "/docs/_refresh", None).expect(200);
+        let count = self.rest("GET", "/docs/_count", None).expect(200);
+        usize::try_from(count["count"].as_u64().expect("a number")).expect("a small number")
+    }
+
+    /// Whether anybody could take the data path now: tries to lock it as the engine does.
+    #[track_caller]
+    pub(crate) fn lock_is_free(&self) -> bool {
+        let name = match self.kind {
+            Kind::OpenSearch => "data/nodes/0/node.lock",
+            Kind::Elasticsearch => "data/node.lock",
+        };
+        let file = OpenOptions::new().write(true).open(self.work().join(name)).expect("node.lock");
+        let short = |number: i32| i16::try_from(number).expect("a small number");
+        let lock = libc::flock {
+            l_type: short(libc::F_WRLCK),
+            l_whence: short(libc::SEEK_SET),
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        // Given back when the file is closed.
+        fcntl(&file, FcntlArg::F_SETLK(&lock)).is_ok()
+    }
+
+    /// Asserts that the engine is gone, all of it.
+    #[track_caller]
+    pub(crate) fn assert_gone(&self, manager: &Manager) {
+        manager.assert_alone();
+        assert!(self.lock_is_free(), "somebody holds node.lock");
+        assert!(TcpStream::connect(("127.0.0.1", self.http)).is_err(), "somebody listens");
+    }
+
+    /// The JVM that is the node.
+    #[track_caller]
+    pub(crate) fn server(&self, manager: &Manager) -> super::guests::Guest {
+        match self.kind {
+            Kind::OpenSearch => manager.find("org.opensearch.bootstrap.OpenSearch"),
+            Kind::Elasticsearch => manager.find("org.elasticsearch.server/"),
+        }
+    }
+
+    /// The JVM that the script becomes: Elasticsearch's is not the node.
+    #[track_caller]
+    pub(crate) fn launcher(&self, manager: &Manager) -> super::guests::Guest {
+        match self.kind {
+            Kind::OpenSearch => self.server(manager),
+            Kind::Elasticsearch => manager.find("org.elasticsearch.launcher.CliToolLauncher"),
+        }
+    }
+}
+
+/// A new directory with these in it and `state`, all owned by uid 1000.
+pub(crate) fn work_directory(names: &[&str]) -> TempDir {
+    let directory = tempfile::Builder::new().prefix("stayput-real.").tempdir().expect("a temp dir");
+    let root = directory.path();
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut own = vec![root.to_owned()];
+    for name in names.iter().chain(&["state"]) {
+        let path = root.join(name);
+        fs::create_dir_all(&path).expect("a directory");
+        let above = path.ancestors().take_while(|above| *above != root);
+        own.extend(above.map(Path::to_owned));
+    }
+    for path in own {
+        chown(path, Some(1000), Some(1000)).expect("only root can give a directory away");
+    }
+    directory
+}

@@ -1,0 +1,70 @@
+//! Looks at a PID namespace from outside: who is in it, under which pid here and there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A process of the namespace.
+#[derive(Debug, Clone)]
+pub(crate) struct Guest {
+    /// Its pid here.
+    pub(crate) host: i32,
+    /// Its pid in there.
+    pub(crate) pid: i32,
+    /// `R`, `S`, `D`, `Z`…
+    pub(crate) state: char,
+    /// Its arguments with spaces between them; empty for a zombie.
+    pub(crate) command: String,
+}
+
+impl Guest {
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.host), signal).expect("the process is there");
+    }
+}
+
+/// All processes in the PID namespace that the process `init` of this one is in, zombies too.
+pub(crate) fn guests_of(init: i32) -> Vec<Guest> {
+    let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let Some(theirs) = namespace(init) else { return vec![] };
+    let mut guests: Vec<Guest> = fs::read_dir("/proc")
+        .expect("/proc")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| is_in(*pid, &theirs, namespace(*pid).as_ref()))
+        .filter_map(read)
+        .collect();
+    guests.sort_by_key(|guest| guest.pid);
+    guests
+}
+
+/// A zombie has no namespace link any more, but its parent has one.
+fn is_in(pid: i32, theirs: &Path, its: Option<&PathBuf>) -> bool {
+    match its {
+        Some(its) => its == theirs,
+        None => parent(pid).is_some_and(|parent| {
+            fs::read_link(format!("/proc/{parent}/ns/pid")).is_ok_and(|link| link == theirs)
+        }),
+    }
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    field(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "PPid:")?.parse().ok()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+fn read(host: i32) -> Option<Guest> {
+    let status = fs::read_to_string(format!("/proc/{host}/status")).ok()?;
+    let pid = field(&status, "NSpid:")?.split_whitespace().last()?.parse().ok()?;
+    let state = field(&status, "State:")?.chars().next()?;
+    // The arguments of a process in D may not be readable, and reading them may hang.
+    let command = match state {
+        'D' => field(&status, "Name:")?.to_owned(),
+        _ => fs::read_to_string(format!("/proc/{host}/cmdline")).ok()?.replace('\0', " "),
+    };
+    Some(Guest { host, pid, state, command })
+}

@@ -1,0 +1,242 @@
+//! Runs the shipped `stayput` as PID 1 of a PID namespace, as a container does. When the namespace's
+//! first process ends, the kernel ends everything in it: no test leaves a process behind.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::api::Api;
+use super::guests::{Guest, guests_of};
+use super::wait::eventually;
+
+/// All of it ends with the test, even with one that is killed.
+const NAMESPACE: [&str; 8] = [
+    "setpriv",
+    "--pdeathsig=KILL",
+    "unshare",
+    "--pid",
+    "--fork",
+    "--mount-proc",
+    "--kill-child",
+    "--",
+];
+
+/// Becomes uid 1000 for good, as in a pod of the restricted profile.
+pub(crate) const AS_ENGINE: [&str; 5] =
+    ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--no-new-privs"];
+/// Root as a container engine gives it to a container: no SYS_PTRACE, so that another uid's
+/// environment cannot be read.
+pub(crate) const AS_CONTAINED_ROOT: [&str; 2] =
+    ["setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-sys_resource"];
+
+/// Why such a namespace cannot be had here.
+pub(crate) fn cannot_isolate() -> Option<String> {
+    let line = [&NAMESPACE[..], &AS_ENGINE, &["true"]].concat();
+    match Command::new(line[0]).args(&line[1..]).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")),
+        Err(error) => Some(format!("{}: {error}", line[0])),
+    }
+}
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    /// A directory that the manager may write to.
+    pub(crate) work: PathBuf,
+    /// Put in front of `stayput`, such as [`AS_ENGINE`].
+    pub(crate) wrapper: Vec<String>,
+    /// The `stayput` to run.
+    pub(crate) program: OsString,
+    /// Of `stayput run`.
+    pub(crate) options: Vec<String>,
+    pub(crate) variables: Vec<(String, OsString)>,
+    /// The engine.
+    pub(crate) command: Vec<OsString>,
+}
+
+impl Launch {
+    /// A manager of uid 1000 with a socket and a state directory in `work`.
+    pub(crate) fn new<C: Into<OsString>>(
+        work: &Path,
+        command: impl IntoIterator<Item = C>,
+    ) -> Self {
+        let at = |name: &str| work.join(name).to_str().expect("UTF-8").to_owned();
+        let options = ["--log-format", "text", "--log-level", "debug", "--socket", &at("s.sock")];
+        let mut options: Vec<String> = options.map(str::to_owned).into();
+        options.extend(["--state-dir".to_owned(), at("state")]);
+        Self {
+            work: work.to_owned(),
+            wrapper: AS_ENGINE.map(str::to_owned).into(),
+            program: env!("CARGO_BIN_EXE_stayput").into(),
+            options,
+            variables: vec![],
+            command: command.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    pub(crate) fn wrapped<const N: usize>(mut self, wrapper: [&str; N]) -> Self {
+        self.wrapper = wrapper.map(str::to_owned).into();
+        self
+    }
+
+    pub(crate) fn options<O: Into<String>>(mut self, options: impl IntoIterator<Item = O>) -> Self {
+        self.options.extend(options.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same with another `--on-exit`.
+    pub(crate) fn on_exit(mut self, what: &str) -> Self {
+        if let Some(position) = self.options.iter().position(|option| option == "--on-exit") {
+            self.options.drain(position..position + 2);
+        }
+        self.options(["--on-exit", what])
+    }
+
+    /// Starts it and waits until it answers.
+    pub(crate) fn start(&self) -> Manager {
+        let mut manager = self.spawn();
+        eventually("the manager answers", || {
+            let ended = manager.outer.try_wait().expect("unshare is ours");
+            assert_eq!(ended, None, "the manager ended");
+            manager.api.is_up().then_some(())
+        });
+        manager
+    }
+
+    /// Starts it.
+    pub(crate) fn spawn(&self) -> Manager {
+        let log = self.work.join("manager.log");
+        // Appended to: the log of a container restart goes on.
+        let out = File::options().create(true).append(true).open(&log).expect("a log");
+        // A socket left by a killed manager would seem to be the new one's.
+        let socket = self.work.join("s.sock");
+        let child = Command::new(NAMESPACE[0])
+            .args(&NAMESPACE[1..])
+            .args(&self.wrapper)
+            .arg(&self.program)
+            .arg("run")
+            .args(&self.options)
+            .arg("--")
+            .args(&self.command)
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.work)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().expect("a descriptor"))
+            .stderr(out)
+            .spawn()
+            .expect("unshare can be executed");
+        Manager { outer: child, api: Api { socket }, log }
+    }
+}
+
+/// A running manager and its namespace; both end when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Manager {
+    /// `unshare`, which waits for the namespace's first process and ends as that does.
+    outer: Child,
+    pub(crate) api: Api,
+    log: PathBuf,
+}
+
+impl Manager {
+    /// The namespace's first process, by its pid here; none when it ended.
+    pub(crate) fn init(&self) -> Option<i32> {
+        let unshare = self.outer.id();
+        let children = format!("/proc/{unshare}/task/{unshare}/children");
+        fs::read_to_string(children).ok()?.split_whitespace().next()?.parse().ok()
+    }
+
+    /// All processes in there.
+    pub(crate) fn guests(&self) -> Vec<Guest> {
+        self.init().map(guests_of).unwrap_or_default()
+    }
+
+    /// All but the manager.
+    pub(crate) fn others(&self) -> Vec<Guest> {
+        let mut guests = self.guests();
+        guests.retain(|guest| guest.pid != 1);
+        guests
+    }
+
+    /// The one, beside the manager, whose command line contains `what`.
+    #[track_caller]
+    pub(crate) fn find(&self, what: &str) -> Guest {
+        let guests = self.others();
+        let mut found = guests.iter().filter(|guest| guest.command.contains(what));
+        match (found.next(), found.next()) {
+            (Some(guest), None) => guest.clone(),
+            _ => panic!("not one process with {what:?}: {guests:#?}"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_alone(&self) {
+        let others = self.others();
+        assert!(others.is_empty(), "still there: {others:#?}");
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let init = self.init().expect("the manager runs");
+        kill(Pid::from_raw(init), signal).expect("the manager can be signalled");
+    }
+
+    /// Waits until the manager ended by itself; its code as a shell would show it.
+    pub(crate) fn wait(&mut self) -> i32 {
+        use std::os::unix::process::ExitStatusExt;
+        let status = self.outer.wait().expect("unshare is ours");
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    }
+
+    /// A process in the namespace that is not the engine's, as `kubectl exec` makes them. It ends
+    /// with the namespace.
+    pub(crate) fn visitor(&self) -> Guest {
+        let init = self.init().expect("the manager runs").to_string();
+        let before: Vec<i32> = self.guests().iter().map(|guest| guest.pid).collect();
+        Command::new("nsenter")
+            .args(["--target", &init, "--pid", "--mount", "--no-fork"])
+            .args(["sh", "-c", "sleep 1000000 &"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .expect("nsenter can be executed");
+        let guests = self.guests();
+        let visitor = guests.iter().find(|guest| !before.contains(&guest.pid));
+        visitor.expect("a visitor").clone()
+    }
+
+    /// KILL to the manager, and with it to its whole namespace: what a container's end is.
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::SIGKILL);
+        self.wait();
+    }
+
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let from = lines.len().saturating_sub(80);
+            println!("the manager said:\n{}", lines[from..].join("\n"));
+        }
+        // Its first process gets KILL with it, for --kill-child.
+        if let Some(init) = self.init() {
+            let _ = kill(Pid::from_raw(init), Signal::SIGKILL);
+        }
+        let _ = self.outer.wait();
+    }
+}
