@@ -12,7 +12,8 @@
 //! * [`config_watch`]: the mounted config, its checksum, staging, last good.
 //! * [`http`]: listeners, TLS, who may call, routes.
 //! * [`manager_client`], [`cli`]: the client half of the binary.
-//! * [`settings`], [`telemetry`], [`metrics`]: our own options, logs, numbers.
+//! * [`settings`], [`telemetry`], [`metrics`]: our own options, logs, numbers; `pem`, for both ends
+//!   of TLS.
 //!
 //! `ARCHITECTURE.md` draws the doors between them; `tests/it/doors.rs` keeps them shut.
 
@@ -30,6 +31,8 @@ pub mod http;
 pub mod manager_client;
 #[cfg(feature = "manager")]
 pub mod metrics;
+#[cfg(feature = "manager")]
+mod pem;
 #[cfg(feature = "manager")]
 pub mod process;
 #[cfg(feature = "manager")]

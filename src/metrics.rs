@@ -1,18 +1,19 @@
 //! Every metric by name. What the status knows is taken from the status at the scrape; only what
 //! it does not keep is counted here.
 
+use std::collections::BTreeSet;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::api::{Desired, ExitReason, State, Status};
 
 /// The media type of [`Metrics::scrape`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Counters that outlive the request or the run they are about.
 #[derive(Debug, Default)]
@@ -32,6 +33,11 @@ struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reason {
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -60,8 +66,9 @@ impl Metrics {
     /// The metrics in text. `reload_failed`: a key or certificate on disk is not the one in force.
     pub fn scrape(&self, status: &Status, reload_failed: bool) -> String {
         let mut registry = Registry::with_prefix("stayput");
-        let version = vec![("version", status.manager.version.clone())];
-        registry.register("build", "The manager", Info::new(version));
+        let build = Family::<Build, Gauge>::default();
+        build.get_or_create(&Build { version: status.manager.version.clone() }).set(1);
+        registry.register("build_info", "The manager", build);
         self.register_engine(&mut registry, status);
         register_config(&mut registry, status);
         gauge(
@@ -80,7 +87,7 @@ impl Metrics {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
-        text
+        plain(&text)
     }
 
     fn register_engine(&self, registry: &mut Registry, status: &Status) {
@@ -107,6 +114,27 @@ impl Metrics {
         sequence.set(i64::try_from(status.sequence).unwrap_or(i64::MAX));
         registry.register("sequence", "Highest sequence accepted for judgement", sequence);
     }
+}
+
+/// From OpenMetrics to Prometheus' own text format, which every scraper reads: there a counter's
+/// name has its `_total` in the comments as well, and nothing marks the end.
+fn plain(open_metrics: &str) -> String {
+    let counters: BTreeSet<&str> = open_metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut text = String::with_capacity(open_metrics.len() + 64);
+    for line in open_metrics.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(name) => {
+                text.extend(["# ", kind, " ", name, "_total ", rest]);
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn register_config(registry: &mut Registry, status: &Status) {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::checksum::Checksum;
+
 /// The largest sequence: integers up to here survive every JSON implementation (2^53 − 1).
 pub const MAX_SEQUENCE: u64 = (1 << 53) - 1;
 /// How far ahead of the highest accepted sequence a request may be.
@@ -55,6 +57,35 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
+/// Reads a field that was given: null is no way to leave one out, so that a caller whose value got
+/// lost is told.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// The longest `pod` in characters: no name in Kubernetes is longer.
+const MAX_POD: usize = 253;
+
+fn pod<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() || text.len() > MAX_POD || !text.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(de::Error::custom(format!(
+            "a pod's uid has 1 to {MAX_POD} printable characters: send metadata.uid"
+        )));
+    }
+    Ok(Some(text))
+}
+
+fn checksum<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    // What is compared later is the text, so another way to write the same is no checksum.
+    Checksum::parse(&text).map_err(de::Error::custom)?;
+    Ok(Some(text))
+}
+
 /// Which of the two mutating requests it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,16 +134,16 @@ impl ConfigChoice {
 #[serde(deny_unknown_fields)]
 pub struct StopRequest {
     /// Fencing number; left out, the manager takes the next one itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     /// Uid of the pod the request is meant for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "pod", skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
     /// How long the engine may take after the stop signal before it is killed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
     /// How long to be unready before the stop signal is sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub drain: Option<Span>,
 }
 
@@ -121,13 +152,13 @@ pub struct StopRequest {
 #[serde(deny_unknown_fields)]
 pub struct StartRequest {
     /// Fencing number; left out, the manager takes the next one itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     /// Uid of the pod the request is meant for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "pod", skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
     /// Checksum of the config the engine must be started with (`sha256:…`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "checksum", skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// Which config to start with.
     #[serde(default)]

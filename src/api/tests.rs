@@ -32,13 +32,14 @@ fn a_request_is_read_as_it_is_documented() {
             drain: Some(Span(500)),
         }
     );
-    let start = json!({"sequence": 43, "checksum": "sha256:ab", "config": "last_good"});
+    let checksum = format!("sha256:{}", "ab".repeat(32));
+    let start = json!({"sequence": 43, "checksum": checksum, "config": "last_good"});
     assert_eq!(
         serde_json::from_value::<StartRequest>(start).unwrap(),
         StartRequest {
             sequence: Some(43),
             pod: None,
-            checksum: Some("sha256:ab".to_owned()),
+            checksum: Some(checksum),
             config: ConfigChoice::LastGood,
         }
     );

@@ -13,7 +13,7 @@ use super::args::{PatienceArgs, RestartArgs, WaitArgs};
 use super::failure::Failure;
 use super::follow::{Follower, PAUSE, POLL};
 use super::render::{self, Changes};
-use super::wait::{raw, told};
+use super::wait::{ANSWER, raw, told};
 use crate::api::{ConfigChoice, Span, StartRequest, Status, StopRequest};
 use crate::manager_client::{Answer, ClientError, ManagerClient};
 
@@ -177,6 +177,15 @@ async fn until_done(
                 biased;
                 outcome = act.send(client, Some(left.min(HOLD))) => outcome,
                 failure = show => return Err(failure),
+                // The manager answers when its wait is over; one that does not must not hold us.
+                () = time::sleep_until(deadline + ANSWER) => {
+                    return Err(Failure::TimedOut(format!(
+                        "the manager did not answer within {}, and whether it acted on the {} is \
+                         not known: look at its status",
+                        humantime::format_duration(timeout.to_duration()),
+                        act.name(),
+                    )));
+                }
             }
         };
         let answer = told(outcome, json, out)?;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clap::{Args, Parser, Subcommand};
 
 use super::wait::Goal;
-use crate::api::{ConfigChoice, Span, StartRequest, StopRequest};
+use crate::api::{ConfigChoice, MAX_SEQUENCE, Span, StartRequest, StopRequest};
 use crate::config_watch::ConfigDir;
 use crate::settings::{self, RunArgs};
 
@@ -26,6 +26,10 @@ pub(super) struct Cli {
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 refused or failed; 2 manager not reachable; 64 usage; 124 not done in time. \
 run ends with the engine's code.";
+
+const WITHOUT_PROBE: &str = "\
+Where the manager has no --ready to ask, an engine counts as running and ready once it has lived \
+for 10 s.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -53,6 +57,7 @@ pub(super) enum Command {
         wait: WaitArgs,
     },
     /// Start the engine
+    #[command(after_help = WITHOUT_PROBE)]
     Start {
         #[command(flatten)]
         client: ClientArgs,
@@ -62,6 +67,7 @@ pub(super) enum Command {
         wait: WaitArgs,
     },
     /// Stop the engine, wait until it is gone, start it
+    #[command(after_help = WITHOUT_PROBE)]
     Restart {
         #[command(flatten)]
         client: ClientArgs,
@@ -71,6 +77,7 @@ pub(super) enum Command {
         wait: PatienceArgs,
     },
     /// Wait until the engine is as wished; changes nothing
+    #[command(after_help = WITHOUT_PROBE)]
     Wait {
         #[command(flatten)]
         client: ClientArgs,
@@ -146,11 +153,16 @@ pub(super) struct PatienceArgs {
 #[derive(Debug, Args)]
 pub(super) struct Fence {
     /// Fencing number; the manager takes the next one by itself
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sequence)]
     sequence: Option<u64>,
     /// Only if this is the pod's uid
     #[arg(long, value_name = "UID")]
     pod: Option<String>,
+}
+
+fn sequence(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number <= MAX_SEQUENCE);
+    number.ok_or_else(|| format!("write a whole number from 0 to {MAX_SEQUENCE}"))
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use super::render::plain;
 use crate::manager_client::ClientError;
 
 /// Refused or failed.
@@ -49,7 +50,7 @@ impl Failure {
             Self::Output(error) => (FAILED, format!("cannot write the output: {error}")),
         };
         // If stderr is gone as well, the exit code has to do.
-        let _ = writeln!(io::stderr(), "stayput: {sentence}");
+        let _ = writeln!(io::stderr(), "stayput: {}", plain(&sentence));
         ExitCode::from(code)
     }
 }

@@ -1,10 +1,11 @@
 //! The status for a tired person: one fact a line, and why anything waits.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use crate::api::{Config, ConfigChoice, Desired, Exit, Run, State, Status};
+use crate::api::{Config, ConfigChoice, Desired, Exit, Run, State, Status, Why};
 
 /// The whole status, each line ended.
 pub(super) fn status(status: &Status, now: SystemTime) -> String {
@@ -58,6 +59,10 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
 
 /// The status in a few words: state, and what matters in it.
 pub(super) fn headline(status: &Status) -> String {
+    plain(&line(status)).into_owned()
+}
+
+fn line(status: &Status) -> String {
     let mut text = state(status);
     let natural = match status.state {
         State::Stopped | State::Stopping | State::Killing => Some(Desired::Stopped),
@@ -85,7 +90,24 @@ pub(super) fn headline(status: &Status) -> String {
     text
 }
 
-/// Prints the headline whenever it is another one.
+/// A text from the API, safe for a terminal: an engine's command line or a file's name may hold
+/// what would move the cursor.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Prints the headline whenever there is something new in it.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     last: Option<String>,
@@ -95,11 +117,19 @@ impl Changes {
     /// Prints a line, stamped with the time, if there is something new to say.
     pub(super) fn print(&mut self, status: &Status, out: &mut impl io::Write) -> io::Result<()> {
         let line = headline(status);
-        if self.last.as_ref() == Some(&line) {
+        let told = if status.state == State::Stopped {
+            // Stopped is stopped: who asked for it last, and when, is no other state.
+            let why = status.why.clone().map(|why| Why { message: String::new(), ..why });
+            let code = why.as_ref().map(|why| why.code.clone()).unwrap_or_default();
+            headline(&Status { why, ..status.clone() }) + &code
+        } else {
+            line.clone()
+        };
+        if self.last.as_ref() == Some(&told) {
             return Ok(());
         }
         writeln!(out, "{}  {line}", humantime::format_rfc3339_seconds(SystemTime::now()))?;
-        self.last = Some(line);
+        self.last = Some(told);
         out.flush()
     }
 }
@@ -131,7 +161,7 @@ impl Page {
     /// One line; an empty name continues the fact above.
     fn fact(&mut self, name: &str, value: impl AsRef<str>) {
         // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "{name:<14}{}", value.as_ref());
+        let _ = writeln!(self.text, "{name:<14}{}", plain(value.as_ref()));
     }
 
     fn config(&mut self, config: &Config, run: Option<&Run>) {

@@ -128,10 +128,16 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = server.map(|server| {
-        tokio::spawn(server.serve(handle, async {
-            // Sent when the manager ends; dropped when it is torn down.
-            let _ = stopped.await;
-        }))
+        tokio::spawn(async move {
+            // Clients that come earlier wait in the backlog: before the journal was read the status
+            // would tell them of a fresh pod. Not answered: the supervisor ended, and so do we.
+            handle.answers().await;
+            let stopped = async {
+                // Sent when the manager ends; dropped when it is torn down.
+                let _ = stopped.await;
+            };
+            server.serve(handle, stopped).await
+        })
     });
     let mut supervising = pin!(supervisor.run());
     let ended = tokio::select! {

@@ -53,6 +53,28 @@ impl Goal {
         }
     }
 
+    /// Why it will not come to be by itself, if so.
+    fn obstacle(&self, status: &Status) -> Option<&'static str> {
+        match self {
+            Self::Stopped | Self::Checksum(_) => return None,
+            Self::Running | Self::Ready => {}
+        }
+        match (status.desired, status.state) {
+            (Desired::Stopped, _) => Some("it was asked to stop, and nobody asked for a start"),
+            (Desired::Running, State::Failed) => Some("it is held until a start is asked for"),
+            (Desired::Running, State::Stuck) => Some("a process of it cannot be ended"),
+            (
+                Desired::Running,
+                State::Stopped
+                | State::Starting
+                | State::Running
+                | State::Stopping
+                | State::Killing
+                | State::Backoff,
+            ) => None,
+        }
+    }
+
     /// How often to look. Readiness is asked for by those who look, at most once a second; all
     /// else is told by a change.
     const fn poll(&self) -> Duration {
@@ -62,6 +84,9 @@ impl Goal {
         }
     }
 }
+
+/// How long an answer that is due may be under way.
+pub(super) const ANSWER: Duration = Duration::from_secs(1);
 
 /// Prints the status.
 pub(super) async fn status(
@@ -106,15 +131,31 @@ pub(super) async fn wait(
 ) -> Result<(), Failure> {
     let mut follower = Follower::new(client, goal.poll());
     let mut changes = Changes::default();
-    // The first look is not bounded by the timeout: it tells what there is to wait for.
-    let mut answer = told(follower.next().await, json, out)?;
     let deadline = Instant::now() + timeout.to_duration();
+    let length = humantime::format_duration(timeout.to_duration());
+    // The first look tells what there is to wait for, so it may take a moment however short the
+    // time is.
+    let mut answer = match time::timeout_at(deadline + ANSWER, follower.next()).await {
+        Ok(outcome) => told(outcome, json, out)?,
+        Err(_) => {
+            return Err(Failure::TimedOut(format!("the manager did not answer within {length}")));
+        }
+    };
     loop {
         if !json {
             changes.print(&answer.status, out)?;
         }
         if goal.is_met(&answer.status) {
             return if json { raw(&answer, out) } else { Ok(()) };
+        }
+        if let Some(obstacle) = goal.obstacle(&answer.status) {
+            if json {
+                raw(&answer, out)?;
+            }
+            return Err(Failure::Failed(format!(
+                "waiting is of no use, for the engine is {}; {obstacle}",
+                render::headline(&answer.status)
+            )));
         }
         answer = match time::timeout_at(deadline, follower.next()).await {
             Ok(outcome) => told(outcome, json, out)?,
@@ -123,8 +164,7 @@ pub(super) async fn wait(
                     raw(&answer, out)?;
                 }
                 return Err(Failure::TimedOut(format!(
-                    "not so after {}: the engine is {}",
-                    humantime::format_duration(timeout.to_duration()),
+                    "not so after {length}: the engine is {}",
                     render::headline(&answer.status)
                 )));
             }

@@ -57,12 +57,15 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
         return Err(refuse("the body is not a JSON object such as {\"sequence\": 7}".to_owned()));
     }
     serde_json::from_slice(body).map_err(|error| {
-        let named = if error.is_data() { field_at_fault::<T>(body) } else { None };
-        refuse(named.unwrap_or_else(|| format!("the body cannot be read: {error}")))
+        refuse(
+            field_at_fault::<T>(body)
+                .unwrap_or_else(|| format!("the body cannot be read: {error}")),
+        )
     })
 }
 
-/// serde names unknown and doubled fields, but not one of the wrong type: tried one by one.
+/// serde names unknown and doubled fields, but not one of the wrong type: tried one by one. `None`
+/// where the body is no JSON at all.
 fn field_at_fault<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     fields.into_iter().find_map(|(name, value)| {
@@ -111,6 +114,10 @@ mod tests {
             (r#"{"checksum":"a"}"#, "checksum"),
             ("[7]", "object"),
             ("7", "object"),
+            (r#"{"sequence":null}"#, "sequence"),
+            (r#"{"pod":""}"#, "pod"),
+            (r#"{"pod":"u-1\u001b[2J"}"#, "pod"),
+            (&format!("{{\"pod\":{:?}}}", "u".repeat(254)), "pod"),
             ("{", "body"),
             ("{} {}", "body"),
         ] {
@@ -118,6 +125,21 @@ mod tests {
             assert_eq!(refusal.code, Code::InvalidBody);
             assert!(refusal.detail.contains(word), "{body}: {refusal:?}");
             assert!(refusal.detail.len() < 1000);
+        }
+    }
+
+    #[test]
+    fn a_start_is_refused_for_what_cannot_be_a_checksum_or_a_config() {
+        for (body, word) in [
+            (r#"{"checksum":"sha256:a"}"#, "field \"checksum\": \"sha256:a\" is not a config"),
+            (r#"{"checksum":"\u001b"}"#, "field \"checksum\": \"\\u{1b}\" is not"),
+            (r#"{"checksum":null}"#, "field \"checksum\""),
+            (r#"{"config":null}"#, "field \"config\""),
+            (r#"{"config":"moon"}"#, "field \"config\""),
+        ] {
+            let refusal = parse::<StartRequest>(body.as_bytes()).unwrap_err();
+            assert_eq!(refusal.code, Code::InvalidBody);
+            assert!(refusal.detail.starts_with(word), "{body}: {refusal:?}");
         }
     }
 

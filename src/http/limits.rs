@@ -49,9 +49,9 @@ impl Default for Limits {
             connections: 56,
             reserved_connections: 8,
             waiting: 40,
-            local_connections: 16,
+            local_connections: 56,
             local_reserved_connections: 4,
-            local_waiting: 12,
+            local_waiting: 40,
         }
     }
 }

@@ -10,6 +10,7 @@
 mod app;
 mod auth;
 mod body;
+mod browser;
 mod connection;
 mod handlers;
 mod limits;

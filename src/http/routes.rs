@@ -9,6 +9,7 @@ use hyper::{Method, Request, Response};
 
 use super::app::{App, Door};
 use super::auth::{Caller, Peer, identify};
+use super::browser;
 use super::handlers::{self, Sent};
 use super::respond::Answer;
 use crate::api::Code;
@@ -116,6 +117,9 @@ fn authorize<B>(
     };
     if is_open {
         return Ok(None);
+    }
+    if matches!(peer, Peer::Anybody) {
+        browser::keep_out(request)?;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let tokens = app.material.borrow().tokens.clone();

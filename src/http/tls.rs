@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::pem;
 
 /// Builds the configuration. With `client_ca`, clients are asked for a certificate and may go
 /// without (the kubelet's probes have none); which route needs one is decided per request.
@@ -17,19 +17,17 @@ pub(super) fn server_config(
     key: &[u8],
     client_ca: Option<&[u8]>,
 ) -> Result<ServerConfig, String> {
-    let chain = certificates(certificate, "the certificate file")?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
-        format!("the key file holds no private key in PEM ({error}): give the certificate's key")
-    })?;
+    let chain = pem::certificates("the certificate file", certificate)?;
+    let key = pem::private_key("the key file", key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
-        Some(pem) => {
+        Some(ca) => {
             let mut roots = RootCertStore::empty();
-            for root in certificates(pem, "the client CA file")? {
+            for root in pem::certificates("the client CA file", ca)? {
                 roots.add(root).map_err(|error| {
                     format!("the client CA file holds a certificate that cannot be used: {error}")
                 })?;
@@ -53,17 +51,6 @@ pub(super) fn server_config(
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
-}
-
-fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match read {
-        Err(error) => Err(format!("{what} is not PEM: {error}")),
-        Ok(chain) if chain.is_empty() => {
-            Err(format!("{what} holds no CERTIFICATE in PEM: give the file the issuer made"))
-        }
-        Ok(chain) => Ok(chain),
-    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,23 @@ pub(super) enum Verdict {
     Failed(Refusal),
 }
 
+/// Whose time it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Turn {
+    /// The status is older than the request, so it says nothing about it yet.
+    Before,
+    /// The status is about the request.
+    Ours,
+    /// Another request took its place.
+    Over(Verdict),
+}
+
 /// What to tell somebody whose stop was accepted under `sequence`; `None`: keep waiting.
 pub(super) fn stop(sequence: u64, status: &Status) -> Option<Verdict> {
-    if let Some(verdict) = superseded(sequence, Desired::Stopped, status)? {
-        return Some(verdict);
+    match turn(sequence, Desired::Stopped, status) {
+        Turn::Before => return None,
+        Turn::Ours => {}
+        Turn::Over(verdict) => return Some(verdict),
     }
     match status.state {
         State::Stopped if status.desired == Desired::Stopped && status.manager.durable => {
@@ -35,8 +48,10 @@ pub(super) fn stop(sequence: u64, status: &Status) -> Option<Verdict> {
 /// What to tell somebody whose start, of the config with `checksum` if one was named, was accepted
 /// under `sequence`; `None`: keep waiting.
 pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> Option<Verdict> {
-    if let Some(verdict) = superseded(sequence, Desired::Running, status)? {
-        return Some(verdict);
+    match turn(sequence, Desired::Running, status) {
+        Turn::Before => return None,
+        Turn::Ours => {}
+        Turn::Over(verdict) => return Some(verdict),
     }
     match status.state {
         State::Running => {
@@ -58,24 +73,23 @@ pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> O
     }
 }
 
-/// The outer `None`: this status is older than the request, so it says nothing yet.
-fn superseded(sequence: u64, wanted: Desired, status: &Status) -> Option<Option<Verdict>> {
-    let last = status.last_request.as_ref()?;
+fn turn(sequence: u64, wanted: Desired, status: &Status) -> Turn {
+    let Some(last) = &status.last_request else { return Turn::Before };
     if last.sequence < sequence {
-        return None;
+        return Turn::Before;
     }
     // A later request that was refused changed nothing, unless an accepted one came before it.
-    let moved_on = last.sequence > sequence && (last.accepted || status.desired != wanted);
-    Some(moved_on.then(|| {
-        Verdict::Failed(Refusal::new(
-            Code::Superseded,
-            format!(
-                "request {sequence} was accepted, and then request {} took its place: read the \
-                 status before asking again",
-                last.sequence
-            ),
-        ))
-    }))
+    if last.sequence == sequence || (!last.accepted && status.desired == wanted) {
+        return Turn::Ours;
+    }
+    Turn::Over(Verdict::Failed(Refusal::new(
+        Code::Superseded,
+        format!(
+            "request {sequence} was accepted, and then request {} took its place: read the \
+             status before asking again",
+            last.sequence
+        ),
+    )))
 }
 
 fn failed(code: Code, status: &Status, otherwise: &str) -> Verdict {

@@ -1,13 +1,15 @@
 //! TLS of the client: whom to trust, what certificate to show.
 
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
 
 use super::address::Credentials;
+use crate::pem;
 
 /// Builds the TLS settings. The system's own roots are never used: a manager's certificate comes
 /// from the cluster's CA, and the image may have no roots at all.
@@ -33,9 +35,8 @@ pub(super) fn config(credentials: &Credentials) -> Result<Arc<ClientConfig>, Str
         (None, None) => builder.with_no_client_auth(),
         (Some(certificate), Some(key)) => {
             let chain = certificates("client certificate", certificate)?;
-            let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
-                format!("the key {} cannot be read as a PEM key: {error}", key.display())
-            })?;
+            let what = format!("the key {}", key.display());
+            let secret = pem::private_key(&what, &read("key", key)?)?;
             builder.with_client_auth_cert(chain, secret).map_err(|error| {
                 format!(
                     "the client certificate {} and the key {} cannot be used together: {error}",
@@ -54,16 +55,30 @@ pub(super) fn config(credentials: &Credentials) -> Result<Arc<ClientConfig>, Str
     Ok(Arc::new(config))
 }
 
-fn certificates(what: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let unreadable = |error| {
-        format!("the {what} {} cannot be read as PEM certificates: {error}", path.display())
-    };
-    let found: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(unreadable)?
-        .collect::<Result<_, _>>()
-        .map_err(unreadable)?;
-    if found.is_empty() {
-        return Err(format!("the {what} {} holds no PEM certificate", path.display()));
+/// What to do about a certificate that was not accepted; `None` where rustls' own words will do.
+pub(super) fn explain(error: &io::Error) -> Option<&'static str> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(reason) = error else { return None };
+    match reason {
+        // The second is a CA of the same name with another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            Some("it was not signed by the CA of --ca (STAYPUT_CA): give the CA that issued it")
+        }
+        // The only word rustls has for it is the verifier's own, inside an opaque error.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            Some(
+                "it is a CA's own (basicConstraints CA:TRUE), as self-signed ones often are: \
+                 give the manager one with CA:FALSE, and --ca what signed it",
+            )
+        }
+        _ => None,
     }
-    Ok(found)
+}
+
+fn certificates(what: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    pem::certificates(&format!("the {what} {}", path.display()), &read(what, path)?)
+}
+
+fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("the {what} {} cannot be read: {error}", path.display()))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,7 +103,13 @@ impl Transport {
     }
 
     fn explain(&self, error: &io::Error) -> String {
+        if let Some(sentence) = tls::explain(error) {
+            return format!("cannot trust the certificate of the manager at {self}: {sentence}");
+        }
         let hint = match (self, error.kind()) {
+            (Self::Socket(path), io::ErrorKind::ConnectionRefused) if !is_socket(path) => {
+                "; this is no socket: give the path that the manager has as --socket"
+            }
             (Self::Socket(_), io::ErrorKind::NotFound) => {
                 "; does a manager run here with --socket, and is this its path \
                  (--socket, STAYPUT_SOCKET)?"
@@ -119,6 +126,10 @@ impl Transport {
         };
         format!("cannot reach the manager at {self}: {error}{hint}")
     }
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
 impl fmt::Display for Transport {

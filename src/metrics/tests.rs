@@ -32,7 +32,17 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
         "stayput_http_requests_total{route=\"/es/stop\",method=\"POST\",status=\"409\",\
          code=\"stale_sequence\"} 1",
     );
-    assert!(text.ends_with("# EOF\n"));
+    has(&text, "# TYPE stayput_engine_starts_total counter");
+    has(&text, "# HELP stayput_engine_exits_total Ends of runs, by reason.");
+    has(&text, &format!("stayput_build_info{{version=\"{}\"}} 1", status.manager.version));
+    // What the text format knows, and nothing else: each sample has a type of its own name.
+    let types: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        assert!(types.contains(&format!("{name} {kind}").as_str()), "{name} in\n{text}");
+    }
+    assert!(!text.contains("EOF") && text.ends_with('\n'));
 }
 
 #[test]

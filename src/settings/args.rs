@@ -112,7 +112,7 @@ pub struct RunArgs {
     /// ecs or text [default: text on a terminal, else ecs, as the engine's own log in a container]
     #[arg(long, value_name = "FORMAT", help_heading = "Log")]
     pub(super) log_format: Option<OsString>,
-    /// error, warn, info, debug or trace [default: info; warn if there is no other option]
+    /// error, warn, info, debug or trace [default: info; error if there is no option at all]
     #[arg(long, value_name = "LEVEL", help_heading = "Log")]
     pub(super) log_level: Option<OsString>,
 
@@ -165,8 +165,15 @@ pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
             ArgAction::Append => super::environment::split(value),
             _ => vec![value.to_owned()],
         };
-        if items.is_empty() || items.iter().any(|item| item.is_empty()) {
+        if items.iter().all(|item| item.is_empty()) {
             problems.push(format!("{variable} is set, but empty: give it a value or unset it"));
+            continue;
+        }
+        if items.iter().any(|item| item.is_empty()) {
+            problems.push(format!(
+                "{variable} is {value:?}, where one item of the list is empty: is there a comma \
+                 too many?"
+            ));
             continue;
         }
         from_environment.insert(long.to_owned());

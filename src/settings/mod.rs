@@ -21,7 +21,6 @@ use crate::telemetry::LogFormat;
 
 pub use args::RunArgs;
 pub use environment::Environment;
-pub use pod::read as read_pod;
 pub(crate) use values::{config_dir, glob};
 
 /// Everything `stayput run` was told, checked.

@@ -19,7 +19,7 @@ pub(super) const VARIABLES: [&str; 3] = [NAMESPACE, NAME, UID];
 ///
 /// # Errors
 /// A sentence for each variable whose value cannot be right.
-pub fn read(environment: &Environment) -> Result<Pod, Vec<String>> {
+pub(super) fn read(environment: &Environment) -> Result<Pod, Vec<String>> {
     let mut problems = Vec::new();
     let mut take = |variable: &str, field: &str, fits: fn(&str) -> bool| {
         let value = environment.get(variable)?;

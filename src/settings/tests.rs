@@ -243,16 +243,16 @@ fn unknown_variables_are_warned_about() {
 
 #[test]
 fn a_pod_is_taken_from_the_downward_api() {
-    let pod = read_pod(&environment(&[
+    let pod = pod::read(&environment(&[
         ("STAYPUT_POD_NAMESPACE", "search"),
         ("STAYPUT_POD_NAME", "logs-2.x"),
         ("STAYPUT_POD_UID", "0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a"),
     ]))
     .expect("a pod");
     assert_eq!(pod.name.as_deref(), Some("logs-2.x"));
-    assert_eq!(read_pod(&environment(&[])), Ok(Pod::default()));
+    assert_eq!(pod::read(&environment(&[])), Ok(Pod::default()));
     let static_pod = [("STAYPUT_POD_UID", "0b4a1f6e8e5c4c1e9a552f1f0c9d1b7a")];
-    assert!(read_pod(&environment(&static_pod)).is_ok());
+    assert!(pod::read(&environment(&static_pod)).is_ok());
 }
 
 /// Bytes as the kernel would pass them on, mostly near to what is valid.
@@ -272,7 +272,7 @@ proptest! {
     fn any_pod_identity_is_taken_or_named(values in [value(), value(), value()]) {
         let names = ["STAYPUT_POD_NAMESPACE", "STAYPUT_POD_NAME", "STAYPUT_POD_UID"];
         let environment = Environment::new(names.map(OsString::from).into_iter().zip(values.clone()));
-        match read_pod(&environment) {
+        match pod::read(&environment) {
             Ok(pod) => {
                 let taken = [pod.namespace, pod.name, pod.uid].map(Option::unwrap_or_default);
                 prop_assert_eq!(taken.map(OsString::from), values);
@@ -303,4 +303,26 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn an_empty_item_of_a_list_is_told_as_one() {
+    for value in ["1,,2", "1,", ",1"] {
+        let read = read_with("-- true", &[("STAYPUT_SUCCESS_EXIT", value)]);
+        assert_problems(read, &["one item of the list is empty"]);
+    }
+    for value in ["", "\n", " ", ","] {
+        let read = read_with("-- true", &[("STAYPUT_SUCCESS_EXIT", value)]);
+        assert_problems(read, &["is set, but empty"]);
+    }
+}
+
+#[test]
+fn signals_that_the_c_library_keeps_are_refused() {
+    for number in ["32", "33"] {
+        let read = read_with(&format!("--stop-signal {number} -- true"), &[]);
+        assert_problems(read, &["the C library keeps"]);
+    }
+    assert_eq!(good("--stop-signal 34 -- true").policy.stop_signal, 34);
+    assert_eq!(good("--stop-signal 31 -- true").policy.stop_signal, 31);
 }

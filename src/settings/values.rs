@@ -20,6 +20,9 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// The C library keeps these two for its threads, and delivers them to nobody else.
+const RESERVED: [i32; 2] = [32, 33];
+
 /// `TERM`, `SIGTERM` or `15`.
 pub(super) fn signal(text: &str) -> Result<i32, String> {
     let number = text.parse::<i32>().ok().filter(|number| (1..=64).contains(number));
@@ -32,6 +35,9 @@ pub(super) fn signal(text: &str) -> Result<i32, String> {
         Some(number) if number == Signal::SIGKILL as i32 || number == Signal::SIGSTOP as i32 => {
             Err(format!("{text:?} gives the engine no chance to end: use TERM, INT or QUIT"))
         }
+        Some(number) if RESERVED.contains(&number) => Err(format!(
+            "{text:?} is a signal the C library keeps for itself: use TERM, INT or QUIT"
+        )),
         Some(number) => Ok(number),
         None => Err(format!("{text:?} is no signal: write TERM, SIGTERM or 15")),
     }

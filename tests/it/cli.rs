@@ -341,10 +341,23 @@ fn install_copies_the_program_itself() {
 
 #[test]
 fn a_token_that_managers_would_refuse_is_not_made() {
-    let line = "token --key /k --scope control --audience a --ttl 2h";
-    let ended = finish(&mut stayput(line.split_whitespace()));
-    assert_eq!(ended.code, 64);
-    assert!(ended.stderr.contains("--ttl must be from 1s to 1h"), "{}", ended.stderr);
+    for (ttl, audience, word) in
+        [("2h", "a", "one second and one hour"), ("0s", "a", "one hour"), ("5m", "", "audience")]
+    {
+        let ended = finish(&mut stayput([
+            "token",
+            "--key",
+            "/k",
+            "--scope",
+            "control",
+            "--audience",
+            audience,
+            "--ttl",
+            ttl,
+        ]));
+        assert_eq!(ended.code, 64);
+        assert!(ended.stderr.contains(word), "{}", ended.stderr);
+    }
 }
 
 #[test]
@@ -378,4 +391,69 @@ fn the_checksum_of_named_directories_and_live_files_is_that_of_the_listing() {
         assert_eq!((ended.code, ended.stdout.as_str()), (64, ""), "{args:?}");
         assert!(ended.stderr.contains(word), "{args:?}: {}", ended.stderr);
     }
+}
+
+#[test]
+fn waiting_for_what_will_not_come_ends_at_once() {
+    let failed = Status { state: State::Failed, ..running(1) };
+    let stuck = Status { state: State::Stuck, ..running(1) };
+    for status in [stopped(1), stopping(1), failed, stuck] {
+        for goal in ["running", "ready"] {
+            let state = status.state.as_str();
+            let (ended, _fake) =
+                against(story(status.clone(), []), &format!("wait --for {goal} --timeout 1h"));
+            assert_eq!(ended.code, 1, "{state}: {}", ended.stderr);
+            let message = format!("of no use, for the engine is {state}");
+            assert!(ended.stderr.contains(&message), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_manager_that_does_not_answer_does_not_outlast_the_timeout() {
+    for line in ["wait --for ready", "stop", "start"] {
+        let (ended, _fake) = against(Script::Silence, &format!("{line} --timeout 10ms"));
+        assert_eq!(ended.code, 124, "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("did not answer within 10ms"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn nothing_of_the_api_moves_the_cursor() {
+    let mut status = running(1);
+    let why = |message: &str| Why { code: "x".into(), message: message.into() };
+    status.why = Some(why("a\u{1b}[2Jb\r\u{9b}c"));
+    for line in ["status", "wait --for running"] {
+        let (ended, _fake) = against(story(status.clone(), []), line);
+        assert!(ended.stdout.contains("a\\u{1b}[2Jb\\r\\u{9b}c"), "{}", ended.stdout);
+    }
+    let problem = Problem::new(Code::Stuck, "it\u{1b}[2J");
+    let (ended, _fake) = against(Script::Always(Reply::json(409, problem)), "stop");
+    assert!(ended.stderr.contains("it\\u{1b}[2J"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_no_socket_and_no_sequence_is_told_as_such() {
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let ended = finish(stayput(["status", "--socket"]).arg(&file));
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("no socket"), "{}", ended.stderr);
+    for number in ["-1", "9007199254740992", "many"] {
+        let ended = finish(&mut stayput(["stop", "--sequence", number]));
+        assert_eq!(ended.code, 64);
+        assert!(ended.stderr.contains("a whole number from 0 to"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_stop_of_what_is_stopped_is_one_line() {
+    let by = |who: &str| {
+        let why = Why { code: "stopped_by_request".into(), message: format!("stopped by {who}") };
+        Status { why: Some(why), ..stopped(1) }
+    };
+    let act = Act { statuses: vec![by("b")], reply: Reply::json(200, by("b")) };
+    let (ended, _fake) = against(story(by("a"), [act]), "stop");
+    assert_eq!((ended.code, lines(&ended).len()), (0, 1), "{}", ended.stdout);
 }

@@ -220,10 +220,40 @@ fn a_manager_of_another_ca_is_not_talked_to() {
     let (fake, port) = FakeManager::on_port(Some(theirs.acceptor), always(200, running(1)));
     let client = ManagerClient::new(&ours.address(port)).expect("a client");
     match wait(client.status()) {
-        Err(ClientError::NotReachable(text)) => assert!(text.contains("certificate"), "{text}"),
+        Err(ClientError::NotReachable(text)) => {
+            assert!(text.contains("not signed by the CA of --ca"), "{text}");
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(fake.seen(), []);
+}
+
+#[test]
+fn a_self_signed_ca_as_the_managers_certificate_is_told_with_advice() {
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
+        )
+        .expect("a pair");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (_fake, port) = FakeManager::on_port(Some(acceptor), always(200, running(1)));
+    let pki = Pki::new();
+    fs::write(pki.file("ca"), certificate.pem()).expect("a file");
+    match wait(ManagerClient::new(&pki.address(port)).expect("a client").status()) {
+        Err(ClientError::NotReachable(text)) => {
+            assert!(text.contains("CA:FALSE") && !text.contains("OtherError"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -250,7 +280,7 @@ fn what_cannot_be_used_is_told_before_anything_is_sent() {
     let file = |pki: &Pki, name: &str| Some(pki.file(name));
     refused(&|credentials| credentials.ca = None, "give --ca FILE");
     refused(&|credentials| credentials.ca = Some(Path::new("/absent").into()), "/absent");
-    refused(&|credentials| credentials.ca = file(&pki, "key"), "no PEM certificate");
+    refused(&|credentials| credentials.ca = file(&pki, "key"), "holds no CERTIFICATE in PEM");
     refused(&|credentials| credentials.certificate = file(&pki, "cert"), "give --key FILE");
     refused(&|credentials| credentials.key = file(&pki, "key"), "give --cert FILE");
     refused(

@@ -42,9 +42,9 @@ fn from_scratch() {
     assert_eq!(api.until_state("starting")["manager"]["pid"], 1);
 
     // Somebody came in with docker exec, and stays when the engine goes.
-    let visit = ["exec", "--detach", &container.inspect("{{.Id}}"), "/stayput", "wait"];
-    docker(&[&visit[..], &SOCKET, &["--for", "ready", "--timeout", "1h"]].concat());
-    eventually("the visitor", || container.commands().contains("--for ready").then_some(()));
+    let visit = ["exec", "--detach", &container.inspect("{{.Id}}"), "/stayput", "status"];
+    docker(&[&visit[..], &SOCKET, &["--watch", "--json"]].concat());
+    eventually("the visitor", || container.commands().contains("--json").then_some(()));
     let json = |verb: &'static str| [&["/stayput", verb, "--json"], &SOCKET[..]].concat();
     let status = container.status(&json("stop"));
     assert_eq!(
@@ -53,7 +53,7 @@ fn from_scratch() {
     );
     let commands = container.commands();
     // A title, the manager, the visitor.
-    assert!(commands.contains("--for ready") && commands.lines().count() == 3, "{commands}");
+    assert!(commands.contains("--json") && commands.lines().count() == 3, "{commands}");
 
     // Told to end while stopped: no failure. The next container keeps it stopped.
     container.act(&["stop", "--time", "20"]);

@@ -25,6 +25,26 @@ pub struct Grant {
     pub ttl: Duration,
 }
 
+impl Grant {
+    /// Whether managers would take a token that says this.
+    ///
+    /// # Errors
+    /// A sentence that says what they would not take.
+    pub fn check(&self) -> Result<(), String> {
+        if self.audience.trim().is_empty() {
+            return Err("the audience is empty: name the token's manager, \
+                        stayput:NAMESPACE/POD-UID or its --jwt-audience"
+                .into());
+        }
+        if !(1..=MAX_AHEAD).contains(&self.ttl.as_secs()) {
+            return Err(
+                "a token lives between one second and one hour: managers refuse others".into()
+            );
+        }
+        Ok(())
+    }
+}
+
 #[derive(Serialize)]
 struct Claims<'a> {
     sub: &'a str,
@@ -41,10 +61,7 @@ struct Claims<'a> {
 /// A sentence that says what is wrong with the grant or the key, without the file's name.
 pub fn mint(key_file: &[u8], grant: &Grant, now: SystemTime) -> Result<String, String> {
     provider::install();
-    let ttl = grant.ttl.as_secs();
-    if ttl == 0 || ttl > MAX_AHEAD {
-        return Err("a token lives between one second and one hour: managers refuse others".into());
-    }
+    grant.check()?;
     let now = now
         .duration_since(UNIX_EPOCH)
         .map_err(|_| "the clock is set before 1970: set it, or no manager takes the token")?
@@ -55,7 +72,7 @@ pub fn mint(key_file: &[u8], grant: &Grant, now: SystemTime) -> Result<String, S
         aud: &grant.audience,
         scope: grant.scopes.to_string(),
         iat: now,
-        exp: now + ttl,
+        exp: now + grant.ttl.as_secs(),
     };
     encode(&Header::new(algorithm), &claims, &key)
         .map_err(|error| format!("the key cannot sign: {error}"))

@@ -98,7 +98,8 @@ async fn a_start_is_waited_for_and_its_failure_told() {
 
     world.answer(Ok(Accepted { sequence: 42, done: false }));
     world.publish(running());
-    let body = r#"{"checksum":"sha256:another"}"#;
+    let body =
+        r#"{"checksum":"sha256:0000000000000000000000000000000000000000000000000000000000000000"}"#;
     let answer = client.post("/es/start?wait=60s", None, body).await;
     assert_eq!(answer.problem(), (409, "wrong_config".into()));
 }

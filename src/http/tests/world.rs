@@ -188,7 +188,11 @@ async fn supervise(mut asked: mpsc::Receiver<Call>, script: Arc<Mutex<Script>>) 
     }
 }
 
-pub(super) struct Client(SendRequest<Full<Bytes>>);
+pub(super) struct Client {
+    sender: SendRequest<Full<Bytes>>,
+    /// What it calls the server.
+    pub(super) host: &'static str,
+}
 
 #[derive(Debug)]
 pub(super) struct Response {
@@ -219,7 +223,7 @@ impl Client {
     async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
         let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        Self(sender)
+        Self { sender, host: "pod" }
     }
 
     pub(super) async fn send(
@@ -229,13 +233,13 @@ impl Client {
         token: Option<&str>,
         body: &str,
     ) -> hyper::Result<Response> {
-        let mut request = Request::builder().method(method).uri(target).header("host", "pod");
+        let mut request = Request::builder().method(method).uri(target).header("host", self.host);
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.body(Full::from(body.to_owned())).unwrap();
-        self.0.ready().await?;
-        let (parts, body) = self.0.send_request(request).await?.into_parts();
+        self.sender.ready().await?;
+        let (parts, body) = self.sender.send_request(request).await?.into_parts();
         let body = body.collect().await?.to_bytes();
         Ok(Response { status: parts.status, headers: parts.headers, body })
     }
