@@ -1,5 +1,6 @@
 //! The server: accepts connections, bounds their number, ends in order.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,17 +169,22 @@ impl Slots {
     }
 }
 
+/// The new connection. Without descriptors there is none, and a pause keeps that from spinning.
+async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<S> {
+    match result {
+        Ok((stream, _)) => Some(stream),
+        Err(error) => {
+            tracing::debug!(%error, "a connection could not be accepted");
+            sleep(PAUSE).await;
+            None
+        }
+    }
+}
+
 async fn accept_tcp(app: Arc<App>, listener: TcpListener, slots: Slots, settings: HttpSettings) {
     let allowed = Arc::from(settings.allow_client);
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::debug!(%error, "a connection could not be accepted");
-                sleep(PAUSE).await;
-                continue;
-            }
-        };
+        let Some(stream) = accepted(listener.accept().await).await else { continue };
         let Some((permit, place)) = slots.take().await else { return };
         let served = connection::tcp(
             app.clone(),
@@ -196,14 +202,7 @@ async fn accept_tcp(app: Arc<App>, listener: TcpListener, slots: Slots, settings
 
 async fn accept_unix(app: Arc<App>, socket: Socket, slots: Slots, allowed: Arc<[u32]>) {
     loop {
-        let stream = match socket.listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::debug!(%error, "a connection could not be accepted");
-                sleep(PAUSE).await;
-                continue;
-            }
-        };
+        let Some(stream) = accepted(socket.listener.accept().await).await else { continue };
         let Some((permit, place)) = slots.take().await else { return };
         let served = connection::unix(app.clone(), stream, place, Arc::clone(&allowed));
         tokio::spawn(async move {

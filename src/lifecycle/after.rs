@@ -37,12 +37,8 @@ impl Lifecycle {
         self.by_policy(now, Held { code: HeldCode::EndedByItself, message }, out);
     }
 
-    /// The policy for a start that nobody asked for and that came to nothing.
-    pub(super) fn never_ran(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
-        self.by_policy(now, held, out);
-    }
-
-    fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
+    /// The policy for an end, or a start that came to nothing, that nobody asked for.
+    pub(super) fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
         match self.policy.on_exit {
             OnExit::Exit => self.end_failed(held, out),
             OnExit::Hold => self.hold(held, out),

@@ -332,9 +332,4 @@ impl Lifecycle {
             }
         }
     }
-
-    /// The config that a start without a request uses.
-    pub(super) fn own_choice(&self) -> ConfigChoice {
-        self.intent.config
-    }
 }

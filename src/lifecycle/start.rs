@@ -71,7 +71,7 @@ impl Lifecycle {
     /// Prepares a start that nobody asked for now.
     fn prepare_own(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
         self.deciding = Some(Deciding::Preparing(origin));
-        self.prepare(now, self.own_choice(), None, out);
+        self.prepare(now, self.intent.config, None, out);
     }
 
     pub(super) fn backoff_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
@@ -138,7 +138,7 @@ impl Lifecycle {
             self.hold(held, out);
             out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
         } else {
-            self.never_ran(now, held, out);
+            self.by_policy(now, held, out);
         }
         if self.terminating {
             self.end(code);
@@ -150,7 +150,7 @@ impl Lifecycle {
         const EX_CONFIG: i32 = 78;
         self.own_code = Some(EX_CONFIG);
         let held = Held { code: HeldCode::PrepareFailed, message: refusal.detail };
-        self.never_ran(now, held, out);
+        self.by_policy(now, held, out);
     }
 
     pub(super) fn config_moved(&mut self, out: &mut Vec<Effect>) {
