@@ -20,6 +20,7 @@
 pub mod api;
 pub mod checksum;
 pub mod lifecycle;
+pub mod restart;
 
 #[cfg(feature = "manager")]
 pub mod cli;

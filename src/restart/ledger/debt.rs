@@ -1,0 +1,85 @@
+//! What we owe: changes to managers and engine that we have made, or may have made, and must undo.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::ConfigChoice;
+
+/// Everything owed. Written down before the deed, struck out after the proof.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Debts {
+    /// Engines that must be told to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub start: Vec<StartDebt>,
+    /// Allocation that must be set back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<AllocationDebt>,
+    /// Node-shutdown records that must be deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<RecordDebt>,
+}
+
+/// An engine that must be told to run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StartDebt {
+    /// Uid of the pod; with the pod the debt is gone.
+    pub pod_uid: String,
+    /// Name of the node.
+    pub node: String,
+    /// Sequence of the start.
+    pub sequence: u64,
+    /// The config it is started on.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub config: ConfigChoice,
+}
+
+/// The engine's allocation setting, as it was and as we set it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AllocationDebt {
+    /// Id of the restart that set it: part of the marker beside the setting.
+    pub restart: String,
+    /// What to set back to.
+    pub before: AllocationBefore,
+    /// Uids of the pods it is held for; nobody left means it is due.
+    pub holders: Vec<String>,
+}
+
+/// `cluster.routing.allocation.enable` before us. Unset is a value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AllocationBefore {
+    /// The persistent setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<String>,
+    /// The transient setting, which wins over the persistent one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient: Option<String>,
+}
+
+/// A node-shutdown record of ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RecordDebt {
+    /// Id of the engine's node.
+    pub node_id: String,
+    /// Name of the node.
+    pub node: String,
+    /// Uid of the pod it is kept for while that is a member under way.
+    pub pod_uid: String,
+    /// Id of the restart: the record's reason.
+    pub restart: String,
+}
+
+impl Debts {
+    /// Nothing is owed.
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty() && self.allocation.is_none() && self.records.is_empty()
+    }
+}

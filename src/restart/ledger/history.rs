@@ -1,0 +1,79 @@
+//! What is over.
+
+use serde::{Deserialize, Serialize};
+
+use crate::restart::{Strategy, Time};
+
+/// How a restart ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// Every node runs in a new process on the config expected, proven.
+    Done,
+    /// Given up; engines we stopped were told to run.
+    Aborted,
+    /// The new config did not come up; the last good one was put back.
+    RolledBack,
+    /// Somebody else gave a manager orders in the middle.
+    Interfered,
+    /// Another request took its place.
+    Superseded,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 5] =
+        [Self::Done, Self::Aborted, Self::RolledBack, Self::Interfered, Self::Superseded];
+
+    /// The word, as it stands in status, history, events and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Aborted => "aborted",
+            Self::RolledBack => "rolledBack",
+            Self::Interfered => "interfered",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// One restart that is over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Id of the request.
+    pub id: String,
+    /// How it went about it.
+    pub strategy: Strategy,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it ended so, in a sentence; empty where `done` says it all.
+    #[serde(default)]
+    pub reason: String,
+    /// When it was accepted.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub started: Time,
+    /// How long it took, in seconds.
+    pub seconds: u64,
+    /// How many nodes were restarted.
+    pub nodes: u32,
+}
+
+/// How a pod's last restart ended: value of [`crate::restart::annotation::LAST_RESTART`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRestart {
+    /// Id of the request.
+    pub id: String,
+    /// How it ended for this pod.
+    pub outcome: Outcome,
+    /// Why, in a sentence; empty where `done` says it all.
+    #[serde(default)]
+    pub reason: String,
+    /// When this pod's turn began.
+    pub started: Time,
+    /// How long it took, in seconds.
+    pub seconds: u64,
+}

@@ -1,0 +1,85 @@
+//! The ledger: what is going on, owed and over, as it stands in the SearchCluster's status. Changed
+//! only by compare-and-set; a step is in here before it is done.
+
+mod debt;
+mod history;
+mod restart;
+
+use serde::{Deserialize, Serialize};
+
+use super::Request;
+
+pub use debt::{AllocationBefore, AllocationDebt, Debts, RecordDebt, StartDebt};
+pub use history::{Entry, LastRestart, Outcome};
+pub use restart::{Compensation, Direction, Ending, Member, Once, Restart, Step};
+
+/// How many restarts the history keeps.
+pub const MAX_HISTORY: usize = 20;
+/// How many ids of requests are remembered, so that none is ever acted on twice.
+pub const MAX_HANDLED: usize = 100;
+
+/// The part of the status that decisions are made from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Ledger {
+    /// The restart under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// The one request that waits for it to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Request>,
+    /// What we owe: it outlives restarts and blocks new stops.
+    #[serde(default, skip_serializing_if = "Debts::is_empty")]
+    pub debts: Debts,
+    /// Nodes we keep stopped because somebody asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fences: Vec<Fence>,
+    /// Ids of the requests that were taken up, latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handled: Vec<String>,
+    /// What is over, latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Entry>,
+    /// Uuid of the engine's cluster, from the first restart on: another one behind the same
+    /// address is not ours to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_uuid: Option<String>,
+}
+
+/// A node kept stopped (`spec.stopped`, or the annotation on its pod).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Fence {
+    /// Uid of the pod.
+    pub pod_uid: String,
+    /// Name of the node.
+    pub node: String,
+    /// Sequence of our request to its manager.
+    pub sequence: u64,
+    /// The fence is being lifted: the request is a start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lifting: bool,
+}
+
+impl Ledger {
+    /// Whether a request with this id was taken up before.
+    pub fn has_handled(&self, id: &str) -> bool {
+        self.handled.iter().any(|handled| handled == id)
+    }
+
+    /// Remembers that the request was taken up.
+    pub fn remember(&mut self, id: &str) {
+        self.handled.push(id.to_owned());
+        let excess = self.handled.len().saturating_sub(MAX_HANDLED);
+        self.handled.drain(..excess);
+    }
+
+    /// Adds to the history.
+    pub fn record(&mut self, entry: Entry) {
+        self.history.push(entry);
+        let excess = self.history.len().saturating_sub(MAX_HISTORY);
+        self.history.drain(..excess);
+    }
+}

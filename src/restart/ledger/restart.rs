@@ -1,0 +1,160 @@
+//! One restart in the ledger, and the nodes that are part of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+use crate::api::ConfigChoice;
+use crate::restart::{Request, Time};
+
+/// The restart under way.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Restart {
+    /// What was asked.
+    pub request: Request,
+    /// When it was accepted.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub started: Time,
+    /// Where a coordinated restart goes; a rolling one is always open.
+    #[serde(default)]
+    pub direction: Direction,
+    /// Set once no further node may be stopped: how it will end when the nodes under way are done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// What a coordinated restart does once, before its first stop.
+    #[serde(default)]
+    pub once: Once,
+    /// Coordinated: since when the checksums everybody starts with stand and starts are allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "Option<String>"))]
+    pub frozen: Option<Time>,
+    /// The nodes.
+    pub members: Vec<Member>,
+}
+
+/// Where a coordinated restart goes. It never turns twice.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Direction {
+    /// No member has joined on the new config yet: it can still turn back.
+    #[default]
+    Open,
+    /// A member has joined: forward only.
+    Forward,
+    /// Everybody returns to the last good config.
+    Back,
+}
+
+/// How a restart will end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Ending {
+    /// The word.
+    pub outcome: Outcome,
+    /// The sentence.
+    pub reason: String,
+}
+
+/// What a coordinated restart does once and never again.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Once {
+    /// Allocation was tightened.
+    #[serde(default)]
+    pub allocation: bool,
+    /// Flush was tried.
+    #[serde(default)]
+    pub flush: bool,
+}
+
+/// One node's part in a restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    /// Uid of the pod.
+    pub pod_uid: String,
+    /// Name of the pod.
+    pub pod: String,
+    /// Name of the engine's node.
+    pub node: String,
+    /// How far it is.
+    pub step: Step,
+    /// Since when.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub since: Time,
+    /// Sequence of our stop; 0 while it is scheduled.
+    #[serde(default)]
+    pub stop: u64,
+    /// Sequence of our start, higher than that of the stop; 0 while it is scheduled.
+    #[serde(default)]
+    pub start: u64,
+    /// Checksum it is to be started with; none if the engine's config is unknown to its manager.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// Ephemeral id the node had before its stop: joined is proven by another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral: Option<String>,
+    /// Id of the engine's node, under which a shutdown record is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    /// Can be elected: coordinated restarts start these first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub master: bool,
+    /// The way back, if it is on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensation: Option<Compensation>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+}
+
+/// How far a member is. What the pod shows between (`stop`, `start`) follows from what its manager
+/// says: the sequences tell which of our requests took effect, so no write is needed between.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    /// Waits for its turn.
+    #[default]
+    Scheduled,
+    /// Holds a slot: it may be stopped and started with the sequences of this entry.
+    Restarting,
+    /// On the way back: it may only be told to run.
+    Aborting,
+    /// Over; its ending tells how.
+    Finished,
+}
+
+/// How a member is brought back.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Compensation {
+    /// Sequence of a stop before the start: only where an engine already runs on a config that a
+    /// coordinated restart turned back from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<u64>,
+    /// Sequence of the start, higher than all before.
+    pub start: u64,
+    /// The config it is started on.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub config: ConfigChoice,
+}
+
+impl Member {
+    /// Whether it holds a slot.
+    pub const fn is_under_way(&self) -> bool {
+        matches!(self.step, Step::Restarting | Step::Aborting)
+    }
+}

@@ -1,0 +1,222 @@
+//! What a decision is: things to do, and for everybody else the reason to wait.
+
+use std::collections::BTreeMap;
+
+use super::{AllocationBefore, Code, Ledger, Marker, Request};
+use crate::api::ConfigChoice;
+
+/// What to do now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Plan {
+    /// Each is one write or one request. A plan that writes the ledger does nothing else but tell
+    /// events: what the new ledger allows is decided on the ledger as written.
+    pub actions: Vec<Action>,
+    /// Every pod nothing is done for, and what concerns the cluster as a whole.
+    pub waiting: Vec<Waiting>,
+    /// When to look again if nothing changes before, in milliseconds.
+    pub requeue_after: u64,
+}
+
+/// One write or one request.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Replace the ledger in the SearchCluster's status, on the version it was read from.
+    WriteLedger(Box<Ledger>),
+    /// Tell it as a Kubernetes event, after the ledger is written.
+    Tell(Event),
+    /// Put our finalizer on the SearchCluster.
+    AddFinalizer,
+    /// Take our finalizer from the SearchCluster.
+    RemoveFinalizer,
+    /// Replace the phase a person wrote on the SearchCluster by this request, in one patch that
+    /// requires the phase to be still there.
+    ClaimTrigger {
+        /// The phase as it stands.
+        phase: String,
+        /// The request in its place.
+        request: Request,
+    },
+    /// Take an annotation from the SearchCluster, if it still has this value.
+    ClearAnnotation {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+    /// Change annotations of a pod: one patch that requires uid and the values seen.
+    PatchPod {
+        /// The pod.
+        uid: String,
+        /// Key to the value seen (none: absent) and the value wanted (none: removed).
+        changes: BTreeMap<String, Change>,
+    },
+    /// `POST /es/stop`.
+    Stop {
+        /// The pod.
+        uid: String,
+        /// Fencing number.
+        sequence: u64,
+        /// How long to be unready first, in milliseconds.
+        drain: u64,
+    },
+    /// `POST /es/start`.
+    Start {
+        /// The pod.
+        uid: String,
+        /// Fencing number.
+        sequence: u64,
+        /// Checksum the engine must be started with.
+        checksum: Option<String>,
+        /// The config to start on.
+        config: ConfigChoice,
+    },
+    /// Tighten the engine's allocation setting and set our marker, in one request.
+    TightenAllocation {
+        /// The setting to set; where `before.transient` is set, the transient one as well.
+        value: String,
+        /// The marker.
+        marker: Marker,
+    },
+    /// Set the allocation setting back and remove our marker, in one request.
+    RestoreAllocation {
+        /// What to set back to.
+        before: AllocationBefore,
+    },
+    /// Flush, before the stop of this node; best effort.
+    Flush {
+        /// Name of the node it is done for; a coordinated restart has one flush, for `*`.
+        node: String,
+    },
+    /// Announce the restart of a node to the engine.
+    PutRecord {
+        /// Id of the node.
+        node_id: String,
+        /// The restart's id.
+        reason: String,
+    },
+    /// Delete a record of ours.
+    DeleteRecord {
+        /// Id of the node.
+        node_id: String,
+    },
+}
+
+/// A change of one annotation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Change {
+    /// The value seen; none if it was absent.
+    pub seen: Option<String>,
+    /// The value wanted; none to remove it.
+    pub wanted: Option<String>,
+}
+
+/// Why nothing is done.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waiting {
+    /// Uid of the pod; none for what concerns the whole cluster.
+    pub pod: Option<String>,
+    /// Name of its node.
+    pub node: Option<String>,
+    /// For programs.
+    pub code: Code,
+    /// For people: what is waited for, and what to do if it does not come by itself.
+    pub sentence: String,
+}
+
+/// A Kubernetes event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Event {
+    /// Uid of the pod it is about; none for the SearchCluster.
+    pub pod: Option<String>,
+    /// One of a fixed list.
+    pub reason: Reason,
+    /// The sentence.
+    pub message: String,
+}
+
+/// The reasons of our events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// A restart was accepted and begins.
+    RestartStarted,
+    /// A node's turn began.
+    NodeRestartStarted,
+    /// The turn of a node that can be elected began.
+    MasterRestartStarted,
+    /// A node is back, proven.
+    NodeRestarted,
+    /// A node is brought back without the restart asked for.
+    NodeRestartAborted,
+    /// A restart is over, as asked.
+    RestartFinished,
+    /// A restart is over, otherwise.
+    RestartAborted,
+    /// A request waits for the restart under way.
+    RestartQueued,
+    /// A request will not be acted on.
+    RestartSkipped,
+    /// A request was there before us and is left alone.
+    RequestAdopted,
+    /// Something on a pod or the SearchCluster cannot be understood.
+    InputIgnored,
+    /// Somebody moved a phase, and it was moved back.
+    PhaseRewritten,
+    /// Something stays to be repaired.
+    DebtIncurred,
+    /// It was repaired.
+    DebtPaid,
+    /// A node is kept stopped, or no longer.
+    NodeStopped,
+    /// A node that was kept stopped was told to run.
+    NodeStarted,
+    /// Another controller undoes what we do.
+    ForeignController,
+}
+
+impl Reason {
+    /// Whether the event is a warning.
+    pub const fn is_warning(self) -> bool {
+        match self {
+            Self::NodeRestartAborted
+            | Self::RestartAborted
+            | Self::RestartSkipped
+            | Self::InputIgnored
+            | Self::PhaseRewritten
+            | Self::DebtIncurred
+            | Self::ForeignController => true,
+            Self::RestartStarted
+            | Self::NodeRestartStarted
+            | Self::MasterRestartStarted
+            | Self::NodeRestarted
+            | Self::RestartFinished
+            | Self::RestartQueued
+            | Self::RequestAdopted
+            | Self::DebtPaid
+            | Self::NodeStopped
+            | Self::NodeStarted => false,
+        }
+    }
+
+    /// The reason as Kubernetes shows it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RestartStarted => "RestartStarted",
+            Self::NodeRestartStarted => "NodeRestartStarted",
+            Self::MasterRestartStarted => "MasterRestartStarted",
+            Self::NodeRestarted => "NodeRestarted",
+            Self::NodeRestartAborted => "NodeRestartAborted",
+            Self::RestartFinished => "RestartFinished",
+            Self::RestartAborted => "RestartAborted",
+            Self::RestartQueued => "RestartQueued",
+            Self::RestartSkipped => "RestartSkipped",
+            Self::RequestAdopted => "RequestAdopted",
+            Self::InputIgnored => "InputIgnored",
+            Self::PhaseRewritten => "PhaseRewritten",
+            Self::DebtIncurred => "DebtIncurred",
+            Self::DebtPaid => "DebtPaid",
+            Self::NodeStopped => "NodeStopped",
+            Self::NodeStarted => "NodeStarted",
+            Self::ForeignController => "ForeignController",
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The SearchCluster object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What decisions need of the SearchCluster, beside its policy and its ledger.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cluster {
+    /// `namespace/name`, for sentences.
+    pub name: String,
+    /// Somebody deletes it: pay the debts, begin nothing.
+    pub deleting: bool,
+    /// Our finalizer is on it.
+    pub finalizer: bool,
+    /// It has a status: without one, a request that is already there is adopted, not acted on.
+    pub has_status: bool,
+    /// Our annotations on it.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.paused`: no new stops.
+    pub paused: bool,
+    /// `spec.stopped`: names of nodes to be kept stopped.
+    pub stopped: BTreeSet<String>,
+    /// Other SearchClusters whose selectors find pods of ours; nothing is stopped meanwhile.
+    pub overlaps: Vec<String>,
+}

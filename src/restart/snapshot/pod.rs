@@ -1,0 +1,44 @@
+//! One pod.
+
+use std::collections::BTreeMap;
+
+use super::{Known, Manager};
+
+/// What decisions need of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pod {
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// Name of its engine node.
+    pub node: String,
+    /// Our annotations on it.
+    pub annotations: BTreeMap<String, String>,
+    /// Its containers are ready.
+    pub ready: bool,
+    /// It is being deleted.
+    pub terminating: bool,
+    /// Its containers end again and again.
+    pub crash_looping: bool,
+    /// Why its owner is going to replace it, in a sentence (`owner_will_replace`).
+    pub outdated: Option<String>,
+    /// Which probe would kill the container while the engine is stopped, in a sentence
+    /// (`liveness_would_kill`).
+    pub deadly_probe: Option<String>,
+    /// Checksum of the config as its sources have it now.
+    pub sources: Sources,
+    /// What its manager says.
+    pub manager: Known<Manager>,
+}
+
+/// The config's sources, as they are in the apiserver.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sources {
+    /// None are declared: the mounted config is what is expected.
+    Undeclared,
+    /// All were read.
+    Checksum(String),
+    /// One is absent or cannot be read: unknown, never drift. The sentence names it.
+    Absent(String),
+}
