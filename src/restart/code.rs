@@ -35,6 +35,8 @@ pub enum Code {
     Aborting,
     /// A coordinated restart waits for others.
     Barrier,
+    /// The next step is written down first.
+    Recording,
     // Rules.
     /// `spec.paused`.
     Paused,
@@ -115,6 +117,7 @@ impl Code {
             Self::RestoringAllocation => "restoring_allocation",
             Self::Aborting => "aborting",
             Self::Barrier => "barrier",
+            Self::Recording => "recording",
             Self::Paused => "paused",
             Self::MaxUnavailable => "max_unavailable",
             Self::AnotherInProgress => "another_in_progress",
@@ -165,6 +168,7 @@ impl Code {
             | Self::RestoringAllocation
             | Self::Aborting
             | Self::Barrier
+            | Self::Recording
             | Self::AnotherInProgress => false,
             Self::Paused
             | Self::MaxUnavailable

@@ -9,13 +9,21 @@
 
 pub mod annotation;
 mod code;
+mod flow;
+mod gate;
+mod gates;
 mod ledger;
 mod phase;
 mod plan;
+mod planner;
 mod policy;
 mod request;
 mod snapshot;
 mod time;
+mod view;
+
+use gate::Refusal;
+use planner::Planner;
 
 pub use code::Code;
 pub use ledger::{
@@ -35,6 +43,30 @@ pub use time::Time;
 
 /// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    let _ = (snapshot, policy);
-    Plan::default()
+    let mut planner = Planner::new(snapshot, policy);
+    planner.decide();
+    planner.into_plan()
+}
+
+/// For how long after a restart's end the engine is still looked at, in milliseconds: a request of
+/// ours that was slow may arrive late.
+const AFTERMATH: u64 = 60_000;
+
+/// Whether a decision may depend on the engine's view, so that it must be read.
+pub fn needs_engine(snapshot: &Snapshot) -> bool {
+    let ledger = &snapshot.ledger;
+    let recent = ledger.history.last().is_some_and(|entry| {
+        let ended = entry.started.plus(entry.seconds * 1000);
+        snapshot.now.since(ended) < AFTERMATH
+    });
+    let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
+    let fence = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
+    recent
+        || ledger.restart.is_some()
+        || ledger.queued.is_some()
+        || !ledger.debts.is_empty()
+        || !ledger.fences.is_empty()
+        || !snapshot.cluster.stopped.is_empty()
+        || snapshot.cluster.annotations.contains_key(annotation::REQUEST)
+        || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
 }

@@ -101,6 +101,28 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Uid of the pod it is done to; events are about a pod, not done to it.
+    pub fn pod(&self) -> Option<&str> {
+        match self {
+            Self::PatchPod { uid, .. } | Self::Stop { uid, .. } | Self::Start { uid, .. } => {
+                Some(uid)
+            }
+            Self::WriteLedger(_)
+            | Self::Tell(_)
+            | Self::AddFinalizer
+            | Self::RemoveFinalizer
+            | Self::ClaimTrigger { .. }
+            | Self::ClearAnnotation { .. }
+            | Self::TightenAllocation { .. }
+            | Self::RestoreAllocation { .. }
+            | Self::Flush { .. }
+            | Self::PutRecord { .. }
+            | Self::DeleteRecord { .. } => None,
+        }
+    }
+}
+
 /// A change of one annotation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Change {

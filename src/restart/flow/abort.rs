@@ -1,0 +1,181 @@
+//! The way back: an engine we stopped, or may have stopped, is told to run.
+
+use super::member::{interfered, is_opposite, was_refused};
+use super::start::{is_ending, told};
+use super::{Move, wait};
+use crate::api::{ConfigChoice, Desired, RequestKind, State};
+use crate::restart::planner::Planner;
+use crate::restart::{
+    Action, Code, Compensation, Ending, Manager, Member, Outcome, Reason, StartDebt, Step,
+};
+
+impl Planner<'_> {
+    /// Turns a member back. The entry is written before anything is sent.
+    pub(super) fn abort(&mut self, index: usize, member: &Member, reason: &str) {
+        let manager = self.view.manager(&member.pod_uid).ok();
+        let compensation = self.way_back(member, manager);
+        let outcome = match compensation.config {
+            ConfigChoice::LastGood => Outcome::RolledBack,
+            ConfigChoice::Mounted => Outcome::Aborted,
+        };
+        self.tell(
+            Some(&member.pod_uid),
+            Reason::NodeRestartAborted,
+            format!("{} is told to run again: {reason}", member.node),
+        );
+        self.end_with(outcome, format!("{}: {reason}", member.node));
+        let mut back = member.clone();
+        back.step = Step::Aborting;
+        back.since = self.snapshot.now;
+        back.compensation = Some(compensation);
+        back.ending = Some(Ending { outcome, reason: reason.to_owned() });
+        self.set_member(index, back);
+    }
+
+    /// How to bring a member back: on the config that last worked, if there is another one than
+    /// what it was to be started with and the policy wants it.
+    pub(super) fn way_back(&self, member: &Member, manager: Option<&Manager>) -> Compensation {
+        let above = manager.map_or(0, |manager| manager.sequence).max(member.start) + 1;
+        let Some(manager) = manager else {
+            // What it will say is not known; if it was stopped, what is mounted is the safest
+            // guess, and a last good config would be refused by an engine that still runs.
+            return Compensation { stop: None, start: above, config: ConfigChoice::Mounted };
+        };
+        let was_stopped = manager.sequence >= member.stop;
+        let runs = matches!(manager.state, State::Starting | State::Running);
+        let better = manager.last_good.is_some()
+            && manager.last_good != member.expected
+            && manager.last_good != manager.run.as_ref().and_then(|run| run.checksum.clone());
+        match (self.policy.rollback && was_stopped && better, runs) {
+            (true, true) => {
+                Compensation { stop: Some(above), start: above + 1, config: ConfigChoice::LastGood }
+            }
+            (true, false) => {
+                Compensation { stop: None, start: above, config: ConfigChoice::LastGood }
+            }
+            (false, _) => Compensation { stop: None, start: above, config: ConfigChoice::Mounted },
+        }
+    }
+
+    /// The next step of a member on its way back.
+    pub(super) fn bring_back(&mut self, member: &Member) -> Move {
+        let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
+            return Self::untouched("its entry in the ledger is not whole");
+        };
+        let manager = match self.view.manager(&member.pod_uid) {
+            Ok(manager) => manager,
+            Err(refusal)
+                if refusal.code == Code::PodGone && self.view.successor(member).is_some() =>
+            {
+                return Move::Finish(ending.clone());
+            }
+            Err(refusal) if self.is_over_time(member, 1) => {
+                let reason = format!("{}; then no answer: {}", ending.reason, refusal.sentence);
+                return self.owe_start(member, back, ending.outcome, reason);
+            }
+            Err(refusal) => return Move::Wait(refusal),
+        };
+        if manager.sequence > back.start
+            || is_opposite(manager, back.start, RequestKind::Start)
+            || back.stop.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
+        {
+            return interfered(manager, member);
+        }
+        if manager.sequence < back.start {
+            return self.send_back(member, manager, back, ending);
+        }
+        if was_refused(manager, back.start) {
+            return self.try_mounted(member, manager, ending);
+        }
+        if !manager.durable || manager.desired != Desired::Running {
+            if self.is_over_time(member, 1) {
+                return self.owe_start(member, back, ending.outcome, ending.reason.clone());
+            }
+            return wait(Code::NotDurable, "told to run; its manager has not written it down yet");
+        }
+        let gives_up = matches!(manager.state, State::Failed | State::Backoff);
+        if !gives_up && !self.is_over_time(member, 1) {
+            match self.has_joined(member) {
+                // An engine that was never stopped keeps its process.
+                Ok(true) => {}
+                Ok(false) if self.never_left(member, manager) => {}
+                Ok(false) => {
+                    return wait(Code::Aborting, "told to run again; not in the cluster yet");
+                }
+                Err(turn) => return turn,
+            }
+            if let Some(turn) = self.clean_up(member) {
+                return turn;
+            }
+        }
+        Move::Finish(ending.clone())
+    }
+
+    /// Stop and start of the way back.
+    fn send_back(
+        &mut self,
+        member: &Member,
+        manager: &Manager,
+        back: &Compensation,
+        ending: &Ending,
+    ) -> Move {
+        if self.is_over_time(member, 1) {
+            let reason = format!("{}; then {}", ending.reason, told(manager));
+            return self.owe_start(member, back, ending.outcome, reason);
+        }
+        let uid = member.pod_uid.clone();
+        if let Some(stop) = back.stop
+            && manager.sequence < stop
+        {
+            self.act(Action::Stop { uid, sequence: stop, drain: 0 });
+            return Move::Acted;
+        }
+        if is_ending(manager.state) || manager.state == State::Stuck {
+            return wait(Code::Aborting, format!("{}; then it is told to run", told(manager)));
+        }
+        self.act(Action::Start { uid, sequence: back.start, checksum: None, config: back.config });
+        Move::Acted
+    }
+
+    /// The start of the way back was refused: what is mounted is what is left.
+    fn try_mounted(&self, member: &Member, manager: &Manager, ending: &Ending) -> Move {
+        let mut again = member.clone();
+        again.compensation = Some(Compensation {
+            stop: None,
+            start: manager.sequence + 1,
+            config: ConfigChoice::Mounted,
+        });
+        again.ending = Some(Ending { outcome: Outcome::Aborted, ..ending.clone() });
+        Move::Change(Box::new(again))
+    }
+
+    /// What cannot be repaired now is owed.
+    fn owe_start(
+        &mut self,
+        member: &Member,
+        back: &Compensation,
+        outcome: Outcome,
+        reason: String,
+    ) -> Move {
+        self.ledger.debts.start.push(StartDebt {
+            pod_uid: member.pod_uid.clone(),
+            node: member.node.clone(),
+            sequence: back.start,
+            config: back.config,
+        });
+        self.tell(
+            Some(&member.pod_uid),
+            Reason::DebtIncurred,
+            format!("{} must be told to run as soon as its manager answers", member.node),
+        );
+        Move::Finish(Ending { outcome, reason })
+    }
+
+    /// Whether the process of before the restart still serves.
+    fn never_left(&self, member: &Member, manager: &Manager) -> bool {
+        manager.state == State::Running
+            && self.view.node(&member.node).is_some_and(|node| {
+                member.ephemeral.as_ref().is_some_and(|before| *before == node.ephemeral_id)
+            })
+    }
+}

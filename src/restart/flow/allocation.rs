@@ -1,0 +1,158 @@
+//! Protecting the shards of a node that goes: by the allocation setting, with a marker beside it
+//! in the same request, or by the engine's own node-shutdown record.
+
+use super::{Move, wait};
+use crate::restart::planner::Planner;
+use crate::restart::{
+    Action, Allocation, AllocationBefore, AllocationDebt, Code, Engine, Marker, Member, Reason,
+    RecordDebt, Refusal, Restart, Strategy,
+};
+
+/// What we set: primaries still find a place, replicas stay where they are.
+const OURS: &str = "primaries";
+
+/// How much a value allows; what we do not know counts as everything.
+fn looseness(value: Option<&str>) -> u8 {
+    match value {
+        Some("none") => 0,
+        Some("new_primaries") => 1,
+        Some(OURS) => 2,
+        Some(_) | None => 3,
+    }
+}
+
+/// The value in force.
+fn in_force(setting: &AllocationBefore) -> Option<&str> {
+    setting.transient.as_deref().or(setting.persistent.as_deref())
+}
+
+/// Whether replicas may be allocated.
+pub(in crate::restart) fn is_tight(allocation: &Allocation) -> bool {
+    looseness(in_force(&allocation.setting)) <= looseness(Some(OURS))
+}
+
+/// The setting as it is right after our request.
+fn as_we_set_it(before: &AllocationBefore) -> AllocationBefore {
+    AllocationBefore {
+        persistent: Some(OURS.into()),
+        transient: before.transient.as_ref().map(|_| OURS.into()),
+    }
+}
+
+impl Planner<'_> {
+    /// Writes down, with the member's slot, what will have to be undone.
+    pub(super) fn owe_protection(
+        &mut self,
+        restart_id: &str,
+        strategy: Strategy,
+        member: &Member,
+        engine: &Engine,
+    ) -> Result<(), Refusal> {
+        let unknown = |unknown: &crate::restart::Unknown| Refusal {
+            code: Code::EngineUnreachable,
+            sentence: unknown.sentence.clone(),
+        };
+        let records = engine.records.as_ref().map_err(unknown)?;
+        if let (Some(_), Some(node_id), Strategy::Immediate | Strategy::Rolling) =
+            (records, &member.node_id, strategy)
+        {
+            self.ledger.debts.records.push(RecordDebt {
+                node_id: node_id.clone(),
+                node: member.node.clone(),
+                pod_uid: member.pod_uid.clone(),
+                restart: restart_id.to_owned(),
+            });
+            return Ok(());
+        }
+        let allocation = engine.allocation.as_ref().map_err(unknown)?;
+        if let Some(debt) = &mut self.ledger.debts.allocation {
+            debt.holders.push(member.pod_uid.clone());
+            return Ok(());
+        }
+        if allocation.marker.is_none() && is_tight(allocation) {
+            return Ok(());
+        }
+        let before = match &allocation.marker {
+            Some(marker) => marker.before.clone(),
+            None => allocation.setting.clone(),
+        };
+        self.ledger.debts.allocation = Some(AllocationDebt {
+            restart: restart_id.to_owned(),
+            before,
+            holders: vec![member.pod_uid.clone()],
+        });
+        Ok(())
+    }
+
+    /// Before a stop: `None` once the engine is prepared for it.
+    pub(super) fn prepare_engine(&mut self, restart: &Restart, member: &Member) -> Option<Move> {
+        if let Some(turn) = self.announce(restart, member) {
+            return Some(turn);
+        }
+        self.tighten(member)
+    }
+
+    /// Tightens allocation if that is owed for this member.
+    pub(super) fn tighten(&mut self, member: &Member) -> Option<Move> {
+        let debt = self.ledger.debts.allocation.clone()?;
+        if !debt.holders.contains(&member.pod_uid) {
+            return None;
+        }
+        let allocation = match self.view.allocation() {
+            Ok(allocation) => allocation,
+            Err(refusal) => return Some(Move::Wait(refusal)),
+        };
+        match &allocation.marker {
+            Some(marker) if marker.restart != debt.restart => Some(wait(
+                Code::ForeignController,
+                format!("allocation carries the mark of another restart ({})", marker.restart),
+            )),
+            Some(_) if is_tight(allocation) => None,
+            Some(_) => {
+                let sentence = format!(
+                    "somebody set cluster.routing.allocation.enable back to {} while we hold it at \
+                     {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/managed=false on \
+                     the Elasticsearch resource)",
+                    in_force(&allocation.setting).unwrap_or("its default")
+                );
+                self.tell(None, Reason::ForeignController, sentence.clone());
+                Some(wait(Code::ForeignController, sentence))
+            }
+            None => {
+                self.act(Action::TightenAllocation {
+                    value: OURS.into(),
+                    marker: Marker { restart: debt.restart, before: debt.before },
+                });
+                Some(wait(Code::Preparing, "allocation is being limited to primaries"))
+            }
+        }
+    }
+
+    /// After the proof, or at the end of the way back: `None` once nothing of ours is left at the
+    /// engine for this member.
+    pub(super) fn clean_up(&mut self, member: &Member) -> Option<Move> {
+        if let Some(turn) = self.withdraw(member) {
+            return Some(turn);
+        }
+        let debt = self.ledger.debts.allocation.as_ref()?;
+        if debt.holders.iter().any(|holder| *holder != member.pod_uid) {
+            return None;
+        }
+        match self.view.allocation() {
+            Err(refusal) => Some(Move::Wait(refusal)),
+            Ok(allocation) => self.restore(allocation).then(|| {
+                wait(Code::RestoringAllocation, "allocation is being set back to what it was")
+            }),
+        }
+    }
+
+    /// Sets allocation back if it is ours; says whether there was something to do.
+    pub(super) fn restore(&mut self, allocation: &Allocation) -> bool {
+        let Some(marker) = &allocation.marker else { return false };
+        // What somebody else set meanwhile stands; then only our mark goes.
+        let still_ours = allocation.setting == as_we_set_it(&marker.before);
+        let before = if still_ours { marker.before.clone() } else { allocation.setting.clone() };
+        self.act(Action::RestoreAllocation { before });
+        true
+    }
+}

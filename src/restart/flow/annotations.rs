@@ -1,0 +1,130 @@
+//! What the pods show: the phase of the ADR, and how the last restart ended.
+
+use std::collections::BTreeMap;
+
+use crate::api::State;
+use crate::restart::planner::Planner;
+use crate::restart::{
+    Entry, LastRestart, Manager, Member, Outcome, Phase, Pod, Restart, Step, Strategy, annotation,
+};
+
+/// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from what
+/// the manager says of our requests. `shown` is what is there already: a phase never goes back.
+pub(crate) fn phase_of(
+    restart: &Restart,
+    member: &Member,
+    manager: Option<&Manager>,
+    shown: Option<Phase>,
+) -> Option<Phase> {
+    let strategy = restart.request.strategy;
+    let start = Phase::start(strategy);
+    match member.step {
+        Step::Scheduled => Some(Phase::scheduled(strategy)),
+        Step::Finished => None,
+        Step::Aborting => Some(start),
+        Step::Restarting if shown == Some(start) => Some(start),
+        Step::Restarting if strategy == Strategy::Coordinated => {
+            Some(if restart.frozen.is_some() { start } else { Phase::StopCoordinated })
+        }
+        Step::Restarting => {
+            let is_stopped = manager.is_some_and(|manager| {
+                manager.sequence >= member.start
+                    || (manager.sequence >= member.stop && manager.state == State::Stopped)
+            });
+            Some(if is_stopped { start } else { Phase::Stop })
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// Brings every pod's annotations to what the ledger says.
+    pub(super) fn show_phases(&mut self) {
+        if self.has_changed() {
+            return;
+        }
+        let ledger = self.ledger.clone();
+        let members: BTreeMap<&str, &Member> = ledger
+            .restart
+            .iter()
+            .flat_map(|restart| &restart.members)
+            .map(|member| (member.pod_uid.as_str(), member))
+            .collect();
+        let pods: Vec<&Pod> = self.view.pods().collect();
+        for pod in pods {
+            match (&ledger.restart, members.get(pod.uid.as_str())) {
+                (Some(restart), Some(member)) => self.show(restart, member, pod),
+                (Some(_) | None, _) => self.sweep(pod, &ledger.history),
+            }
+        }
+    }
+
+    fn show(&mut self, restart: &Restart, member: &Member, pod: &Pod) {
+        let shown = pod
+            .annotations
+            .get(annotation::SHOWN)
+            .and_then(|shown| shown.split_once(' '))
+            .and_then(|(_, phase)| Phase::parse(phase).ok());
+        let manager = pod.manager.as_ref().ok();
+        let id = &restart.request.id;
+        match phase_of(restart, member, manager, shown) {
+            Some(phase) => {
+                let phase = phase.as_str();
+                self.annotate(
+                    &pod.uid,
+                    &[
+                        (annotation::PHASE, Some(phase.to_owned())),
+                        (annotation::SHOWN, Some(format!("{id} {phase}"))),
+                    ],
+                );
+            }
+            None if pod.annotations.contains_key(annotation::SHOWN) => {
+                let last = last_of(id, member, self.snapshot.now.since(member.since) / 1000);
+                self.take_off(pod, last);
+            }
+            None => {}
+        }
+    }
+
+    /// Takes away what an ended restart has left on a pod.
+    fn sweep(&mut self, pod: &Pod, history: &[Entry]) {
+        let Some(shown) = pod.annotations.get(annotation::SHOWN) else { return };
+        let id = shown.split_once(' ').map_or("", |(id, _)| id);
+        let last = history.iter().rev().find(|entry| entry.id == id).map(|entry| LastRestart {
+            id: entry.id.clone(),
+            outcome: entry.outcome,
+            reason: entry.reason.clone(),
+            started: entry.started,
+            seconds: entry.seconds,
+        });
+        self.take_off(pod, last);
+    }
+
+    fn take_off(&mut self, pod: &Pod, last: Option<LastRestart>) {
+        let shown = pod.annotations.get(annotation::SHOWN).and_then(|shown| shown.split_once(' '));
+        let phase = pod.annotations.get(annotation::PHASE).map(String::as_str);
+        let mut wanted = vec![(annotation::SHOWN, None)];
+        // A phase that a person has written meanwhile is a new wish.
+        if phase == shown.map(|(_, phase)| phase) {
+            wanted.push((annotation::PHASE, None));
+        }
+        if let Some(last) = last.and_then(|last| serde_json::to_string(&last).ok()) {
+            wanted.push((annotation::LAST_RESTART, Some(last)));
+        }
+        self.annotate(&pod.uid, &wanted);
+    }
+}
+
+/// How a member's turn ended, for its pod; nothing if it never had one.
+fn last_of(id: &str, member: &Member, seconds: u64) -> Option<LastRestart> {
+    if member.stop == 0 {
+        return None;
+    }
+    let ending = member.ending.as_ref();
+    Some(LastRestart {
+        id: id.to_owned(),
+        outcome: ending.map_or(Outcome::Done, |ending| ending.outcome),
+        reason: ending.map_or(String::new(), |ending| ending.reason.clone()),
+        started: member.since,
+        seconds,
+    })
+}

@@ -1,0 +1,140 @@
+//! Paying what is owed, until it is paid.
+
+use super::member::was_refused;
+use super::start::is_ending;
+use crate::api::{ConfigChoice, Desired, State};
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Manager, Reason, StartDebt};
+
+impl Planner<'_> {
+    /// The next instalment of every debt.
+    pub(super) fn pay_debts(&mut self) {
+        for debt in self.ledger.debts.start.clone() {
+            self.pay_start(&debt);
+        }
+        self.pay_allocation();
+        self.pay_records();
+    }
+
+    fn pay_start(&mut self, debt: &StartDebt) {
+        let uid = debt.pod_uid.as_str();
+        let Some(pod) = self.view.pod(uid) else {
+            // A list that has another pod of this name knows that ours is gone.
+            if self.view.pods().any(|pod| pod.node == debt.node) {
+                self.strike_start(debt, "its pod is gone");
+            }
+            return;
+        };
+        if self.is_to_be_stopped(pod) {
+            return self.strike_start(debt, "it is to be kept stopped now");
+        }
+        let manager = match self.view.manager(uid) {
+            Ok(manager) => manager,
+            Err(refusal) => return self.refused(uid, refusal),
+        };
+        if manager.sequence > debt.sequence {
+            return self.strike_start(debt, "somebody else gave it orders since");
+        }
+        if manager.sequence < debt.sequence {
+            return self.send_start(debt, manager);
+        }
+        if was_refused(manager, debt.sequence) {
+            let again = StartDebt {
+                sequence: manager.sequence + 1,
+                config: ConfigChoice::Mounted,
+                ..debt.clone()
+            };
+            self.ledger.debts.start.retain(|one| one != debt);
+            self.ledger.debts.start.push(again);
+        } else if manager.desired == Desired::Running && manager.durable {
+            self.strike_start(debt, "it was told to run");
+        } else if manager.desired == Desired::Stopped {
+            self.strike_start(debt, "somebody else stopped it");
+        } else {
+            self.wait(uid, Code::NotDurable, "told to run; its manager has not written it down");
+        }
+    }
+
+    fn send_start(&mut self, debt: &StartDebt, manager: &Manager) {
+        if is_ending(manager.state) || manager.state == State::Stuck {
+            return self.wait(&debt.pod_uid, Code::Debts, "it is told to run once it is stopped");
+        }
+        self.act(Action::Start {
+            uid: debt.pod_uid.clone(),
+            sequence: debt.sequence,
+            checksum: None,
+            config: debt.config,
+        });
+    }
+
+    fn strike_start(&mut self, debt: &StartDebt, why: &str) {
+        self.ledger.debts.start.retain(|one| one != debt);
+        self.tell(
+            None,
+            Reason::DebtPaid,
+            format!("{} is no longer owed a start: {why}", debt.node),
+        );
+    }
+
+    /// Allocation nobody holds any more; and a marker that belongs to nothing in the ledger, which
+    /// a request that arrived late has left.
+    fn pay_allocation(&mut self) {
+        let debt = self.ledger.debts.allocation.clone();
+        if debt.as_ref().is_some_and(|debt| !debt.holders.is_empty()) {
+            return;
+        }
+        match self.view.allocation() {
+            Ok(allocation) => {
+                if self.restore(allocation) {
+                    return;
+                }
+                if debt.is_some() {
+                    self.ledger.debts.allocation = None;
+                    self.tell(None, Reason::DebtPaid, "Allocation is as it was");
+                }
+            }
+            Err(refusal) if debt.is_some() => self.wait_all(
+                Code::Debts,
+                format!("allocation must be set back: {}", refusal.sentence),
+            ),
+            Err(_) => {}
+        }
+    }
+
+    /// Records of pods that are under way no longer.
+    fn pay_records(&mut self) {
+        let restart = self.ledger.restart.as_ref();
+        let under_way = |uid: &str| {
+            restart.is_some_and(|restart| {
+                restart.members.iter().any(|one| one.pod_uid == uid && one.is_under_way())
+            })
+        };
+        let owed_start = |uid: &str| self.ledger.debts.start.iter().any(|debt| debt.pod_uid == uid);
+        let due: Vec<_> = self
+            .ledger
+            .debts
+            .records
+            .iter()
+            .filter(|debt| !under_way(&debt.pod_uid) && !owed_start(&debt.pod_uid))
+            .cloned()
+            .collect();
+        if due.is_empty() {
+            return;
+        }
+        let records = match self.view.engine().map(|engine| engine.records.clone()) {
+            Ok(Ok(records)) => records.unwrap_or_default(),
+            Ok(Err(unknown)) => return self.wait_all(Code::Debts, unknown.sentence),
+            Err(refusal) => return self.wait_all(Code::Debts, refusal.sentence),
+        };
+        for debt in due {
+            let there = records
+                .iter()
+                .any(|record| record.node_id == debt.node_id && record.reason == debt.restart);
+            if there {
+                self.act(Action::DeleteRecord { node_id: debt.node_id.clone() });
+            } else {
+                self.ledger.debts.records.retain(|one| *one != debt);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Nodes kept stopped because somebody asked for it; their pods stay.
+
+use super::member::was_refused;
+use super::start::is_ending;
+use crate::api::{ConfigChoice, Desired, State};
+use crate::restart::gates::preflight;
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Ending, Fence, Outcome, Pod, Reason, Step};
+
+impl Planner<'_> {
+    /// Fences what shall be stopped, lifts what shall not, one at a time and by the rules.
+    pub(super) fn keep_fences(&mut self) {
+        let pods: Vec<&Pod> = self.view.pods().collect();
+        let present: Vec<String> = pods.iter().map(|pod| pod.uid.clone()).collect();
+        if !present.is_empty() {
+            self.ledger.fences.retain(|fence| present.contains(&fence.pod_uid));
+        }
+        for pod in pods {
+            let index = self.ledger.fences.iter().position(|fence| fence.pod_uid == pod.uid);
+            match (index, self.is_to_be_stopped(pod)) {
+                (None, false) => {}
+                (None, true) => self.fence(pod),
+                (Some(index), true) if self.ledger.fences[index].lifting => {
+                    self.fence_again(index, pod)
+                }
+                (Some(index), true) => self.hold(index, pod),
+                (Some(index), false) => self.lift(index, pod),
+            }
+        }
+    }
+
+    /// Writes down that a node will be stopped, if the rules allow it.
+    fn fence(&mut self, pod: &Pod) {
+        self.leave_restart(pod);
+        if !self.has_finalizer() {
+            return;
+        }
+        let allowed = self.may_fence(pod).and_then(|()| self.view.manager(&pod.uid));
+        match allowed {
+            Ok(manager) => {
+                let sequence = manager.sequence + 1;
+                self.ledger.fences.push(Fence {
+                    pod_uid: pod.uid.clone(),
+                    node: pod.node.clone(),
+                    sequence,
+                    lifting: false,
+                });
+                self.tell(
+                    Some(&pod.uid),
+                    Reason::NodeStopped,
+                    format!("{} is stopped and kept so; its pod stays", pod.node),
+                );
+            }
+            Err(refusal) => self.refused(&pod.uid, refusal),
+        }
+    }
+
+    fn may_fence(&self, pod: &Pod) -> Result<(), crate::restart::Refusal> {
+        let no = |code, sentence: &str| {
+            Err(crate::restart::Refusal { code, sentence: sentence.to_owned() })
+        };
+        let manager = self.view.manager(&pod.uid)?;
+        if manager.state == State::Stopped {
+            // It costs nothing; the fence only makes it last.
+            return Ok(());
+        }
+        if self.snapshot.cluster.paused {
+            return no(Code::Paused, "paused (spec.paused): nothing is stopped");
+        }
+        if !self.snapshot.cluster.overlaps.is_empty() {
+            return no(Code::OverlappingSelectors, "another SearchCluster selects it as well");
+        }
+        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
+        if let Some(other) = members.into_iter().find(|member| member.is_under_way()) {
+            let sentence = format!("{} is under way; one node at a time", other.node);
+            return no(Code::AnotherInProgress, &sentence);
+        }
+        preflight(pod)?;
+        self.may_lose(&pod.node)
+    }
+
+    /// A member that shall be kept stopped is waited for by nobody.
+    fn leave_restart(&mut self, pod: &Pod) {
+        let Some(restart) = &self.ledger.restart else { return };
+        let found = restart.members.iter().enumerate();
+        let found = found.filter(|(_, member)| member.step != Step::Finished);
+        let Some((index, member)) = found
+            .map(|(index, member)| (index, member.clone()))
+            .find(|(_, member)| member.pod_uid == pod.uid)
+        else {
+            return;
+        };
+        let mut left = member;
+        left.step = Step::Finished;
+        left.compensation = None;
+        left.ending = Some(Ending {
+            outcome: Outcome::Interfered,
+            reason: "it is to be kept stopped".into(),
+        });
+        if let Some(debt) = &mut self.ledger.debts.allocation {
+            debt.holders.retain(|holder| *holder != pod.uid);
+        }
+        self.set_member(index, left);
+    }
+
+    /// Stops a fenced node, and says that it is meant to be.
+    fn hold(&mut self, index: usize, pod: &Pod) {
+        let fence = self.ledger.fences[index].clone();
+        let manager = match self.view.manager(&pod.uid) {
+            Ok(manager) => manager,
+            Err(refusal) => return self.refused(&pod.uid, refusal),
+        };
+        if manager.sequence < fence.sequence {
+            self.act(Action::Stop {
+                uid: pod.uid.clone(),
+                sequence: fence.sequence,
+                drain: self.policy.drain,
+            });
+            return;
+        }
+        let running = manager.desired == Desired::Running;
+        let sentence = match (running, &manager.last_request) {
+            (true, Some(last)) => {
+                format!("{} started it although it is to be kept stopped; left alone", last.by)
+            }
+            (true, None) => "it runs although it is to be kept stopped; left alone".to_owned(),
+            (false, _) => {
+                "kept stopped on request (spec.stopped or stayput.dev/stopped)".to_owned()
+            }
+        };
+        let code = if running { Code::Interfered } else { Code::KeptStopped };
+        self.wait(&pod.uid, code, sentence);
+        self.again_within(crate::restart::planner::AT_REST);
+    }
+
+    /// It shall be stopped again before the lifting came to its end.
+    fn fence_again(&mut self, index: usize, pod: &Pod) {
+        let manager = match self.view.manager(&pod.uid) {
+            Ok(manager) => manager,
+            Err(refusal) => return self.refused(&pod.uid, refusal),
+        };
+        let sequence = manager.sequence.max(self.ledger.fences[index].sequence) + 1;
+        let fence = &mut self.ledger.fences[index];
+        fence.lifting = false;
+        fence.sequence = sequence;
+    }
+
+    /// Tells a node to run that is no longer to be kept stopped.
+    fn lift(&mut self, index: usize, pod: &Pod) {
+        let fence = self.ledger.fences[index].clone();
+        let manager = match self.view.manager(&pod.uid) {
+            Ok(manager) => manager,
+            Err(refusal) => return self.refused(&pod.uid, refusal),
+        };
+        if !fence.lifting || was_refused(manager, fence.sequence) {
+            let sequence = manager.sequence.max(fence.sequence) + 1;
+            let fence = &mut self.ledger.fences[index];
+            fence.lifting = true;
+            fence.sequence = sequence;
+            return;
+        }
+        if manager.sequence < fence.sequence {
+            if is_ending(manager.state) {
+                return self.wait(&pod.uid, Code::Stopping, "it is started once it is stopped");
+            }
+            self.act(Action::Start {
+                uid: pod.uid.clone(),
+                sequence: fence.sequence,
+                checksum: None,
+                config: ConfigChoice::Mounted,
+            });
+            return;
+        }
+        self.ledger.fences.remove(index);
+        self.tell(Some(&pod.uid), Reason::NodeStarted, format!("{} is told to run", pod.node));
+    }
+}

@@ -1,0 +1,70 @@
+//! The end of a restart, and of the SearchCluster itself.
+
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Ending, Entry, Outcome, Reason, Step, annotation};
+
+impl Planner<'_> {
+    /// Ends the restart once nobody is under way and nobody is left to go.
+    pub(super) fn finish_restart(&mut self) {
+        let Some(restart) = &self.ledger.restart else { return };
+        let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
+        if let Some(deadline) = restart.request.deadline
+            && waits
+            && self.snapshot.now.since(restart.started) >= deadline.0
+        {
+            self.end_with(Outcome::Aborted, "the request's deadline has passed");
+        }
+        let Some(restart) = &self.ledger.restart else { return };
+        if restart.members.iter().any(crate::restart::Member::is_under_way)
+            || (waits && restart.ending.is_none())
+        {
+            return;
+        }
+        let restart = restart.clone();
+        let ending = restart
+            .ending
+            .clone()
+            .unwrap_or(Ending { outcome: Outcome::Done, reason: String::new() });
+        let done = |member: &&crate::restart::Member| {
+            member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
+        };
+        let nodes = restart.members.iter().filter(done).count();
+        let seconds = self.snapshot.now.since(restart.started) / 1000;
+        let id = &restart.request.id;
+        let (reason, message) = match ending.outcome {
+            Outcome::Done => (
+                Reason::RestartFinished,
+                format!("Restart {id} is done: {nodes} nodes in {seconds} s"),
+            ),
+            Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
+                Reason::RestartAborted,
+                format!("Restart {id}: {} ({})", ending.outcome.as_str(), ending.reason),
+            ),
+        };
+        self.tell(None, reason, message);
+        self.ledger.record(Entry {
+            id: id.clone(),
+            strategy: restart.request.strategy,
+            outcome: ending.outcome,
+            reason: ending.reason,
+            started: restart.started,
+            seconds,
+            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+        });
+        self.ledger.restart = None;
+    }
+
+    /// Lets a SearchCluster go that is being deleted, once nothing is owed and nothing of ours is
+    /// left on its pods. Nodes kept stopped are told to run first.
+    pub(super) fn let_go(&mut self) {
+        let cluster = &self.snapshot.cluster;
+        if !cluster.deleting || !cluster.finalizer || self.has_changed() {
+            return;
+        }
+        let ours = |pod: &&crate::restart::Pod| pod.annotations.contains_key(annotation::SHOWN);
+        let settled = self.ledger.restart.is_none() && self.ledger.debts.is_empty();
+        if settled && !self.view.pods().any(|pod| ours(&pod)) {
+            self.act(Action::RemoveFinalizer);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Requests: taken up once, by id, whatever the annotation says later.
+
+use crate::restart::planner::Planner;
+use crate::restart::{
+    Entry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation,
+};
+
+impl Planner<'_> {
+    /// Takes up what stands on the SearchCluster.
+    pub(super) fn take_up(&mut self) {
+        let cluster = &self.snapshot.cluster;
+        if cluster.deleting {
+            self.end_with(Outcome::Aborted, "the SearchCluster is being deleted");
+            self.ledger.queued = None;
+            return;
+        }
+        self.claim_phase();
+        if let Some(text) = cluster.annotations.get(annotation::REQUEST) {
+            match Request::parse(text) {
+                Ok(request) if self.ledger.has_handled(&request.id) => {}
+                Ok(request) if !cluster.has_status => self.adopt(&request),
+                Ok(request) => self.accept(request),
+                Err(sentence) => self.ignore_input(None, sentence),
+            }
+        }
+        self.hear_cancel();
+        self.notice_drift();
+        if self.ledger.restart.is_none()
+            && let Some(queued) = self.ledger.queued.take()
+        {
+            self.open(queued);
+        }
+    }
+
+    /// Replaces a phase on the SearchCluster by a request: what is asked there is asked once.
+    fn claim_phase(&mut self) {
+        let cluster = &self.snapshot.cluster;
+        let Some(word) = cluster.annotations.get(annotation::PHASE) else { return };
+        match Phase::parse(word).map(|phase| (phase, phase.asks_for())) {
+            Ok((
+                Phase::Schedule | Phase::ScheduleRolling | Phase::ScheduleCoordinated,
+                Some(strategy),
+            )) => {
+                let id = self.snapshot.fresh_id.clone();
+                let request = Request { id, strategy, ..Request::default() };
+                let phase = word.clone();
+                self.act(crate::restart::Action::ClaimTrigger { phase, request });
+            }
+            Ok((phase, _)) => self.ignore_input(
+                None,
+                format!(
+                    "{} on the SearchCluster asks for nothing: write schedule, schedule-rolling or \
+                     schedule-coordinated",
+                    phase.as_str()
+                ),
+            ),
+            Err(unknown) => self.ignore_input(None, unknown.to_string()),
+        }
+    }
+
+    /// A request that was there before we were is nobody's wish of now.
+    fn adopt(&mut self, request: &Request) {
+        self.ledger.remember(&request.id);
+        let message = format!("Request {} was there before the first look: left alone", request.id);
+        self.tell(None, Reason::RequestAdopted, message);
+    }
+
+    /// Begins a request, or lets it wait for the one under way.
+    fn accept(&mut self, request: Request) {
+        self.ledger.remember(&request.id);
+        if self.ledger.restart.is_none() {
+            return self.open(request);
+        }
+        if let Some(replaced) = self.ledger.queued.take() {
+            self.record_unbegun(
+                &replaced,
+                Outcome::Superseded,
+                format!("request {} took its place in the queue", request.id),
+            );
+        }
+        self.tell(
+            None,
+            Reason::RestartQueued,
+            format!("Request {} waits for the restart under way", request.id),
+        );
+        self.ledger.queued = Some(request);
+    }
+
+    /// Opens a restart of the nodes the request means.
+    pub(super) fn open(&mut self, request: Request) {
+        let members = match self.members(&request.target) {
+            Ok(members) => members,
+            Err(sentence) => {
+                self.tell(
+                    None,
+                    Reason::RestartSkipped,
+                    format!("Request {} skipped: {sentence}", request.id),
+                );
+                return self.record_unbegun(&request, Outcome::Aborted, sentence);
+            }
+        };
+        let message = format!(
+            "Starting {} restart {} of {} node{}",
+            request.strategy.as_str(),
+            request.id,
+            members.len(),
+            if members.len() == 1 { "" } else { "s" }
+        );
+        self.tell(None, Reason::RestartStarted, message);
+        self.ledger.restart = Some(Restart {
+            request,
+            started: self.snapshot.now,
+            direction: crate::restart::Direction::default(),
+            ending: None,
+            once: crate::restart::Once::default(),
+            frozen: None,
+            members,
+        });
+    }
+
+    /// The nodes a target means, by name, without those kept stopped.
+    fn members(&self, target: &Target) -> Result<Vec<Member>, String> {
+        if let Some(missing) = target.nodes.iter().find(|node| !self.is_known(node)) {
+            return Err(format!("there is no node {missing} among the cluster's pods"));
+        }
+        let by_engine = target.role.is_some() || target.zone.is_some();
+        if by_engine && let Err(refusal) = self.view.engine() {
+            return Err(format!("roles and zones are the engine's to tell: {}", refusal.sentence));
+        }
+        let mut members: Vec<Member> = self
+            .view
+            .pods()
+            .filter(|pod| !pod.terminating && !self.is_to_be_stopped(pod))
+            .filter(|pod| self.is_meant(target, pod))
+            .map(|pod| scheduled(pod, self.snapshot.now))
+            .collect();
+        members.sort_by(|one, other| one.node.cmp(&other.node));
+        if members.is_empty() {
+            return Err("it means no node that may be restarted".into());
+        }
+        Ok(members)
+    }
+
+    fn is_known(&self, node: &str) -> bool {
+        self.view.pods().any(|pod| pod.node == node)
+    }
+
+    fn is_meant(&self, target: &Target, pod: &Pod) -> bool {
+        let node = self.view.node(&pod.node);
+        let has_role = |role: &String| node.is_some_and(|node| node.roles.contains(role));
+        let in_zone = |zone: &String| node.is_some_and(|node| node.zone.as_ref() == Some(zone));
+        (target.nodes.is_empty() || target.nodes.contains(&pod.node))
+            && target.role.as_ref().is_none_or(has_role)
+            && target.zone.as_ref().is_none_or(in_zone)
+    }
+
+    /// Ends a request that never began.
+    pub(super) fn record_unbegun(&mut self, request: &Request, outcome: Outcome, reason: String) {
+        self.ledger.record(Entry {
+            id: request.id.clone(),
+            strategy: request.strategy,
+            outcome,
+            reason,
+            started: self.snapshot.now,
+            seconds: 0,
+            nodes: 0,
+        });
+    }
+
+    /// Says that something a person wrote cannot be understood, and leaves it.
+    pub(super) fn ignore_input(&mut self, pod: Option<&str>, sentence: String) {
+        match pod {
+            Some(uid) => self.wait(uid, crate::restart::Code::InvalidInput, sentence.clone()),
+            None => self.wait_all(crate::restart::Code::InvalidInput, sentence.clone()),
+        }
+        self.tell(pod, Reason::InputIgnored, sentence);
+    }
+}
+
+/// A member that waits for its turn.
+pub(super) fn scheduled(pod: &Pod, now: crate::restart::Time) -> Member {
+    Member {
+        pod_uid: pod.uid.clone(),
+        pod: pod.name.clone(),
+        node: pod.node.clone(),
+        since: now,
+        ..Member::default()
+    }
+}

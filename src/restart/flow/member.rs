@@ -1,0 +1,171 @@
+//! One node's way through a rolling or immediate restart.
+
+use super::{Move, wait};
+use crate::api::RequestKind;
+use crate::restart::planner::Planner;
+use crate::restart::{Code, Ending, Manager, Member, Outcome, Reason, Restart, Step};
+
+impl Planner<'_> {
+    /// Lets every member that holds a slot take its next step.
+    pub(super) fn advance_members(&mut self) {
+        let Some(restart) = self.ledger.restart.clone() else { return };
+        for (index, member) in restart.members.iter().enumerate() {
+            let turn = match member.step {
+                Step::Scheduled | Step::Finished => continue,
+                Step::Restarting => self.restart_member(&restart, member),
+                Step::Aborting => self.bring_back(member),
+            };
+            self.apply(index, member, turn);
+        }
+    }
+
+    /// Writes down what a member's turn came to.
+    pub(super) fn apply(&mut self, index: usize, member: &Member, turn: Move) {
+        match turn {
+            Move::Wait(refusal) => self.refused(&member.pod_uid, refusal),
+            Move::Acted => {}
+            Move::Change(changed) => self.set_member(index, *changed),
+            Move::Abort(reason) => self.abort(index, member, &reason),
+            Move::Finish(ending) => self.finish_member(index, member, ending),
+        }
+    }
+
+    pub(super) fn set_member(&mut self, index: usize, member: Member) {
+        if let Some(restart) = &mut self.ledger.restart
+            && let Some(entry) = restart.members.get_mut(index)
+        {
+            *entry = member;
+        }
+    }
+
+    /// The next step of a member that may be stopped and started.
+    fn restart_member(&mut self, restart: &Restart, member: &Member) -> Move {
+        let Some(pod) = self.view.pod(&member.pod_uid) else {
+            return self.replaced(member);
+        };
+        let manager = match self.view.manager(&member.pod_uid) {
+            Ok(manager) => manager,
+            Err(refusal) if self.is_over_time(member, 2) => {
+                return Move::Abort(format!("no answer in time: {}", refusal.sentence));
+            }
+            Err(refusal) => return Move::Wait(refusal),
+        };
+        if is_overtaken(manager, member) {
+            return interfered(manager, member);
+        }
+        if manager.sequence == member.start {
+            return self.prove(member, manager);
+        }
+        if manager.sequence >= member.stop {
+            return self.start_again(member, pod, manager);
+        }
+        self.stop_first(restart, member, pod, manager)
+    }
+
+    /// Whether so many phases' time has passed since the member took its slot. A phase that ends
+    /// early leaves its time to the next, so that only the slot's moment must be remembered.
+    pub(super) fn is_over_time(&self, member: &Member, phases: u64) -> bool {
+        self.snapshot.now.since(member.since) >= phases.saturating_mul(self.policy.phase_timeout)
+    }
+
+    /// A member whose pod was replaced: the new pod has a new process on what is mounted there.
+    fn replaced(&mut self, member: &Member) -> Move {
+        let Some(successor) = self.view.successor(member) else {
+            if self.is_over_time(member, 2) {
+                return Move::Abort("the pod is gone and no other took its place".into());
+            }
+            return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+        };
+        let joined = self.view.node(&member.node).is_some_and(|node| {
+            member.ephemeral.as_ref().is_none_or(|before| *before != node.ephemeral_id)
+        });
+        if joined && self.view.is_up(successor) {
+            return match self.clean_up(member) {
+                Some(turn) => turn,
+                None => Move::Finish(Ending {
+                    outcome: Outcome::Done,
+                    reason: "the pod was replaced in the middle; the new one runs".into(),
+                }),
+            };
+        }
+        if self.is_over_time(member, 2) {
+            return Move::Abort("the pod was replaced and the new one has not joined".into());
+        }
+        wait(Code::Joining, "the pod was replaced; waiting for the new one to join")
+    }
+
+    /// Ends a member's part, and settles what was held for it.
+    pub(super) fn finish_member(&mut self, index: usize, member: &Member, ending: Ending) {
+        let uid = &member.pod_uid;
+        if let Some(debt) = &mut self.ledger.debts.allocation {
+            debt.holders.retain(|holder| holder != uid);
+            // Set back already, or never set: nothing is owed.
+            let ours = |id: &str| debt.restart == id;
+            let marked = self.view.allocation().map(|allocation| {
+                allocation.marker.as_ref().is_some_and(|marker| ours(&marker.restart))
+            });
+            if debt.holders.is_empty() && marked == Ok(false) {
+                self.ledger.debts.allocation = None;
+            }
+        }
+        let records = self.view.engine().ok().and_then(|engine| engine.records.clone().ok());
+        self.ledger.debts.records.retain(|debt| {
+            let gone = records.as_ref().is_some_and(|records| {
+                !records
+                    .iter()
+                    .flatten()
+                    .any(|record| record.node_id == debt.node_id && record.reason == debt.restart)
+            });
+            debt.pod_uid != *uid || !gone
+        });
+        let (reason, message) = match ending.outcome {
+            Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
+            Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
+                Reason::NodeRestartAborted,
+                format!("{}: {} ({})", member.node, ending.outcome.as_str(), ending.reason),
+            ),
+        };
+        self.tell(Some(uid), reason, message);
+        if ending.outcome != Outcome::Done {
+            self.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
+        }
+        let mut finished = member.clone();
+        finished.step = Step::Finished;
+        finished.compensation = None;
+        finished.ending = Some(ending);
+        self.set_member(index, finished);
+    }
+}
+
+/// Whether somebody else gave the manager orders since the member took its slot: with a higher
+/// sequence, or with one of ours for the opposite.
+pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
+    manager.sequence > member.start
+        || is_opposite(manager, member.stop, RequestKind::Stop)
+        || is_opposite(manager, member.start, RequestKind::Start)
+}
+
+/// Whether the last request judged has our sequence, and is not what we sent with it.
+pub(super) fn is_opposite(manager: &Manager, sequence: u64, ours: RequestKind) -> bool {
+    manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && last.kind != ours)
+}
+
+/// Somebody else gave the manager orders: theirs stand.
+pub(super) fn interfered(manager: &Manager, member: &Member) -> Move {
+    let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+    Move::Finish(Ending {
+        outcome: Outcome::Interfered,
+        reason: format!(
+            "{by} gave the manager of {} a request with sequence {} in the middle; the engine is \
+             asked to be {}",
+            member.node,
+            manager.sequence,
+            manager.desired.as_str()
+        ),
+    })
+}
+
+/// Whether the answer to `sequence` was a refusal.
+pub(super) fn was_refused(manager: &Manager, sequence: u64) -> bool {
+    manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && !last.accepted)
+}

@@ -1,0 +1,182 @@
+//! Who goes next in a rolling or immediate restart.
+
+use std::collections::BTreeSet;
+
+use crate::restart::gates::{Copies, Electorate, Settled, order, preflight, slots};
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Manager, Node, Pod, Refusal, Restart, Step, Strategy};
+
+impl<'a> Planner<'a> {
+    /// Gives a slot to the members whose turn it is, and tells the others why it is not.
+    pub(super) fn choose_next(&mut self) {
+        let Some(restart) = self.ledger.restart.clone() else { return };
+        let scheduled: BTreeSet<&str> = restart
+            .members
+            .iter()
+            .filter(|member| member.step == Step::Scheduled)
+            .map(|member| member.pod_uid.as_str())
+            .collect();
+        if scheduled.is_empty() || restart.ending.is_some() {
+            return;
+        }
+        let pods = self.view.pods().filter(|pod| scheduled.contains(pod.uid.as_str()));
+        let candidates = order(pods, self.view.engine().ok());
+        if let Err(refusal) = self.may_begin(&restart) {
+            self.wait_all(refusal.code, refusal.sentence.clone());
+            for pod in candidates {
+                self.refused(&pod.uid, refusal.clone());
+            }
+            return;
+        }
+        if !self.has_finalizer() {
+            return;
+        }
+        let mut ground = self.ground();
+        let mut taken = false;
+        for pod in candidates {
+            if taken && restart.request.strategy == Strategy::Rolling {
+                self.wait(&pod.uid, Code::NotItsTurn, "one node at a time; its turn comes later");
+                continue;
+            }
+            match self.may_take_slot(&restart, pod, &ground) {
+                Ok(manager) => match self.begin(&restart, pod, manager) {
+                    Ok(()) => {
+                        taken = true;
+                        ground.down.insert(pod.node.clone());
+                        ground.unavailable.insert(pod.uid.clone());
+                    }
+                    Err(refusal) => self.refused(&pod.uid, refusal),
+                },
+                Err(refusal) => self.refused(&pod.uid, refusal),
+            }
+        }
+    }
+
+    /// What keeps every node from going.
+    pub(super) fn may_begin(&self, restart: &Restart) -> Result<(), Refusal> {
+        let no = |code, sentence: String| Err(Refusal { code, sentence });
+        let now = self.snapshot.now;
+        if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
+            return no(Code::NotBefore, format!("the request says not before {at}"));
+        }
+        if self.snapshot.cluster.paused {
+            return no(Code::Paused, "paused (spec.paused): nothing is stopped".into());
+        }
+        if let Some(other) = self.snapshot.cluster.overlaps.first() {
+            return no(
+                Code::OverlappingSelectors,
+                format!("the SearchCluster {other} selects pods of this one; let one of them go"),
+            );
+        }
+        let debts = &self.ledger.debts;
+        let held = debts.allocation.as_ref().is_some_and(|debt| debt.holders.is_empty());
+        if held || !debts.start.is_empty() {
+            return no(Code::Debts, "something is owed from before (status.debts)".into());
+        }
+        if restart.request.strategy == Strategy::Rolling
+            && let Some(other) = restart.members.iter().find(|member| member.is_under_way())
+        {
+            return no(
+                Code::AnotherInProgress,
+                format!("{} is under way; one node at a time", other.node),
+            );
+        }
+        Ok(())
+    }
+
+    /// What keeps this node from going now.
+    fn may_take_slot(
+        &self,
+        restart: &Restart,
+        pod: &'a Pod,
+        ground: &Ground<'_>,
+    ) -> Result<&'a Manager, Refusal> {
+        let manager = preflight(pod)?;
+        let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
+        // A node that is down anyway takes no slot from the others, but has to fit beside them.
+        let others = ground.unavailable.len() - usize::from(ground.unavailable.contains(&pod.uid));
+        slots(others, self.policy.max_unavailable)?;
+        if restart.request.strategy == Strategy::Rolling {
+            rules.settled.gate(&pod.node, self.view.is_up(pod))?;
+        }
+        rules.may_lose(&pod.node, &ground.down, self.policy.allow_outage)?;
+        Ok(manager)
+    }
+
+    /// The rules of the last moment before a stop.
+    pub(super) fn may_lose(&self, node: &str) -> Result<(), Refusal> {
+        let ground = self.ground();
+        let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
+        rules.may_lose(node, &ground.down, self.policy.allow_outage)
+    }
+
+    /// Whether our finalizer is on the SearchCluster; asks for it if not. It comes before anything
+    /// that would have to be undone.
+    pub(super) fn has_finalizer(&mut self) -> bool {
+        let has = self.snapshot.cluster.finalizer;
+        if !has {
+            self.act(Action::AddFinalizer);
+        }
+        has
+    }
+
+    /// As [`preflight`], for a pod that holds a slot.
+    pub(super) fn preflight(&self, pod: &Pod) -> Result<(), Refusal> {
+        preflight(pod).map(|_| ())
+    }
+
+    /// What all candidates are judged by.
+    fn ground(&self) -> Ground<'a> {
+        let fenced: BTreeSet<String> =
+            self.ledger.fences.iter().map(|fence| fence.node.clone()).collect();
+        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
+        let under_way: BTreeSet<&str> = members
+            .filter(|member| member.is_under_way())
+            .map(|member| member.pod_uid.as_str())
+            .collect();
+        let others = || self.view.pods().filter(|pod| !fenced.contains(&pod.node));
+        let unavailable = others()
+            .filter(|pod| under_way.contains(pod.uid.as_str()) || !self.view.is_up(pod))
+            .map(|pod| pod.uid.clone())
+            .collect();
+        // A node that is not listed may be a data node: then it is missed.
+        let expected_data =
+            others().filter(|pod| self.view.node(&pod.node).is_none_or(Node::holds_data)).count();
+        let rules = self.view.engine().map(|engine| Rules {
+            settled: Settled::of(engine, &fenced, expected_data),
+            electorate: Electorate::of(engine),
+            copies: Copies::of(engine),
+        });
+        Ground { unavailable, down: self.view.down(&self.ledger), rules }
+    }
+}
+
+/// What all candidates are judged by; looked up once a plan.
+struct Ground<'a> {
+    /// Names of nodes that are down, or may be at any moment because of us.
+    down: BTreeSet<String>,
+    /// Uids of the pods that do not serve, without those kept stopped.
+    unavailable: BTreeSet<String>,
+    /// What the engine's view says.
+    rules: Result<Rules<'a>, Refusal>,
+}
+
+/// The rules, with the engine's view arranged for them.
+struct Rules<'a> {
+    settled: Settled,
+    electorate: Electorate<'a>,
+    copies: Copies<'a>,
+}
+
+impl Rules<'_> {
+    /// Quorum and last copies.
+    fn may_lose(&self, node: &str, down: &BTreeSet<String>, allowed: bool) -> Result<(), Refusal> {
+        // The node itself is judged as if it were up: its own stop is what is asked about.
+        let mut others = std::borrow::Cow::Borrowed(down);
+        if down.contains(node) {
+            others.to_mut().remove(node);
+        }
+        self.electorate.gate(node, &others, allowed)?;
+        self.copies.gate(node, &others, allowed)
+    }
+}

@@ -1,0 +1,150 @@
+//! Phases on pods that are not ours: what a person asks for there.
+
+use super::intake::scheduled;
+use crate::restart::planner::Planner;
+use crate::restart::{
+    Action, Member, Outcome, Phase, Pod, Reason, Request, Step, Strategy, Target, annotation,
+};
+
+impl Planner<'_> {
+    /// Reads every phase that differs from what we last showed there.
+    pub(super) fn listen_to_people(&mut self) {
+        if self.snapshot.cluster.deleting {
+            return;
+        }
+        let mut asked: Vec<(Strategy, &Pod)> = Vec::new();
+        let pods: Vec<&Pod> = self.view.pods().collect();
+        for pod in pods {
+            let word = pod.annotations.get(annotation::PHASE).map(String::as_str);
+            let shown = shown(pod);
+            if word == shown {
+                continue;
+            }
+            match word.map(Phase::parse) {
+                None => self.phase_taken_away(pod),
+                Some(Err(unknown)) => {
+                    self.ignore_input(Some(&pod.uid), unknown.to_string());
+                }
+                Some(Ok(phase)) => {
+                    if let Some(strategy) = self.phase_set(pod, phase) {
+                        asked.push((strategy, pod));
+                    }
+                }
+            }
+        }
+        self.open_for(&asked);
+    }
+
+    /// What the ledger has for a pod.
+    fn entry(&self, pod: &Pod) -> Option<(usize, Member)> {
+        let members = &self.ledger.restart.as_ref()?.members;
+        let index = members.iter().position(|member| member.pod_uid == pod.uid)?;
+        Some((index, members[index].clone()))
+    }
+
+    /// A phase that is gone: its node waits no longer; in the middle of its turn it means cancel.
+    fn phase_taken_away(&mut self, pod: &Pod) {
+        let Some((index, member)) = self.entry(pod) else { return };
+        match member.step {
+            Step::Scheduled => {
+                let mut withdrawn = member.clone();
+                withdrawn.step = Step::Finished;
+                withdrawn.ending = Some(crate::restart::Ending {
+                    outcome: Outcome::Aborted,
+                    reason: "its phase was taken away".into(),
+                });
+                self.set_member(index, withdrawn);
+            }
+            Step::Restarting => {
+                self.end_with(
+                    Outcome::Aborted,
+                    format!("cancelled: the phase of {} was taken away", pod.node),
+                );
+            }
+            Step::Aborting | Step::Finished => {}
+        }
+    }
+
+    /// A phase that somebody wrote; the strategy if it asks for a restart that is not under way.
+    fn phase_set(&mut self, pod: &Pod, phase: Phase) -> Option<Strategy> {
+        let entry = self.entry(pod);
+        let ours = entry.as_ref().is_some_and(|(_, member)| member.step != Step::Finished);
+        if ours {
+            // What we have shown there is put back by `show_phases`.
+            let message = format!("{} on {} is ours to move; put back", phase.as_str(), pod.node);
+            let was_shown = shown(pod).is_some();
+            if was_shown {
+                self.tell(Some(&pod.uid), Reason::PhaseRewritten, message);
+            }
+            return None;
+        }
+        let Some(strategy) = phase.asks_for() else {
+            self.tell(
+                Some(&pod.uid),
+                Reason::InputIgnored,
+                format!("{} on {} asks for nothing and is removed", phase.as_str(), pod.node),
+            );
+            self.annotate(&pod.uid, &[(annotation::PHASE, None), (annotation::SHOWN, None)]);
+            return None;
+        };
+        if self.is_to_be_stopped(pod) {
+            let sentence = format!("{} is kept stopped: it is not restarted", pod.node);
+            self.ignore_input(Some(&pod.uid), sentence);
+            return None;
+        }
+        let joins = self.ledger.restart.as_ref().is_some_and(|restart| {
+            restart.ending.is_none() && restart.request.strategy != Strategy::Coordinated
+        });
+        if joins && entry.is_none() && strategy != Strategy::Coordinated {
+            let member = scheduled(pod, self.snapshot.now);
+            if let Some(restart) = &mut self.ledger.restart {
+                restart.members.push(member);
+            }
+            return None;
+        }
+        Some(strategy)
+    }
+
+    /// Opens one restart for the pods on which the same was asked; others wait for its end.
+    fn open_for(&mut self, asked: &[(Strategy, &Pod)]) {
+        let Some(strategy) = asked.iter().map(|(strategy, _)| *strategy).min() else { return };
+        if self.ledger.restart.is_some() {
+            for (_, pod) in asked {
+                self.wait(
+                    &pod.uid,
+                    crate::restart::Code::NotItsTurn,
+                    "its restart begins when the one under way is over",
+                );
+            }
+            return;
+        }
+        let mut nodes: Vec<String> = asked
+            .iter()
+            .filter(|(one, _)| *one == strategy)
+            .map(|(_, pod)| pod.node.clone())
+            .collect();
+        nodes.sort();
+        let id = self.snapshot.fresh_id.clone();
+        let target = Target { nodes, ..Target::default() };
+        self.ledger.remember(&id);
+        self.open(Request { id, strategy, target, ..Request::default() });
+    }
+
+    /// Whether somebody wants this node to stay stopped.
+    pub(super) fn is_to_be_stopped(&self, pod: &Pod) -> bool {
+        self.snapshot.cluster.stopped.contains(&pod.node)
+            || pod.annotations.get(annotation::STOPPED).is_some_and(|value| value == "true")
+    }
+
+    /// Takes an annotation from the SearchCluster, if it still has the value seen.
+    pub(super) fn clear(&mut self, key: &str) {
+        if let Some(value) = self.snapshot.cluster.annotations.get(key) {
+            self.act(Action::ClearAnnotation { key: key.to_owned(), value: value.clone() });
+        }
+    }
+}
+
+/// The phase we last showed on a pod.
+fn shown(pod: &Pod) -> Option<&str> {
+    pod.annotations.get(annotation::SHOWN)?.split_once(' ').map(|(_, phase)| phase)
+}

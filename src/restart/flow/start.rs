@@ -1,0 +1,113 @@
+//! The `start` phase of one node: from stopped to proven in the cluster.
+
+use super::member::was_refused;
+use super::{Move, wait};
+use crate::api::{ConfigChoice, State};
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Ending, Manager, Member, Outcome, Pod};
+
+impl Planner<'_> {
+    /// Our stop was taken; from here to the start that is answered.
+    pub(super) fn start_again(&mut self, member: &Member, pod: &Pod, manager: &Manager) -> Move {
+        if self.is_over_time(member, 2) {
+            return Move::Abort(format!("not started in time: {}", told(manager)));
+        }
+        if manager.state != State::Stopped {
+            if self.is_over_time(member, 1) && !is_ending(manager.state) {
+                return Move::Abort(format!("not stopped in time: {}", told(manager)));
+            }
+            return wait(Code::Stopping, format!("its engine is {}", manager.state.as_str()));
+        }
+        if self.is_still_listed(member) {
+            return wait(Code::StillListed, "stopped, but the cluster still lists its old process");
+        }
+        if let Some(turn) = self.until_mounted(member, pod, manager, true) {
+            return turn;
+        }
+        self.act(Action::Start {
+            uid: pod.uid.clone(),
+            sequence: member.start,
+            checksum: member.expected.clone(),
+            config: ConfigChoice::Mounted,
+        });
+        Move::Acted
+    }
+
+    /// Our start was judged; from here to the proof that a new process serves.
+    pub(super) fn prove(&mut self, member: &Member, manager: &Manager) -> Move {
+        if was_refused(manager, member.start) {
+            // For example, the mount moved between the look and the start. Nothing was started.
+            let mut again = member.clone();
+            again.start += 1;
+            return Move::Change(Box::new(again));
+        }
+        if let Some(reason) = failing(manager, member) {
+            return Move::Abort(reason);
+        }
+        if self.is_over_time(member, 2) {
+            return Move::Abort(format!("not back in time: {}", told(manager)));
+        }
+        match self.has_joined(member) {
+            Err(turn) => return turn,
+            Ok(false) => return wait(Code::Joining, "started; the cluster does not list it yet"),
+            Ok(true) => {}
+        }
+        if manager.state != State::Running || manager.ready == Some(false) {
+            return wait(Code::NotReady, "it has joined and is not ready yet");
+        }
+        match self.clean_up(member) {
+            Some(turn) => turn,
+            None => Move::Finish(Ending { outcome: Outcome::Done, reason: String::new() }),
+        }
+    }
+
+    /// Whether the cluster lists a new process of this node.
+    pub(super) fn has_joined(&self, member: &Member) -> Result<bool, Move> {
+        self.view.engine().map_err(Move::Wait)?;
+        Ok(self.view.node(&member.node).is_some_and(|node| {
+            member.ephemeral.as_ref().is_none_or(|before| *before != node.ephemeral_id)
+        }))
+    }
+
+    /// Whether the cluster lists the process that is gone. An engine that cannot be asked (it may
+    /// have been this one) says nothing against the manager's word.
+    fn is_still_listed(&self, member: &Member) -> bool {
+        self.view.node(&member.node).is_some_and(|node| {
+            member.ephemeral.as_ref().is_some_and(|before| *before == node.ephemeral_id)
+        })
+    }
+}
+
+/// Why a start that was accepted has failed, if it has.
+pub(super) fn failing(manager: &Manager, member: &Member) -> Option<String> {
+    match manager.state {
+        State::Failed | State::Backoff => {
+            let exit = manager.last_exit.as_ref();
+            let code = exit.map_or(String::new(), |exit| format!(" with code {}", exit.code));
+            Some(format!("its engine ended{code} before it was back: {}", told(manager)))
+        }
+        State::Starting | State::Running => {
+            let run = manager.run.as_ref()?;
+            (member.expected.is_some() && run.checksum != member.expected).then(|| {
+                format!(
+                    "its engine runs with {}, not with {}",
+                    run.checksum.as_deref().unwrap_or("a config that is not certain"),
+                    member.expected.as_deref().unwrap_or_default()
+                )
+            })
+        }
+        // Between the answer and the spawn, or on the way down by somebody's hand.
+        State::Stopped | State::Stopping | State::Killing | State::Stuck => None,
+    }
+}
+
+/// Whether the state leads to stopped by itself.
+pub(super) const fn is_ending(state: State) -> bool {
+    matches!(state, State::Stopping | State::Killing)
+}
+
+/// The manager's own word on its engine.
+pub(super) fn told(manager: &Manager) -> String {
+    let state = format!("its engine is {}", manager.state.as_str());
+    manager.why.as_ref().map_or(state.clone(), |why| format!("{state}: {why}"))
+}

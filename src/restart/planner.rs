@@ -1,0 +1,177 @@
+//! One plan in the making: the working copy of the ledger, and what was decided so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::gate::Refusal;
+use super::view::View;
+use super::{
+    Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Policy, Reason, Snapshot, Waiting,
+};
+
+/// While a node is on its way, what is waited for comes within milliseconds, in milliseconds.
+pub(super) const SOON: u64 = 100;
+/// While something outside has to change first, in milliseconds.
+pub(super) const LATER: u64 = 1_000;
+/// While nothing is going on, in milliseconds.
+pub(super) const AT_REST: u64 = 300_000;
+
+/// One plan in the making.
+pub(super) struct Planner<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) policy: &'a Policy,
+    pub(super) view: View<'a>,
+    /// The ledger as it shall be.
+    pub(super) ledger: Ledger,
+    /// For the cluster as a whole; several members may ask for the same.
+    shared: Vec<Action>,
+    requests: Vec<Action>,
+    patches: BTreeMap<String, BTreeMap<String, Change>>,
+    events: Vec<Event>,
+    waiting: BTreeMap<Option<String>, Waiting>,
+    requeue_after: u64,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
+        Self {
+            snapshot,
+            policy,
+            view: View::new(snapshot),
+            ledger: snapshot.ledger.clone(),
+            shared: Vec::new(),
+            requests: Vec::new(),
+            patches: BTreeMap::new(),
+            events: Vec::new(),
+            waiting: BTreeMap::new(),
+            requeue_after: AT_REST,
+        }
+    }
+
+    /// Adds something to do. It is dropped if this plan changes the ledger, and decided anew.
+    pub(super) fn act(&mut self, action: Action) {
+        self.again_within(SOON);
+        if action.pod().is_some() {
+            self.requests.push(action);
+        } else if !self.shared.contains(&action) {
+            self.shared.push(action);
+        }
+    }
+
+    /// Says why nothing is done for a pod. The first reason stands.
+    pub(super) fn wait(&mut self, uid: &str, code: Code, sentence: impl Into<String>) {
+        let Some(pod) = self.view.pod(uid) else { return };
+        self.again_within(if code.blocks() { LATER } else { SOON });
+        self.waiting.entry(Some(uid.to_owned())).or_insert_with(|| Waiting {
+            pod: Some(uid.to_owned()),
+            node: Some(pod.node.clone()),
+            code,
+            sentence: sentence.into(),
+        });
+    }
+
+    /// As [`Self::wait`], for what a rule said.
+    pub(super) fn refused(&mut self, uid: &str, refusal: Refusal) {
+        self.wait(uid, refusal.code, refusal.sentence);
+    }
+
+    /// Says what the cluster as a whole waits for. The first reason stands.
+    pub(super) fn wait_all(&mut self, code: Code, sentence: impl Into<String>) {
+        self.again_within(LATER);
+        self.waiting.entry(None).or_insert_with(|| Waiting {
+            pod: None,
+            node: None,
+            code,
+            sentence: sentence.into(),
+        });
+    }
+
+    /// Tells an event. One that comes without a change of the ledger comes again with every plan,
+    /// and is told once by whoever carries plans out.
+    pub(super) fn tell(&mut self, pod: Option<&str>, reason: Reason, message: impl Into<String>) {
+        let pod = pod.map(str::to_owned);
+        self.events.push(Event { pod, reason, message: message.into() });
+    }
+
+    /// Looks again in at most this many milliseconds.
+    pub(super) fn again_within(&mut self, milliseconds: u64) {
+        self.requeue_after = self.requeue_after.min(milliseconds);
+    }
+
+    /// Changes annotations of a pod, on the condition that they are as seen.
+    pub(super) fn annotate(&mut self, uid: &str, wanted: &[(&str, Option<String>)]) {
+        let Some(pod) = self.view.pod(uid) else { return };
+        let changes: BTreeMap<String, Change> = wanted
+            .iter()
+            .filter(|(key, wanted)| pod.annotations.get(*key) != wanted.as_ref())
+            .map(|(key, wanted)| {
+                let seen = pod.annotations.get(*key).cloned();
+                ((*key).to_owned(), Change { seen, wanted: wanted.clone() })
+            })
+            .collect();
+        if changes.is_empty() {
+            return;
+        }
+        self.again_within(SOON);
+        // One patch for a pod: two would meet each other's preconditions.
+        self.patches.entry(uid.to_owned()).or_default().extend(changes);
+    }
+
+    /// No further node is stopped; the restart ends so when those under way are done. The first
+    /// ending stands.
+    pub(super) fn end_with(&mut self, outcome: Outcome, reason: impl Into<String>) {
+        if let Some(restart) = &mut self.ledger.restart
+            && restart.ending.is_none()
+        {
+            restart.ending = Some(Ending { outcome, reason: reason.into() });
+        }
+    }
+
+    /// Whether the ledger was changed in this plan.
+    pub(super) fn has_changed(&self) -> bool {
+        self.ledger != self.snapshot.ledger
+    }
+
+    /// The plan.
+    pub(super) fn into_plan(mut self) -> Plan {
+        let mut actions = Vec::new();
+        if self.has_changed() {
+            let ledger = std::mem::take(&mut self.ledger);
+            actions.push(Action::WriteLedger(Box::new(ledger)));
+            self.requeue_after = 0;
+        } else {
+            actions.append(&mut self.shared);
+            let patches = std::mem::take(&mut self.patches);
+            actions.extend(
+                patches.into_iter().map(|(uid, changes)| Action::PatchPod { uid, changes }),
+            );
+            actions.append(&mut self.requests);
+        }
+        actions.extend(std::mem::take(&mut self.events).into_iter().map(Action::Tell));
+        let waiting = self.everybody_else(&actions);
+        Plan { actions, waiting, requeue_after: self.requeue_after }
+    }
+
+    /// What is waited for, without the pods something is done for, and with those nobody spoke of.
+    fn everybody_else(&mut self, actions: &[Action]) -> Vec<Waiting> {
+        let acted: BTreeSet<&str> = actions.iter().filter_map(Action::pod).collect();
+        let recording = matches!(actions.first(), Some(Action::WriteLedger(_)));
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for pod in &self.snapshot.pods {
+            let key = Some(pod.uid.clone());
+            if acted.contains(pod.uid.as_str()) {
+                waiting.remove(&key);
+                continue;
+            }
+            waiting.entry(key.clone()).or_insert_with(|| {
+                let (code, sentence) = if recording {
+                    (Code::Recording, "the next step is written down first")
+                } else {
+                    (Code::Idle, "nothing was asked of it")
+                };
+                let node = Some(pod.node.clone());
+                Waiting { pod: key, node, code, sentence: sentence.into() }
+            });
+        }
+        waiting.into_values().collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! The snapshot, looked up by what decisions ask for. Built once a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::gate::Refusal;
+use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
+use crate::api::State;
+
+/// Look-ups into one snapshot.
+pub(super) struct View<'a> {
+    by_uid: BTreeMap<&'a str, &'a Pod>,
+    by_name: BTreeMap<&'a str, &'a Pod>,
+    nodes: BTreeMap<&'a str, &'a Node>,
+    engine: Result<&'a Engine, Refusal>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        let engine = ours(snapshot);
+        let nodes = engine.as_ref().map_or_else(
+            |_| BTreeMap::new(),
+            |engine| engine.nodes.iter().map(|node| (node.name.as_str(), node)).collect(),
+        );
+        Self {
+            by_uid: snapshot.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect(),
+            by_name: snapshot.pods.iter().map(|pod| (pod.name.as_str(), pod)).collect(),
+            nodes,
+            engine,
+        }
+    }
+
+    /// The pod with this uid.
+    pub(super) fn pod(&self, uid: &str) -> Option<&'a Pod> {
+        self.by_uid.get(uid).copied()
+    }
+
+    /// The pod that now stands in the place of a member's.
+    pub(super) fn successor(&self, member: &Member) -> Option<&'a Pod> {
+        let pod = self.by_name.get(member.pod.as_str()).copied();
+        pod.filter(|pod| pod.uid != member.pod_uid && !self.by_uid.contains_key(&*member.pod_uid))
+    }
+
+    /// Every pod, by uid.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &'a Pod> + '_ {
+        self.by_uid.values().copied()
+    }
+
+    /// The manager of this pod, if it answers and is this pod's.
+    pub(super) fn manager(&self, uid: &str) -> Result<&'a Manager, Refusal> {
+        let Some(pod) = self.pod(uid) else {
+            let sentence = "the pod is gone".to_owned();
+            return Err(Refusal { code: Code::PodGone, sentence });
+        };
+        let manager = pod.manager.as_ref().map_err(|unknown| Refusal {
+            code: Code::ManagerUnreachable,
+            sentence: unknown.sentence.clone(),
+        })?;
+        match &manager.pod_uid {
+            Some(said) if *said == pod.uid => Ok(manager),
+            Some(said) => Err(Refusal {
+                code: Code::WrongPod,
+                sentence: format!(
+                    "the manager at the address of {} says that it is in pod {said}, not in {}",
+                    pod.name, pod.uid
+                ),
+            }),
+            None => Err(Refusal {
+                code: Code::WrongPod,
+                sentence: format!(
+                    "the manager of {} does not know its pod: give its container STAYPUT_POD_UID \
+                     from metadata.uid",
+                    pod.name
+                ),
+            }),
+        }
+    }
+
+    /// The engine, if it answers and is this cluster's.
+    pub(super) fn engine(&self) -> Result<&'a Engine, Refusal> {
+        self.engine.clone()
+    }
+
+    /// The engine's entry of a node.
+    pub(super) fn node(&self, name: &str) -> Option<&'a Node> {
+        self.nodes.get(name).copied()
+    }
+
+    /// The engine's allocation setting.
+    pub(super) fn allocation(&self) -> Result<&'a Allocation, Refusal> {
+        self.engine()?.allocation.as_ref().map_err(|unknown| Refusal {
+            code: Code::EngineUnreachable,
+            sentence: unknown.sentence.clone(),
+        })
+    }
+
+    /// Whether the node serves: its engine runs and the cluster lists it.
+    pub(super) fn is_up(&self, pod: &Pod) -> bool {
+        let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
+        runs && (self.engine.is_err() || self.nodes.contains_key(pod.node.as_str()))
+    }
+
+    /// Names of the nodes that are down, or may be at any moment because of us.
+    pub(super) fn down(&self, ledger: &Ledger) -> BTreeSet<String> {
+        let mut down: BTreeSet<String> =
+            ledger.fences.iter().map(|fence| fence.node.clone()).collect();
+        down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
+        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
+        down.extend(members.filter(|member| member.is_under_way()).map(|one| one.node.clone()));
+        let stopped = self.by_uid.values().filter(|pod| {
+            pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
+        });
+        down.extend(stopped.map(|pod| pod.node.clone()));
+        down
+    }
+}
+
+/// The engine, unless it is another cluster's that answers at our pods' addresses.
+fn ours(snapshot: &Snapshot) -> Result<&Engine, Refusal> {
+    let engine = snapshot.engine.as_ref().map_err(|unknown| Refusal {
+        code: Code::EngineUnreachable,
+        sentence: unknown.sentence.clone(),
+    })?;
+    let wrong = |sentence| Err(Refusal { code: Code::WrongCluster, sentence });
+    match &snapshot.ledger.cluster_uuid {
+        Some(uuid) if *uuid != engine.cluster_uuid => {
+            return wrong(format!(
+                "the engine that answers belongs to cluster {}, not to {uuid} as before; if that \
+                 is right, remove status.clusterUuid of the SearchCluster",
+                engine.cluster_uuid
+            ));
+        }
+        Some(_) | None => {}
+    }
+    let names: BTreeSet<&str> = engine.nodes.iter().map(|node| node.name.as_str()).collect();
+    if !snapshot.pods.is_empty() && !snapshot.pods.iter().any(|pod| names.contains(&*pod.node)) {
+        return wrong(format!(
+            "the engine that answers lists none of the pods' nodes (it lists {}); node names must \
+             be pod names, or spec.pods.nodeNameLabel must tell them",
+            names.into_iter().take(5).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    Ok(engine)
+}
