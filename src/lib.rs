@@ -11,9 +11,16 @@
 //! * [`supervisor`]: one task that owns engine, timers and journal.
 //! * [`config_watch`]: the mounted config, its checksum, staging, last good.
 //! * [`http`]: listeners, TLS, who may call, routes.
-//! * [`manager_client`], [`cli`]: the client half of the binary.
-//! * [`settings`], [`telemetry`], [`metrics`]: our own options, logs, numbers; `pem`, for both ends
-//!   of TLS.
+//! * [`cli`]: the subcommands of the binary.
+//! * [`settings`], [`telemetry`], [`metrics`]: our own options, logs, numbers.
+//!
+//! Both programs:
+//! * [`https`]: one HTTP exchange, bounded; `pem`, for both ends of TLS.
+//! * [`jwt`]: scopes, and tokens that speak for them.
+//! * [`manager_client`]: typed client of the manager's API.
+//!
+//! Reconciler (feature `reconciler`):
+//! * [`engine_client`]: typed client of the engines' REST interface.
 //!
 //! `ARCHITECTURE.md` draws the doors between them; `tests/it/doors.rs` keeps them shut.
 
@@ -24,18 +31,28 @@ pub mod restart;
 
 #[cfg(feature = "manager")]
 pub mod cli;
+#[cfg(feature = "reconciler")]
+pub mod cluster;
 #[cfg(feature = "manager")]
 pub mod config_watch;
+#[cfg(feature = "reconciler")]
+pub mod engine_client;
 #[cfg(feature = "manager")]
 pub mod http;
-#[cfg(feature = "manager")]
+#[cfg(any(feature = "manager", feature = "reconciler"))]
+pub mod https;
+#[cfg(any(feature = "manager", feature = "reconciler"))]
+pub mod jwt;
+#[cfg(any(feature = "manager", feature = "reconciler"))]
 pub mod manager_client;
 #[cfg(feature = "manager")]
 pub mod metrics;
-#[cfg(feature = "manager")]
+#[cfg(any(feature = "manager", feature = "reconciler"))]
 mod pem;
 #[cfg(feature = "manager")]
 pub mod process;
+#[cfg(feature = "reconciler")]
+pub mod reconciler;
 #[cfg(feature = "manager")]
 pub mod settings;
 #[cfg(feature = "manager")]

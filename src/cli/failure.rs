@@ -35,7 +35,9 @@ impl Failure {
     pub(super) fn report(&self) -> ExitCode {
         let (code, sentence) = match self {
             Self::Client(error @ ClientError::Refused(_)) => (FAILED, format!("refused: {error}")),
-            Self::Client(error @ ClientError::Protocol(_)) => (FAILED, error.to_string()),
+            Self::Client(error @ (ClientError::Protocol(_) | ClientError::WrongPod(_))) => {
+                (FAILED, error.to_string())
+            }
             Self::Client(error @ ClientError::Credentials(_)) => (USAGE, error.to_string()),
             Self::Client(error @ (ClientError::NotReachable(_) | ClientError::Unanswered(_))) => {
                 (NOT_REACHABLE, error.to_string())

@@ -108,7 +108,7 @@ fn with(
     command: impl AsyncFnOnce(ManagerClient) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let address = target::address(client, environment).map_err(Failure::Usage)?;
-    let client = ManagerClient::new(&address)?;
+    let client = ManagerClient::new(address)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

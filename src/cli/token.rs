@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::args::TokenArgs;
 use super::failure::Failure;
-use crate::http::{Grant, mint};
+use crate::jwt::{Grant, mint};
 
 /// Prints a token, and nothing else.
 pub(super) fn print(args: &TokenArgs, out: &mut impl Write) -> Result<(), Failure> {

@@ -15,8 +15,9 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::app::{App, Door, Stage};
-use super::auth::{Caller, Peer, Scopes, certificate_caller};
+use super::auth::{Caller, Peer, certificate_caller};
 use super::routes;
+use crate::jwt::Scopes;
 
 /// Ours have three headers.
 const MAX_HEADERS: usize = 64;

@@ -25,7 +25,6 @@ mod settings;
 mod tls;
 mod wait;
 
-pub use auth::{Grant, Scopes, mint};
 pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
 pub use server::Server;

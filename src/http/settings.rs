@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use super::auth::{Rules, Scopes};
+use super::auth::Rules;
 use crate::api::Pod;
+use crate::jwt::{self, Scopes};
 
 /// How the API may be reached and by whom.
 #[derive(Debug, Clone, Default)]
@@ -133,7 +134,7 @@ impl HttpSettings {
     /// What tokens have to say.
     pub(super) fn rules(&self) -> Rules {
         let pod_audience = match (&self.pod.namespace, &self.pod.uid) {
-            (Some(namespace), Some(uid)) => Some(format!("stayput:{namespace}/{uid}")),
+            (Some(namespace), Some(uid)) => Some(jwt::pod_audience(namespace, uid)),
             _ => None,
         };
         Rules {

@@ -21,7 +21,8 @@ pub(super) fn server_config(
     let key = pem::private_key("the key file", key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
+        // Named, because kube in the same build makes rustls' own choice a wider one.
+        .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
@@ -77,5 +78,39 @@ mod tests {
         assert!(refusal(cert, key, Some(b"")).contains("client CA file holds no CERTIFICATE"));
         let torn = &cert[..cert.len() - 40];
         assert!(refusal(torn, key, None).contains("certificate file"));
+    }
+
+    /// Without this feature rustls has no 1.2 to speak.
+    #[cfg(feature = "reconciler")]
+    #[test]
+    fn tls_1_2_is_not_spoken_whatever_else_is_in_the_build() {
+        use rustls::pki_types::ServerName;
+        use rustls::{ClientConfig, ClientConnection, ServerConnection};
+
+        let pair = generate_simple_self_signed(["a".to_owned()]).unwrap();
+        let key = pair.signing_key.serialize_pem();
+        let greeted = |version| {
+            let mut roots = RootCertStore::empty();
+            roots.add(pair.cert.der().clone()).unwrap();
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let client = ClientConfig::builder_with_provider(provider)
+                .with_protocol_versions(&[version])
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let name = ServerName::try_from("a").unwrap();
+            let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
+            let mut hello = Vec::new();
+            client.write_tls(&mut hello).unwrap();
+            let config = server_config(pair.cert.pem().as_bytes(), key.as_bytes(), None).unwrap();
+            let mut server = ServerConnection::new(Arc::new(config)).unwrap();
+            server.read_tls(&mut hello.as_slice()).unwrap();
+            server.process_new_packets()
+        };
+        assert!(greeted(&rustls::version::TLS13).is_ok());
+        assert!(matches!(
+            greeted(&rustls::version::TLS12),
+            Err(rustls::Error::PeerIncompatible(_))
+        ));
     }
 }

@@ -46,7 +46,7 @@ pub use phase::Phase;
 pub use policy::{Limits, OnExit, Policy};
 pub use refusal::Refusal;
 pub use start::{Origin, Run};
-pub(crate) use view::LAST_INSTANT;
+pub use view::LAST_INSTANT;
 pub use view::timestamp;
 
 use commit::Deciding;

@@ -6,7 +6,7 @@ use super::{Held, Intent, Lifecycle, Millis, Phase, Policy, Timer};
 use crate::api::{self, Desired, Exit, LastRequest, State, Why};
 
 /// The last instant that RFC 3339 can write: the end of the year 9999.
-pub(crate) const LAST_INSTANT: Millis = 253_402_300_799_999;
+pub const LAST_INSTANT: Millis = 253_402_300_799_999;
 
 /// An instant as RFC 3339 in UTC.
 pub fn timestamp(at: Millis) -> String {

@@ -1,12 +1,15 @@
 //! Where a manager listens, and what to show it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use hyper::Uri;
 use hyper::http::uri::Scheme;
 
+use crate::https::{Target, Tls};
+
 /// Where to reach a manager.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Address {
     /// Its unix socket: the kernel tells the manager who we are.
     Socket(PathBuf),
@@ -14,34 +17,77 @@ pub enum Address {
     Url {
         /// Scheme, host and port, nothing else.
         url: String,
+        /// The name its certificate carries, where that is not the host of `url`: pods are reached
+        /// by IP address, and their managers share one name.
+        server_name: Option<String>,
         /// What to trust and what to show.
         credentials: Credentials,
     },
 }
 
-/// What to trust and what to show over TLS. All are PEM files, but for the token.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What to trust and what to show over TLS.
+#[derive(Debug, Clone, Default)]
 pub struct Credentials {
-    /// The CA that signed the manager's certificate.
-    pub ca: Option<PathBuf>,
-    /// A file that holds a JWT; read at every call.
-    pub token: Option<PathBuf>,
-    /// Our certificate chain.
-    pub certificate: Option<PathBuf>,
-    /// The key of our certificate.
-    pub key: Option<PathBuf>,
+    /// Whom to trust, and our certificate if we have one. Build it once for all managers of a
+    /// cluster. Needed with `https://`.
+    pub tls: Option<Tls>,
+    /// A JWT to show.
+    pub token: Option<Token>,
+}
+
+/// A JWT, or where to find it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Token {
+    /// A file that holds it; read at every call, because kubelet renews tokens in place.
+    File(PathBuf),
+    /// The token itself.
+    Text(String),
+}
+
+/// Never the token itself.
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => formatter.debug_tuple("File").field(path).finish(),
+            Self::Text(_) => formatter.write_str("Text(…)"),
+        }
+    }
+}
+
+impl Address {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// A sentence that says what to write instead.
+    pub(super) fn into_parts(self) -> Result<(Target, Option<Token>), String> {
+        let (url, server_name, Credentials { tls, token }) = match self {
+            Self::Socket(path) => return Ok((Target::socket(path), None)),
+            Self::Url { url, server_name, credentials } => (url, server_name, credentials),
+        };
+        let Authority { host, port, tls: is_tls } = parse(&url)?;
+        let target = match (is_tls, tls) {
+            (false, _) => Target::http(&host, port),
+            (true, Some(tls)) => Target::https(&host, port, &tls, server_name.as_deref()),
+            (true, None) => {
+                Err("an https URL needs the CA that signed the manager's certificate: \
+                                 give --ca FILE (STAYPUT_CA)"
+                    .into())
+            }
+        };
+        Ok((target.map_err(|error| format!("{url:?}: {error}"))?, token))
+    }
 }
 
 /// A checked URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Authority {
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) tls: bool,
+struct Authority {
+    host: String,
+    port: u16,
+    tls: bool,
 }
 
 /// Takes a manager's URL apart.
-pub(super) fn parse(url: &str) -> Result<Authority, String> {
+fn parse(url: &str) -> Result<Authority, String> {
     let uri: Uri = url
         .parse()
         .map_err(|_| format!("{url:?} is no URL: write https://HOST:PORT of the manager"))?;

@@ -5,32 +5,40 @@
 //! [`Answer::body`].
 
 mod address;
+mod bearer;
 mod error;
-mod exchange;
-mod tls;
-mod transport;
+#[cfg(feature = "reconciler")]
+pub mod fleet;
+mod reply;
 
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::{Method, StatusCode};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
 
 use crate::api::{Cursor, StartRequest, Status, StopRequest};
+use crate::https::{self, Bounds, Target};
 
-pub use address::{Address, Credentials};
+pub use address::{Address, Credentials, Token};
 pub use error::{ClientError, Refused};
 
-use exchange::Reply;
-use transport::Transport;
+use reply::Reply;
 
 /// How long the manager may take to answer, beside any wait that was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How much of it may go into connecting.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The largest answer taken: a status with a thousand config files is a tenth of it.
+const MAX_ANSWER: usize = 4 * 1024 * 1024;
 
-/// Talks to one manager.
-#[derive(Debug)]
+/// Talks to one manager. Cheap to make, once its [`Credentials`] are.
+#[derive(Debug, Clone)]
 pub struct ManagerClient {
-    transport: Transport,
+    target: Target,
+    token: Option<Token>,
+    pod: Option<String>,
     patience: Duration,
 }
 
@@ -46,16 +54,24 @@ pub struct Answer {
 }
 
 impl ManagerClient {
-    /// A client of the manager at `address`. Nothing is sent yet; the CA and the client
-    /// certificate are read now, the token at every call, because kubelet renews tokens in place.
+    /// A client of the manager at `address`. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ClientError::Credentials`] if the address, the CA or the client certificate cannot be used.
-    pub fn new(address: &Address) -> Result<Self, ClientError> {
-        Ok(Self { transport: Transport::new(address)?, patience: PATIENCE })
+    /// [`ClientError::Credentials`] if the address cannot be used.
+    pub fn new(address: Address) -> Result<Self, ClientError> {
+        let (target, token) = address.into_parts().map_err(ClientError::Credentials)?;
+        Ok(Self { target, token, pod: None, patience: PATIENCE })
     }
 
-    /// Bounds how long one answer may take, beside any wait that was asked for.
+    /// Means the manager of the pod with this uid and no other: requests carry the uid unless they
+    /// name a pod themselves, and an answer of another pod is [`ClientError::WrongPod`].
+    #[must_use]
+    pub fn for_pod(mut self, uid: impl Into<String>) -> Self {
+        self.pod = Some(uid.into());
+        self
+    }
+
+    /// Bounds how long one call may take, connecting included, beside any wait that was asked for.
     #[must_use]
     pub const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -68,11 +84,14 @@ impl ManagerClient {
     /// See [`ClientError`].
     pub async fn status(&self) -> Result<Answer, ClientError> {
         let reply = self.send(Method::GET, "/es/status", Bytes::new(), Duration::ZERO).await?;
-        reply.into_answer()
+        self.answer(reply)
     }
 
     /// Waits up to `timeout` for a status other than the one `cursor` names; `None` if there was
     /// none in that time.
+    ///
+    /// Cancel-safe: dropping the future ends the wait on both sides, and nothing is lost, because
+    /// the next call with the same cursor is answered with what was missed.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -81,18 +100,18 @@ impl ManagerClient {
         cursor: &Cursor,
         timeout: Duration,
     ) -> Result<Option<Answer>, ClientError> {
-        let after = exchange::escape(&cursor.0);
+        let after = reply::escape(&cursor.0);
         let path = format!("/es/status?after={after}&timeout={}ms", timeout.as_millis());
         let reply = self.send(Method::GET, &path, Bytes::new(), timeout).await?;
         if reply.status == StatusCode::NO_CONTENT {
             return Ok(None);
         }
-        let answer = reply.into_answer()?;
+        let answer = self.answer(reply)?;
         if answer.status.cursor == *cursor {
             // Without this, a caller that follows the status would ask without a pause.
             return Err(ClientError::Protocol(format!(
                 "the manager at {} answered a wait for a change with the unchanged status",
-                self.transport
+                self.target
             )));
         }
         Ok(Some(answer))
@@ -107,7 +126,8 @@ impl ManagerClient {
         request: &StopRequest,
         wait: Option<Duration>,
     ) -> Result<Answer, ClientError> {
-        self.post("/es/stop", request, wait).await
+        let pod = request.pod.clone().or_else(|| self.pod.clone());
+        self.post("/es/stop", &StopRequest { pod, ..request.clone() }, wait).await
     }
 
     /// Asks for a start; with `wait`, the answer is held back until it is done or that time is over.
@@ -119,7 +139,8 @@ impl ManagerClient {
         request: &StartRequest,
         wait: Option<Duration>,
     ) -> Result<Answer, ClientError> {
-        self.post("/es/start", request, wait).await
+        let pod = request.pod.clone().or_else(|| self.pod.clone());
+        self.post("/es/start", &StartRequest { pod, ..request.clone() }, wait).await
     }
 
     async fn post<T: Serialize>(
@@ -135,7 +156,8 @@ impl ManagerClient {
             None => route.to_owned(),
         };
         let wait = wait.unwrap_or_default();
-        self.send(Method::POST, &path, Bytes::from(body), wait).await?.into_answer()
+        let reply = self.send(Method::POST, &path, Bytes::from(body), wait).await?;
+        self.answer(reply)
     }
 
     /// Sends one request; `wait` is what the manager was asked to hold the answer back for.
@@ -146,6 +168,45 @@ impl ManagerClient {
         body: Bytes,
         wait: Duration,
     ) -> Result<Reply, ClientError> {
-        exchange::exchange(&self.transport, method, path, body, self.patience + wait).await
+        let mut request = Request::builder().method(method).uri(path);
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some(token) = &self.token {
+            let header = bearer::header(token).map_err(ClientError::Credentials)?;
+            request = request.header(AUTHORIZATION, header);
+        }
+        let request = request.body(body).map_err(|error| {
+            ClientError::Protocol(format!("the request cannot be written: {error}"))
+        })?;
+        let whole = self.patience.saturating_add(wait);
+        let bounds = Bounds { connect: CONNECT, whole, answer: MAX_ANSWER };
+        let response = https::exchange(&self.target, request, bounds)
+            .await
+            .map_err(|error| ClientError::of_exchange(error, &self.target))?;
+        Ok(Reply::new(response, self.target.to_string()))
+    }
+
+    /// The good answer of the manager that was meant.
+    fn answer(&self, reply: Reply) -> Result<Answer, ClientError> {
+        let answer = reply.into_answer()?;
+        let (Some(meant), found) = (&self.pod, &answer.status.manager.pod.uid) else {
+            return Ok(answer);
+        };
+        if found.as_ref() == Some(meant) {
+            return Ok(answer);
+        }
+        Err(ClientError::WrongPod(match found {
+            Some(found) => format!(
+                "the manager at {} belongs to the pod with uid {found}, not {meant}: was the pod \
+                 replaced, or its address given to another?",
+                self.target
+            ),
+            None => format!(
+                "the manager at {} does not know its pod, so it cannot be told whether it is \
+                 {meant}: give it STAYPUT_POD_UID from the downward API",
+                self.target
+            ),
+        }))
     }
 }

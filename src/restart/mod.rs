@@ -17,7 +17,9 @@ mod phase;
 mod plan;
 mod planner;
 mod policy;
+mod report;
 mod request;
+mod show;
 mod snapshot;
 mod time;
 mod view;
@@ -34,6 +36,7 @@ pub use ledger::{
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
 pub use policy::{OnConfigChange, Policy};
+pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, report};
 pub use request::{Request, Strategy, Target};
 pub use snapshot::{
     Allocation, Cluster, Color, Engine, Health, Known, LastExit, LastRequest, Manager, Marker,

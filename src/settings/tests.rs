@@ -9,7 +9,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::*;
 use crate::api::Pod;
-use crate::http::Scopes;
+use crate::jwt::Scopes;
 use crate::lifecycle::OnExit;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {

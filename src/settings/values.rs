@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use tracing::level_filters::LevelFilter;
 
 use crate::config_watch::{ConfigDir, Stage};
-use crate::http::Scopes;
+use crate::jwt::Scopes;
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
 

@@ -9,6 +9,7 @@ mod demo;
 mod doors;
 mod examples;
 mod http;
+mod https;
 mod manager_client;
 mod process;
 mod specification;

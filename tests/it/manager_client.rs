@@ -1,21 +1,25 @@
 //! The client against managers that are well, ill, or something else.
 
+#[cfg(feature = "reconciler")]
+mod fleet;
+mod pod;
+
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
-use rustls::server::WebPkiClientVerifier;
 use stayput::api::{Code, Cursor, Problem, StopRequest};
-use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient};
+use stayput::https::{Identity, Tls, Versions};
+use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::fake_manager::{FakeManager, Reply, Script, running};
+use crate::support::pki::Pki;
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -30,68 +34,24 @@ fn always(code: u16, body: impl serde::Serialize) -> Script {
 fn over_socket(script: Script) -> (TempDir, FakeManager, ManagerClient) {
     let dir = TempDir::new().expect("a directory");
     let (fake, path) = FakeManager::on_socket(dir.path(), script);
-    let client = ManagerClient::new(&Address::Socket(path)).expect("a client");
+    let client = ManagerClient::new(Address::Socket(path)).expect("a client");
     (dir, fake, client)
 }
 
-/// A CA, and what it signed for 127.0.0.1.
-struct Pki {
-    dir: TempDir,
-    acceptor: TlsAcceptor,
-}
-
-impl Pki {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"))
-            .expect("a CA");
-        let key = KeyPair::generate().expect("a key");
-        let certificate = CertificateParams::new(["127.0.0.1".to_owned(), "me".to_owned()])
-            .and_then(|params| params.signed_by(&key, &ca))
-            .expect("a certificate");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(ca.der().clone()).expect("a root");
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
-            .allow_unauthenticated()
-            .build()
-            .expect("a verifier");
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
-            )
-            .expect("a pair");
-        let dir = TempDir::new().expect("a directory");
-        for (name, text) in
-            [("ca", ca.pem()), ("cert", certificate.pem()), ("key", key.serialize_pem())]
-        {
-            fs::write(dir.path().join(name), text).expect("a file");
-        }
-        Self { dir, acceptor: Arc::new(config).into() }
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn address(&self, port: u16) -> Address {
-        Address::Url {
-            url: format!("https://127.0.0.1:{port}"),
-            credentials: Credentials { ca: Some(self.file("ca")), ..Credentials::default() },
-        }
+/// A manager whose certificate comes from this CA.
+fn address(pki: &Pki, port: u16) -> Address {
+    Address::Url {
+        url: format!("https://127.0.0.1:{port}"),
+        server_name: None,
+        credentials: Credentials { tls: Some(pki.tls()), token: None },
     }
 }
 
 fn with(address: Address, change: impl FnOnce(&mut Credentials)) -> Address {
     match address {
-        Address::Url { url, mut credentials } => {
+        Address::Url { url, server_name, mut credentials } => {
             change(&mut credentials);
-            Address::Url { url, credentials }
+            Address::Url { url, server_name, credentials }
         }
         socket @ Address::Socket(_) => socket,
     }
@@ -181,7 +141,7 @@ fn a_torn_or_endless_answer_is_no_answer() {
             // The client may have had enough before it has all.
             let _ = stream.write_all(bytes.as_bytes());
         });
-        let client = ManagerClient::new(&Address::Socket(path)).expect("a client");
+        let client = ManagerClient::new(Address::Socket(path)).expect("a client");
         let outcome = wait(client.status());
         assert!(matches!(outcome, Err(ClientError::Unanswered(_))), "{outcome:?}");
         server.join().expect("no panic");
@@ -191,10 +151,12 @@ fn a_torn_or_endless_answer_is_no_answer() {
 #[test]
 fn over_tls_with_a_token_that_is_renewed() {
     let pki = Pki::new();
-    let (fake, port) = FakeManager::on_port(Some(pki.acceptor.clone()), always(200, running(1)));
+    let (fake, port) = FakeManager::on_port(Some(pki.acceptor()), always(200, running(1)));
     let token = pki.file("token");
-    let address = with(pki.address(port), |credentials| credentials.token = Some(token.clone()));
-    let client = ManagerClient::new(&address).expect("a client");
+    let address = with(address(&pki, port), |credentials| {
+        credentials.token = Some(Token::File(token.clone()))
+    });
+    let client = ManagerClient::new(address).expect("a client");
     for text in ["one.two.three\n", "four.five.six"] {
         fs::write(&token, text).expect("a file");
         wait(client.status()).expect("an answer");
@@ -217,11 +179,11 @@ fn over_tls_with_a_token_that_is_renewed() {
 #[test]
 fn a_manager_of_another_ca_is_not_talked_to() {
     let (ours, theirs) = (Pki::new(), Pki::new());
-    let (fake, port) = FakeManager::on_port(Some(theirs.acceptor), always(200, running(1)));
-    let client = ManagerClient::new(&ours.address(port)).expect("a client");
+    let (fake, port) = FakeManager::on_port(Some(theirs.acceptor()), always(200, running(1)));
+    let client = ManagerClient::new(address(&ours, port)).expect("a client");
     match wait(client.status()) {
         Err(ClientError::NotReachable(text)) => {
-            assert!(text.contains("not signed by the CA of --ca"), "{text}");
+            assert!(text.contains("not signed by the ca of the test"), "{text}");
         }
         other => panic!("{other:?}"),
     }
@@ -248,7 +210,7 @@ fn a_self_signed_ca_as_the_managers_certificate_is_told_with_advice() {
     let (_fake, port) = FakeManager::on_port(Some(acceptor), always(200, running(1)));
     let pki = Pki::new();
     fs::write(pki.file("ca"), certificate.pem()).expect("a file");
-    match wait(ManagerClient::new(&pki.address(port)).expect("a client").status()) {
+    match wait(ManagerClient::new(address(&pki, port)).expect("a client").status()) {
         Err(ClientError::NotReachable(text)) => {
             assert!(text.contains("CA:FALSE") && !text.contains("OtherError"), "{text}");
         }
@@ -259,43 +221,38 @@ fn a_self_signed_ca_as_the_managers_certificate_is_told_with_advice() {
 #[test]
 fn a_client_certificate_is_shown() {
     let pki = Pki::new();
-    let (_fake, port) = FakeManager::on_port(Some(pki.acceptor.clone()), always(200, running(1)));
-    let address = with(pki.address(port), |credentials| {
-        credentials.certificate = Some(pki.file("cert"));
-        credentials.key = Some(pki.file("key"));
+    let (_fake, port) = FakeManager::on_port(Some(pki.acceptor()), always(200, running(1)));
+    let address = with(address(&pki, port), |credentials| {
+        credentials.tls = Some(pki.identified());
     });
-    wait(ManagerClient::new(&address).expect("a client").status()).expect("an answer");
+    wait(ManagerClient::new(address).expect("a client").status()).expect("an answer");
 }
 
 #[test]
 fn what_cannot_be_used_is_told_before_anything_is_sent() {
     let (pki, other) = (Pki::new(), Pki::new());
-    let refused = |change: &dyn Fn(&mut Credentials), part: &str| {
-        let address = with(pki.address(1), change);
-        match ManagerClient::new(&address) {
-            Err(ClientError::Credentials(text)) => assert!(text.contains(part), "{text}"),
-            unexpected => panic!("{part}: {unexpected:?}"),
-        }
-    };
-    let file = |pki: &Pki, name: &str| Some(pki.file(name));
-    refused(&|credentials| credentials.ca = None, "give --ca FILE");
-    refused(&|credentials| credentials.ca = Some(Path::new("/absent").into()), "/absent");
-    refused(&|credentials| credentials.ca = file(&pki, "key"), "holds no CERTIFICATE in PEM");
-    refused(&|credentials| credentials.certificate = file(&pki, "cert"), "give --key FILE");
-    refused(&|credentials| credentials.key = file(&pki, "key"), "give --cert FILE");
-    refused(
-        &|credentials| {
-            credentials.certificate = file(&pki, "cert");
-            credentials.key = file(&other, "key");
-        },
-        "cannot be used together",
-    );
+    let identity = |certificate, key| Identity { certificate, key };
+    for (ca, identity, part) in [
+        (pki.pem("key"), None, "the key of the test holds no CERTIFICATE in PEM"),
+        (pki.pem("ca"), Some(identity(pki.pem("key"), pki.pem("key"))), "holds no CERTIFICATE"),
+        (pki.pem("ca"), Some(identity(pki.pem("cert"), pki.pem("cert"))), "no private key in PEM"),
+        (pki.pem("ca"), Some(identity(pki.pem("cert"), other.pem("key"))), "used together"),
+    ] {
+        let error = Tls::new(&ca, identity.as_ref(), Versions::Only13).expect_err(part);
+        assert!(error.contains(part), "{error}");
+    }
+    let no_ca = with(address(&pki, 1), |credentials| credentials.tls = None);
+    match ManagerClient::new(no_ca) {
+        Err(ClientError::Credentials(text)) => assert!(text.contains("give --ca FILE"), "{text}"),
+        unexpected => panic!("{unexpected:?}"),
+    }
 }
 
 #[test]
 fn plain_http_on_loopback() {
     let (_fake, port) = FakeManager::on_port(None, always(200, running(1)));
     let credentials = Credentials::default();
-    let address = Address::Url { url: format!("http://127.0.0.1:{port}"), credentials };
-    wait(ManagerClient::new(&address).expect("a client").status()).expect("an answer");
+    let url = format!("http://127.0.0.1:{port}");
+    let address = Address::Url { url, server_name: None, credentials };
+    wait(ManagerClient::new(address).expect("a client").status()).expect("an answer");
 }

@@ -14,6 +14,7 @@ mod journal;
 mod load;
 mod plain;
 mod readiness;
+mod remote;
 mod requests;
 mod settings;
 mod surroundings;

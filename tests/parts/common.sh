@@ -63,6 +63,31 @@ need_packages() {
     printf '%s ' "${missing[@]}"
 }
 
+# Unpacks Debian packages into the cache, as NAME: for programs whose packages would start a
+# service, or push another maker's programs out of the machine. Returns 1 when it was there.
+debian_files() { # NAME PACKAGE…
+    local name=$1 work root="$STAYPUT_CACHE/debian/$1"
+    shift
+    [ ! -d "$root" ] || return 1
+    command -v apt-get >/dev/null || die "not a Debian system: $* cannot be had"
+    mkdir -p "${root%/*}"
+    work=$(mktemp -d "${root%/*}/.$name-XXXXXX")
+    # _apt, the user that downloads, may not enter root's home; root then does it, and apt says so.
+    if ! { cd "$work" && apt-get -q download "$@"; } >"$work/log" 2>&1; then
+        as_root apt-get -q -o DPkg::Lock::Timeout=600 update >>"$work/log" 2>&1 || true
+        apt-get -q download "$@" >>"$work/log" 2>&1 || {
+            tail -n 20 "$work/log" >&2
+            rm -rf "$work"
+            die "apt-get could not download $*"
+        }
+    fi
+    local package
+    for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
+    cd /
+    mv -T "$work/root" "$root"
+    rm -rf "$work"
+}
+
 # Prints the home of a JDK 17, the one the engines of the tests are run with.
 jdk17_home() {
     local home

@@ -6,6 +6,7 @@
 mod clients;
 mod docker;
 mod engine;
+mod kubernetes;
 mod namespace;
 mod state_dir;
 mod stuck;

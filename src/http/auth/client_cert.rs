@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
-use super::{Caller, Scopes};
+use super::Caller;
+use crate::jwt::Scopes;
 
 /// The caller a verified client certificate stands for: the first allowed name that is exactly one
 /// of its DNS or URI names. The common name is ignored: it says nothing about which kind it is.

@@ -3,10 +3,7 @@
 mod bearer;
 mod client_cert;
 mod key;
-mod mint;
-mod provider;
 mod recent;
-mod scopes;
 mod spki;
 mod token;
 
@@ -16,9 +13,9 @@ use hyper::header::HeaderMap;
 
 use bearer::Bearer;
 pub(crate) use client_cert::caller as certificate_caller;
-pub use mint::{Grant, mint};
-pub use scopes::Scopes;
 pub(crate) use token::{Rules, Tokens};
+
+use crate::jwt::Scopes;
 
 /// Reads a shared key file, a PEM public key file or a key set, in this order; each may be absent.
 pub(crate) mod read {

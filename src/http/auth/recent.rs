@@ -60,8 +60,8 @@ impl Recent {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::Scopes;
     use super::*;
+    use crate::jwt::Scopes;
 
     fn caller(name: &str) -> Caller {
         Caller { subject: Arc::from(name), scopes: Scopes::READ }

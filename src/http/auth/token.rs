@@ -9,12 +9,11 @@ use serde::Deserialize;
 
 use super::key::{Key, Source};
 use super::recent::Recent;
-use super::{Caller, Rejection, Scopes, provider};
+use super::{Caller, Rejection};
+use crate::jwt::{MAX_AHEAD, Scopes, provider};
 
 /// How far the clocks of issuer and manager may be apart, in seconds.
 pub(super) const LEEWAY: u64 = 30;
-/// How far ahead `exp` may be, in seconds: a token that leaks is soon worthless.
-pub(super) const MAX_AHEAD: u64 = 60 * 60;
 /// Longer subjects than the API server's are not names but a way to fill our log.
 const MAX_SUBJECT: usize = 256;
 

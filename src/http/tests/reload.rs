@@ -103,7 +103,7 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
         jwks: file("missing"),
         jwt_issuer: Some("i".into()),
         jwt_audience: Some("a".into()),
-        allow_subject: vec![("s".into(), crate::http::Scopes::READ)],
+        allow_subject: vec![("s".into(), crate::jwt::Scopes::READ)],
         ..Default::default()
     };
     let errors = crate::http::Server::bind(settings, Limits::default()).await.unwrap_err();

@@ -23,9 +23,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use super::super::auth::Scopes;
 use super::super::{HttpSettings, Limits, Server};
 use crate::api::{Pod, Status};
+use crate::jwt::Scopes;
 use crate::lifecycle::Accepted;
 use crate::lifecycle::Refusal;
 use crate::supervisor::{Call, Handle};

@@ -6,6 +6,7 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -19,6 +20,7 @@ use stayput::api::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 /// What to answer.
@@ -79,6 +81,8 @@ struct Stage {
     /// All statuses so far, and how many of them were shown.
     statuses: watch::Sender<(Vec<Status>, usize)>,
     seen: Mutex<Vec<Seen>>,
+    /// How many connections have ended.
+    ended: watch::Sender<usize>,
 }
 
 impl FakeManager {
@@ -106,6 +110,7 @@ impl FakeManager {
             let listener = TcpListener::from_std(listener).expect("a listener");
             loop {
                 let (stream, _) = listener.accept().await.expect("a connection");
+                stream.set_nodelay(true).expect("a setting");
                 let (stage, tls) = (stage.clone(), tls.clone());
                 tokio::spawn(async move {
                     match tls {
@@ -132,6 +137,7 @@ impl FakeManager {
             script: Mutex::new(script),
             statuses: watch::Sender::new((first, 1)),
             seen: Mutex::default(),
+            ended: watch::Sender::new(0),
         });
         let (stop, stopped) = oneshot::channel();
         let on_stage = stage.clone();
@@ -145,6 +151,18 @@ impl FakeManager {
             });
         });
         Self { stage, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Completes when this many connections have ended.
+    pub(crate) async fn ended(&self, count: usize) {
+        let mut ended = self.stage.ended.subscribe();
+        let enough = ended.wait_for(|ended| *ended >= count);
+        timeout(Duration::from_secs(10), enough).await.expect("in time").expect("a stage");
+    }
+
+    /// A story goes on without having been asked to.
+    pub(crate) fn goes_on(&self, status: Status) {
+        self.stage.statuses.send_modify(|(all, _)| all.push(status));
     }
 
     /// All requests so far.
@@ -173,14 +191,16 @@ impl Drop for FakeManager {
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, stage: Arc<Stage>) {
-    let service = service_fn(|request| {
-        let stage = stage.clone();
+    let on_stage = stage.clone();
+    let service = service_fn(move |request| {
+        let stage = on_stage.clone();
         async move { Ok::<_, Infallible>(stage.answer(request).await) }
     });
     // A client that hangs up is none of our business.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
+    stage.ended.send_modify(|ended| *ended += 1);
 }
 
 enum Next {

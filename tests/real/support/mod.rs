@@ -8,6 +8,7 @@ pub(crate) mod curl;
 pub(crate) mod engine;
 pub(crate) mod guests;
 pub(crate) mod http;
+pub(crate) mod kubernetes;
 pub(crate) mod manager;
 pub(crate) mod mounts;
 #[path = "../../it/support/skip.rs"]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use self::keys::{RSA_PUBLIC, SHARED, Signer, ed25519_jwk, key_id, p256_jwk, rsa_jwk};
 use super::*;
+use crate::jwt::{Grant, mint, pod_audience};
 
 const AUDIENCE: &str = "stayput:search/u-1";
 const ISSUER: &str = "https://kubernetes.default.svc";
@@ -280,7 +281,7 @@ fn minted_tokens_are_accepted() {
     let grant = Grant {
         subject: "ops".into(),
         scopes: Scopes::CONTROL,
-        audience: AUDIENCE.into(),
+        audience: pod_audience("search", "u-1"),
         ttl: Duration::from_secs(300),
     };
     for (private, keys) in [

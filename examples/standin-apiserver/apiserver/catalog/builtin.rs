@@ -1,0 +1,112 @@
+//! The kinds that are served without a CRD.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::super::kinds::event;
+use super::{Nature, Resource};
+
+/// What the strategies of the real server differ in.
+#[derive(Debug)]
+pub(in super::super) struct Rules {
+    pub(super) unconditional_update: bool,
+    pub(super) create_on_update: bool,
+    pub(super) returns_deleted: bool,
+    pub(super) generation: bool,
+    pub(super) decode: fn(Value) -> Result<Value, String>,
+    pub(super) encode: fn(&Value) -> Value,
+}
+
+const fn plain<T: DeserializeOwned + Serialize>() -> Rules {
+    Rules {
+        unconditional_update: true,
+        create_on_update: false,
+        returns_deleted: false,
+        generation: false,
+        decode: through::<T>,
+        encode: Value::clone,
+    }
+}
+
+/// Through the type and back: what does not fit is an error, what the type lacks is dropped.
+pub(in super::super) fn through<T: DeserializeOwned + Serialize>(
+    object: Value,
+) -> Result<Value, String> {
+    let typed: T = serde_json::from_value(object).map_err(|error| error.to_string())?;
+    serde_json::to_value(typed).map_err(|error| error.to_string())
+}
+
+static NAMESPACE: Rules = Rules { returns_deleted: true, ..plain::<Namespace>() };
+static NODE: Rules = plain::<Node>();
+static POD: Rules = Rules { returns_deleted: true, generation: true, ..plain::<Pod>() };
+static SECRET: Rules = plain::<Secret>();
+static CONFIG_MAP: Rules = plain::<ConfigMap>();
+static SERVICE_ACCOUNT: Rules = Rules { returns_deleted: true, ..plain::<ServiceAccount>() };
+static STATEFUL_SET: Rules = Rules { generation: true, ..plain::<StatefulSet>() };
+static LEASE: Rules =
+    Rules { unconditional_update: false, create_on_update: true, ..plain::<Lease>() };
+static DEFINITION: Rules =
+    Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
+static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
+static NEW_EVENT: Rules = Rules {
+    create_on_update: true,
+    decode: event::to_core,
+    encode: event::from_core,
+    ..plain::<Event>()
+};
+
+/// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
+type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
+
+const ROWS: [(Row, &str, &Rules); 11] = [
+    (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
+    (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
+    (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
+    (("", "secrets", "Secret", &[], true, false), "secrets", &SECRET),
+    (("", "configmaps", "ConfigMap", &["cm"], true, false), "configmaps", &CONFIG_MAP),
+    (
+        ("", "serviceaccounts", "ServiceAccount", &["sa"], true, false),
+        "serviceaccounts",
+        &SERVICE_ACCOUNT,
+    ),
+    (("", "events", "Event", &["ev"], true, false), "events", &CORE_EVENT),
+    (("events.k8s.io", "events", "Event", &["ev"], true, false), "events", &NEW_EVENT),
+    (("apps", "statefulsets", "StatefulSet", &["sts"], true, true), "statefulsets", &STATEFUL_SET),
+    (("coordination.k8s.io", "leases", "Lease", &[], true, false), "leases", &LEASE),
+    (
+        (
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+            &["crd", "crds"],
+            false,
+            true,
+        ),
+        "customresourcedefinitions",
+        &DEFINITION,
+    ),
+];
+
+/// All of them; every one of these groups is at `v1`.
+pub(super) fn resources() -> Vec<Resource> {
+    ROWS.iter()
+        .map(|((group, plural, kind, short_names, namespaced, status), storage, rules)| Resource {
+            group: (*group).to_owned(),
+            version: "v1".to_owned(),
+            plural: (*plural).to_owned(),
+            singular: kind.to_lowercase(),
+            kind: (*kind).to_owned(),
+            list_kind: format!("{kind}List"),
+            short_names: short_names.iter().map(|&name| name.to_owned()).collect(),
+            namespaced: *namespaced,
+            status: *status,
+            storage: (*storage).to_owned(),
+            nature: Nature::Builtin(rules),
+        })
+        .collect()
+}

@@ -1,0 +1,51 @@
+//! The least of OpenAPI that `kubectl` reads before it writes: that unknown fields are reported by
+//! the server, so that it need not look for them itself.
+
+use serde_json::{Map, Value, json};
+
+use super::{Catalog, Resource};
+
+impl Catalog {
+    /// `/openapi/v3`.
+    pub(in super::super) fn openapi_index(&self) -> Value {
+        let mut paths = Map::new();
+        for resource in self.all() {
+            let path = prefix(resource);
+            let url = format!("/openapi/v3/{path}");
+            paths.insert(path, json!({"serverRelativeURL": url}));
+        }
+        json!({"paths": paths})
+    }
+
+    /// `/openapi/v3/PREFIX`.
+    pub(in super::super) fn openapi_of(&self, asked: &str) -> Option<Value> {
+        let mut paths = Map::new();
+        for resource in self.all().filter(|resource| prefix(resource) == asked) {
+            let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+            let kind = json!({
+                "group": resource.group,
+                "version": resource.version,
+                "kind": resource.kind,
+            });
+            let parameter = json!({"name": "fieldValidation", "in": "query"});
+            let patch = json!({
+                "parameters": [parameter],
+                "x-kubernetes-group-version-kind": kind,
+                "responses": {},
+            });
+            paths.insert(
+                format!("/{asked}{scope}/{}/{{name}}", resource.plural),
+                json!({"patch": patch}),
+            );
+        }
+        let info = json!({"title": "Kubernetes", "version": super::super::VERSION});
+        (!paths.is_empty()).then(|| json!({"openapi": "3.0.0", "info": info, "paths": paths}))
+    }
+}
+
+fn prefix(resource: &Resource) -> String {
+    match resource.group.as_str() {
+        "" => format!("api/{}", resource.version),
+        group => format!("apis/{group}/{}", resource.version),
+    }
+}

@@ -1,0 +1,170 @@
+//! What the real server does with objects by their kind: defaults, what a write may change, what is
+//! wrong with it.
+
+use serde_json::{Value, json};
+
+use super::catalog::{Nature, Resource};
+use super::failure::Cause;
+use super::object::{finalizers, is_deleting, is_name, keep, meta, meta_mut};
+use super::schema;
+
+mod definition;
+pub(super) mod event;
+mod pod;
+
+/// Which part of the object a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Main,
+    Status,
+}
+
+/// Fields of the metadata that only the server writes.
+const SERVER_SIDE: [&str; 6] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "namespace",
+    "uid",
+];
+
+/// Makes a new object complete.
+pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
+    if resource.has_generation() {
+        object["metadata"]["generation"] = json!(1);
+    }
+    if resource.status && resource.storage != "nodes" {
+        object.as_object_mut().map(|object| object.remove("status"));
+    }
+    match resource.storage.as_str() {
+        "pods" => pod::complete(object),
+        "secrets" => complete_secret(object),
+        "namespaces" => {
+            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            object["status"] = json!({"phase": "Active"});
+            let name = meta(object, "name").to_owned();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+        }
+        "statefulsets" => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
+        "customresourcedefinitions" => definition::complete(object),
+        _ => {}
+    }
+    fill_in(resource, object);
+}
+
+/// Leaves of `new` only what a write of `part` may change.
+pub(super) fn prepare_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
+    let custom = matches!(resource.nature, Nature::Custom(_));
+    match part {
+        Part::Main if resource.status => keep(new, old, "status"),
+        Part::Main => {}
+        // Of a custom resource nothing but the status; of others everything but what is wanted.
+        Part::Status if custom => {
+            let status = new.get("status").cloned();
+            let version = new["metadata"]["resourceVersion"].clone();
+            *new = old.clone();
+            new["metadata"]["resourceVersion"] = version;
+            match (status, new.as_object_mut()) {
+                (Some(status), _) => new["status"] = status,
+                (None, Some(new)) => drop(new.remove("status")),
+                (None, None) => {}
+            }
+        }
+        Part::Status => keep(new, old, "spec"),
+    }
+    meta_mut(new);
+    for field in SERVER_SIDE {
+        let old = &old["metadata"];
+        keep(&mut new["metadata"], old, field);
+    }
+    if resource.storage == "secrets" {
+        complete_secret(new);
+    }
+    fill_in(resource, new);
+    if resource.has_generation()
+        && part == Part::Main
+        && wanted(resource, old) != wanted(resource, new)
+    {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+        new["metadata"]["generation"] = json!(generation);
+    }
+}
+
+/// What is wrong with an object that is to be stored.
+pub(super) fn validate(resource: &Resource, old: Option<&Value>, new: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = meta(new, "name");
+    if name.is_empty() {
+        causes.push(Cause::required("metadata.name", "name or generateName is required"));
+    } else if !is_name(name) {
+        let note = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+                    characters, '-' or '.', and must start and end with an alphanumeric character";
+        causes.push(Cause::invalid("metadata.name", &json!(name), note));
+    }
+    if let Some(old) = old.filter(|old| is_deleting(old)) {
+        let before = finalizers(old);
+        let added: Vec<&str> =
+            finalizers(new).into_iter().filter(|name| !before.contains(name)).collect();
+        if !added.is_empty() {
+            let note = format!(
+                "no new finalizers can be added if the object is being deleted, found new \
+                 finalizers []string{added:?}"
+            );
+            causes.push(Cause::forbidden("metadata.finalizers", &note));
+        }
+    }
+    match resource.storage.as_str() {
+        "pods" => pod::validate(old, new, &mut causes),
+        "events" => event::validate(resource, new, &mut causes),
+        "customresourcedefinitions" => definition::validate(new, &mut causes),
+        "configmaps" | "secrets" => validate_immutable(old, new, &mut causes),
+        _ => {}
+    }
+    if let Some(schema) = resource.schema() {
+        schema::validate(schema, new, &mut causes);
+    }
+    causes
+}
+
+/// Drops what the schema does not know and fills in its defaults.
+fn fill_in(resource: &Resource, object: &mut Value) {
+    if let Some(schema) = resource.schema() {
+        schema::prune(schema, object);
+        schema::fill_in(schema, object);
+    }
+}
+
+/// The part whose changes `generation` counts.
+fn wanted(resource: &Resource, object: &Value) -> Value {
+    let mut wanted = object.clone();
+    if let Some(wanted) = wanted.as_object_mut() {
+        wanted.remove("metadata");
+        if resource.status {
+            wanted.remove("status");
+        }
+    }
+    wanted
+}
+
+/// `stringData` is a way to write `data`, and is never read back.
+fn complete_secret(object: &mut Value) {
+    let Some(secret) = object.as_object_mut() else { return };
+    if let Some(Value::Object(texts)) = secret.remove("stringData") {
+        for (name, text) in texts {
+            let bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
+            secret.entry("data").or_insert_with(|| json!({}))[name] =
+                json!(k8s_openapi::ByteString(bytes));
+        }
+    }
+    secret.entry("type").or_insert_with(|| json!("Opaque"));
+}
+
+fn validate_immutable(old: Option<&Value>, new: &Value, causes: &mut Vec<Cause>) {
+    let Some(old) = old.filter(|old| old["immutable"] == json!(true)) else { return };
+    for field in ["data", "binaryData", "immutable"] {
+        if old.get(field) != new.get(field) {
+            causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Metadata of objects: reading it, and what the server fills in by itself.
+
+use std::time::{Duration, SystemTime};
+
+use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::{Value, json};
+
+/// The letters of generated names: no vowels and nothing that looks like another.
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A text field of the metadata; empty if it is not there.
+pub(super) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// Whether it has been asked to go.
+pub(super) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Who has to agree before it goes.
+pub(super) fn finalizers(object: &Value) -> Vec<&str> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Seconds it was given to go.
+pub(super) fn grace(object: &Value) -> i64 {
+    object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0)
+}
+
+/// `metadata` as an object, made if it is missing.
+pub(super) fn meta_mut(object: &mut Value) -> &mut serde_json::Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    object["metadata"].as_object_mut().expect("just made")
+}
+
+/// Takes over a field from `old`, also if it is missing there.
+pub(super) fn keep(new: &mut Value, old: &Value, field: &str) {
+    let Some(new) = new.as_object_mut() else { return };
+    match old.get(field) {
+        Some(value) => new.insert(field.to_owned(), value.clone()),
+        None => new.remove(field),
+    };
+}
+
+/// Now, in whole seconds, as `creationTimestamp` has it.
+pub(super) fn timestamp(ahead: Duration) -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now() + ahead).to_string()
+}
+
+/// Seconds since 1970.
+pub(super) fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A random (version 4) UUID.
+pub(super) fn uid() -> String {
+    let mut bytes: [u8; 16] = random();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    parts.join("-")
+}
+
+/// What is put behind a `generateName`.
+pub(super) fn suffix() -> String {
+    let bytes: [u8; 5] = random();
+    bytes.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).expect("the system has random numbers");
+    bytes
+}
+
+/// Lower-case letters, digits, `-` and `.`: what names have to look like.
+pub(super) fn is_name(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| inner(*byte));
+    let bytes = name.as_bytes();
+    name.len() <= 253
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| inner(*byte) || *byte == b'-' || *byte == b'.')
+}

@@ -1,0 +1,97 @@
+//! HTTP/1.1 on loopback, and the faults that happen to it.
+
+use std::io;
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::Shared;
+use super::answer::{self, Reply};
+use super::call::{Call, query};
+use super::failure::Failure;
+use super::fault::How;
+
+/// What etcd takes at most, with room for what goes around it.
+const MOST_BYTES: usize = 3 * 1024 * 1024;
+
+/// Accepts connections until it is dropped, which ends them too.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                // A client that went before it was accepted is no reason to end.
+                let Ok((stream, _)) = accepted else { continue };
+                connections.spawn(connection(stream, Arc::clone(&shared)));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    // It only makes answers faster.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| exchange(&shared, request));
+    // A client that broke off, or that a fault broke off, needs no more.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<Reply> {
+    let call = match read(request).await {
+        Ok(call) => call,
+        Err(failure) => return Ok(answer::refusal(&failure)),
+    };
+    let (verb, resource) = answer::name(&call);
+    let fault = shared.faults().take(verb, &resource);
+    let count = |code| shared.counts().add(verb, &resource, code);
+    let reply = match fault {
+        Some(How::Refuse(code)) => answer::refusal(&Failure::injected(code)),
+        Some(How::Delay(time)) => {
+            sleep(time).await;
+            answer::answer(shared, &call)
+        }
+        Some(How::LoseAnswer) => {
+            answer::answer(shared, &call);
+            count(0);
+            return Err(io::Error::other("the answer is lost by a fault"));
+        }
+        Some(How::LoseRequest) => {
+            count(0);
+            return Err(io::Error::other("the request is lost by a fault"));
+        }
+        Some(How::Hang) => {
+            count(0);
+            return std::future::pending().await;
+        }
+        None => answer::answer(shared, &call),
+    };
+    count(reply.status().as_u16());
+    Ok(reply)
+}
+
+async fn read(request: Request<Incoming>) -> Result<Call, Failure> {
+    let (head, body) = request.into_parts();
+    let text = |name: header::HeaderName| {
+        let all = head.headers.get_all(name).iter();
+        all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
+    };
+    let body = Limited::new(body, MOST_BYTES).collect().await;
+    let body = body.map_err(|error| Failure::bad_request(format!("the body: {error}")))?;
+    Ok(Call {
+        accept: text(header::ACCEPT),
+        content_type: text(header::CONTENT_TYPE),
+        path: head.uri.path().to_owned(),
+        query: query(head.uri.query().unwrap_or_default()),
+        method: head.method,
+        body: body.to_bytes(),
+    })
+}

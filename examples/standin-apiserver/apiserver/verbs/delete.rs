@@ -1,0 +1,119 @@
+//! DELETE.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::call::Target;
+use super::super::failure::Failure;
+use super::super::object::{finalizers, grace, is_deleting, meta, timestamp};
+use super::super::store::Key;
+use super::{State, Writing};
+
+/// What a deletion came to.
+#[derive(Debug)]
+pub(in super::super) enum Deleted {
+    /// It is gone.
+    Gone(Arc<Value>),
+    /// It is marked, and stays until its finalizers and its time of grace are over.
+    Marked(Arc<Value>),
+}
+
+impl State {
+    /// Deletes an object, or asks it to go. `options` are `DeleteOptions`, or null.
+    pub(in super::super) fn delete(
+        &mut self,
+        target: &Target,
+        options: &Value,
+        writing: Writing,
+    ) -> Result<Deleted, Failure> {
+        let (resource, key) = (&target.resource, target.key());
+        let Some(object) = self.store.get(&key).map(Arc::clone) else {
+            return Err(Failure::not_found(resource, &key.name));
+        };
+        let conditions = &options["preconditions"];
+        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+            let actual = meta(&object, field);
+            if let Some(wanted) = conditions[field].as_str().filter(|wanted| *wanted != actual) {
+                let why = format!(
+                    "Precondition failed: {word} in precondition: {wanted}, {word} in object meta: \
+                     {actual}"
+                );
+                return Err(Failure::conflict(resource, &key.name, &why));
+            }
+        }
+        let seconds = match resource.storage.as_str() {
+            "pods" => pod_grace(&object, options["gracePeriodSeconds"].as_i64()),
+            _ => 0,
+        };
+        if resource.storage == "namespaces" {
+            return Ok(self.delete_namespace(key, &object, writing));
+        }
+        if finalizers(&object).is_empty() && seconds == 0 {
+            return Ok(Deleted::Gone(match writing.dry_run {
+                true => object,
+                false => self.remove(key, Value::clone(&object)),
+            }));
+        }
+        let marked = mark(&object, seconds);
+        Ok(Deleted::Marked(match writing.dry_run || marked == *object {
+            true => object,
+            false => self.put(key, marked),
+        }))
+    }
+
+    /// Its contents first, as the namespace controller does.
+    fn delete_namespace(&mut self, key: Key, object: &Value, writing: Writing) -> Deleted {
+        let mut marked = mark(object, 0);
+        marked["status"]["phase"] = json!("Terminating");
+        if writing.dry_run {
+            return Deleted::Marked(marked.into());
+        }
+        let name = key.name.clone();
+        let marked = self.put(key, marked);
+        for storage in self.catalog.namespaced_storages() {
+            let inside: Vec<(Key, Arc<Value>)> = self
+                .store
+                .list(&storage, Some(&name))
+                .map(|(key, object)| (key.clone(), Arc::clone(object)))
+                .collect();
+            for (key, object) in inside {
+                match finalizers(&object).is_empty() {
+                    true => drop(self.remove(key, Value::clone(&object))),
+                    false => drop(self.put(key, mark(&object, 0))),
+                }
+            }
+        }
+        self.end_namespace(&name);
+        Deleted::Marked(marked)
+    }
+}
+
+/// Seconds a pod is given: none where no kubelet has to stop it.
+fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
+    let bound = !pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+    let over =
+        ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap_or_default());
+    if !bound || over {
+        return 0;
+    }
+    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    let asked = asked.unwrap_or(own);
+    // A second request can only shorten it.
+    if is_deleting(pod) { asked.min(grace(pod)) } else { asked }
+}
+
+fn mark(object: &Value, seconds: i64) -> Value {
+    let mut marked = object.clone();
+    if is_deleting(object) && grace(object) <= seconds {
+        return marked;
+    }
+    let ahead = Duration::from_secs(seconds.unsigned_abs());
+    marked["metadata"]["deletionTimestamp"] = json!(timestamp(ahead));
+    marked["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+        marked["metadata"]["generation"] = json!(generation + 1);
+    }
+    marked
+}

@@ -1,0 +1,116 @@
+//! PATCH: JSON patch, merge patch, and the parts of the two Kubernetes formats that are the same as
+//! a merge.
+
+use serde_json::Value;
+
+use super::super::call::{Call, Target};
+use super::super::failure::Failure;
+use super::super::kinds::Part;
+use super::{State, Writing, Written};
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// A change to an object that is not known here.
+#[derive(Debug)]
+pub(in super::super) enum Patch {
+    Json(json_patch::Patch),
+    Merge(Value),
+    /// Server-side apply; `force` takes fields over from other managers.
+    Apply {
+        document: Value,
+        force: bool,
+    },
+}
+
+impl Patch {
+    /// Reads the body by its content type.
+    pub(in super::super) fn parse(call: &Call, target: &Target) -> Result<Self, Failure> {
+        let kind = call.content_type.split(';').next().unwrap_or_default().trim();
+        let custom = target.resource.schema().is_some();
+        let bad = |error: serde_json::Error| {
+            Failure::bad_request(format!("error decoding patch: {error}"))
+        };
+        match kind {
+            JSON => Ok(Self::Json(serde_json::from_slice(&call.body).map_err(bad)?)),
+            MERGE => Ok(Self::Merge(document(call)?)),
+            STRATEGIC if !custom => {
+                let document = document(call)?;
+                // Lists are merged by keys that each type defines, unless they are replaced.
+                match has_lists(&document) {
+                    true => Err(Failure::not_implemented("strategic merge patches with lists")),
+                    false => Ok(Self::Merge(document)),
+                }
+            }
+            APPLY => {
+                if call.parameter("fieldManager").is_none() {
+                    let message = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required \
+                                   value: is required for apply patch";
+                    return Err(Failure::bad_request(message));
+                }
+                Ok(Self::Apply { document: document(call)?, force: call.flag("force") })
+            }
+            _ if custom => Err(Failure::unsupported_media_type(&[JSON, MERGE, APPLY])),
+            _ => Err(Failure::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY])),
+        }
+    }
+
+    fn apply(self, mut object: Value) -> Result<Value, Failure> {
+        match self {
+            Self::Json(patch) => {
+                json_patch::patch(&mut object, &patch).map_err(|_| Failure::unprocessable())?;
+            }
+            Self::Merge(document) | Self::Apply { document, .. } => {
+                json_patch::merge(&mut object, &document);
+            }
+        }
+        Ok(object)
+    }
+}
+
+fn document(call: &Call) -> Result<Value, Failure> {
+    match call.json()? {
+        document @ Value::Object(_) => Ok(document),
+        _ => Err(Failure::bad_request("error decoding patch: not an object")),
+    }
+}
+
+fn has_lists(document: &Value) -> bool {
+    match document {
+        Value::Array(_) => true,
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.starts_with('$') || has_lists(value))
+        }
+        _ => false,
+    }
+}
+
+impl State {
+    /// Changes an object.
+    pub(in super::super) fn patch(
+        &mut self,
+        target: &Target,
+        patch: Patch,
+        part: Part,
+        writing: Writing,
+    ) -> Result<Written, Failure> {
+        let current = self.store.get(&target.key()).cloned();
+        match (&patch, &current) {
+            (Patch::Apply { document, .. }, None) if part == Part::Main => {
+                return self.create(target, document.clone(), writing);
+            }
+            (_, None) => return Err(Failure::not_found(&target.resource, target.name())),
+            // Without the managers of fields it cannot be told whose these are.
+            (Patch::Apply { force: false, .. }, Some(_)) => {
+                return Err(Failure::not_implemented(
+                    "server-side apply to what exists, unless forced",
+                ));
+            }
+            (_, Some(_)) => {}
+        }
+        let current = current.map(|current| target.resource.encode(&current)).unwrap_or_default();
+        self.update(target, patch.apply(current)?, part, writing)
+    }
+}

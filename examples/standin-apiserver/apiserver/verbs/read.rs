@@ -1,0 +1,125 @@
+//! GET of one object and of lists.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::call::{Call, Target};
+use super::super::failure::Failure;
+use super::super::selector::Selector;
+use super::super::shape::Shape;
+use super::super::store::Key;
+use super::State;
+
+/// Which part of a list is asked for.
+#[derive(Debug)]
+pub(in super::super) struct Page {
+    limit: Option<u64>,
+    /// The version the first page was of, and the last key on the page before.
+    after: Option<(u64, Key)>,
+    version: Option<u64>,
+    exact: bool,
+}
+
+impl Page {
+    pub(in super::super) fn parse(call: &Call) -> Result<Self, Failure> {
+        let limit = call.number("limit")?.filter(|limit| *limit > 0);
+        let version = call.number("resourceVersion")?.filter(|version| *version > 0);
+        let exact = match call.parameter("resourceVersionMatch") {
+            Some("Exact") => true,
+            Some("NotOlderThan") => false,
+            Some(other) => {
+                let message = format!("resourceVersionMatch: Unsupported value: {other:?}");
+                return Err(Failure::bad_request(message));
+            }
+            None => limit.is_some(),
+        };
+        let after = call.parameter("continue").map(position).transpose()?;
+        Ok(Self { limit, after, version, exact })
+    }
+}
+
+/// What was put into a `continue` token: `version/namespace/name`, and the storage for good measure.
+fn position(token: &str) -> Result<(u64, Key), Failure> {
+    let bad = || Failure::bad_request("continue key is not valid: it was not made by this server");
+    let mut parts = token.splitn(4, '/').map(str::to_owned);
+    let version = parts.next().and_then(|version| version.parse().ok()).ok_or_else(bad)?;
+    let (storage, namespace, name) = (parts.next(), parts.next(), parts.next());
+    let (Some(storage), Some(namespace), Some(name)) = (storage, namespace, name) else {
+        return Err(bad());
+    };
+    Ok((version, Key { storage, namespace, name }))
+}
+
+impl State {
+    /// One object, as stored.
+    pub(in super::super) fn get(&self, target: &Target) -> Result<Arc<Value>, Failure> {
+        let key = target.key();
+        let found = self.store.get(&key).cloned();
+        found.ok_or_else(|| Failure::not_found(&target.resource, &key.name))
+    }
+
+    /// A list, in the form that is asked for.
+    pub(in super::super) fn list(
+        &self,
+        target: &Target,
+        selector: &Selector,
+        page: &Page,
+        shape: Shape,
+    ) -> Result<Value, Failure> {
+        let (version, objects) = self.snapshot(target, page)?;
+        let mut selected = objects.iter().filter(|(_, object)| selector.matches(object));
+        let mut items: Vec<(&Key, &Value)> = Vec::new();
+        let limit = page.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let start = page.after.as_ref().map(|(_, key)| key);
+        for (key, object) in selected.by_ref() {
+            if start.is_some_and(|start| key <= start) {
+                continue;
+            }
+            items.push((key, object));
+            if items.len() == limit {
+                break;
+            }
+        }
+        let remaining = selected.count();
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if let (Some((last, _)), true) = (items.last(), remaining > 0) {
+            let token = format!("{version}/{}/{}/{}", last.storage, last.namespace, last.name);
+            metadata["continue"] = json!(token);
+            if selector.is_everything() {
+                metadata["remainingItemCount"] = json!(remaining);
+            }
+        }
+        let items: Vec<&Value> = items.into_iter().map(|(_, object)| object).collect();
+        Ok(shape.list(&target.resource, metadata, &items))
+    }
+
+    /// The objects at the version that is asked for.
+    fn snapshot(
+        &self,
+        target: &Target,
+        page: &Page,
+    ) -> Result<(u64, BTreeMap<Key, Arc<Value>>), Failure> {
+        let current = self.store.version();
+        let wanted = match (&page.after, page.version) {
+            (Some((version, _)), _) => *version,
+            (None, Some(version)) if version > current => {
+                return Err(Failure::too_large_version(version, current));
+            }
+            (None, Some(version)) if page.exact => version,
+            (None, _) => current,
+        };
+        if wanted < self.store.compacted() {
+            return Err(Failure::expired(match page.after {
+                Some(_) => {
+                    "The provided continue parameter is too old to display a consistent list \
+                     result. You must start a new list without the continue parameter."
+                }
+                None => "The resourceVersion for the provided list is too old.",
+            }));
+        }
+        let (storage, namespace) = (&target.resource.storage, target.namespace.as_deref());
+        Ok((wanted, self.store.list_at(storage, namespace, wanted)))
+    }
+}

@@ -1,0 +1,114 @@
+//! PUT, and the second half of PATCH.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::call::Target;
+use super::super::catalog::Resource;
+use super::super::failure::{Cause, Failure};
+use super::super::kinds::{self, Part};
+use super::super::object::{meta, meta_mut};
+use super::{State, Writing, Written, may_go};
+
+impl State {
+    /// Replaces an object, or the part of it that `part` names.
+    pub(in super::super) fn replace(
+        &mut self,
+        target: &Target,
+        object: Value,
+        part: Part,
+        writing: Writing,
+    ) -> Result<Written, Failure> {
+        let exists = self.store.get(&target.key()).is_some();
+        if !exists && part == Part::Main && target.resource.create_on_update() {
+            check_address(target, &object)?;
+            return self.create(target, object, writing);
+        }
+        self.update(target, object, part, writing)
+    }
+
+    /// The same for an object that has to exist.
+    pub(super) fn update(
+        &mut self,
+        target: &Target,
+        object: Value,
+        part: Part,
+        writing: Writing,
+    ) -> Result<Written, Failure> {
+        let resource = &target.resource;
+        check_address(target, &object)?;
+        let mut new = Self::decode(resource, object, writing.strict)?;
+        let key = target.key();
+        let Some(old) = self.store.get(&key).map(Arc::clone) else {
+            return Err(Failure::not_found(resource, &key.name));
+        };
+        meta_mut(&mut new).remove("managedFields");
+        check_preconditions(resource, &old, &new)?;
+        kinds::prepare_update(resource, &old, &mut new, part);
+        Self::check(resource, Some(&old), &new)?;
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+        if new == *old || writing.dry_run {
+            return Ok(Written { created: false, object: new.into() });
+        }
+        let object = match may_go(&new) {
+            true => self.remove(key, new),
+            false => self.put(key, new),
+        };
+        Ok(Written { created: false, object })
+    }
+}
+
+/// The body must not be about another object than the path.
+fn check_address(target: &Target, object: &Value) -> Result<(), Failure> {
+    let name = meta(object, "name");
+    if name.is_empty() {
+        let message = format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name()
+        );
+        return Err(Failure::bad_request(message));
+    }
+    if name != target.name() {
+        let message = format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name()
+        );
+        return Err(Failure::bad_request(message));
+    }
+    let namespace = meta(object, "namespace");
+    let expected = target.namespace.as_deref().unwrap_or_default();
+    if !namespace.is_empty() && namespace != expected {
+        let message = format!(
+            "the namespace of the object ({namespace}) does not match the namespace on the URL \
+             ({expected})"
+        );
+        return Err(Failure::bad_request(message));
+    }
+    Ok(())
+}
+
+/// The version and uid that the writer has seen.
+fn check_preconditions(resource: &Resource, old: &Value, new: &Value) -> Result<(), Failure> {
+    let name = meta(old, "name");
+    let (uid, expected) = (meta(new, "uid"), meta(old, "uid"));
+    if !uid.is_empty() && uid != expected {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {expected}"
+        );
+        return Err(Failure::conflict(resource, name, &why));
+    }
+    let version = meta(new, "resourceVersion");
+    if version.is_empty() || version == "0" {
+        if resource.unconditional_update() {
+            return Ok(());
+        }
+        let note = "must be specified for an update";
+        let cause = Cause::invalid("metadata.resourceVersion", &json!(0), note);
+        return Err(Failure::invalid(resource, name, &[cause]));
+    }
+    match version == meta(old, "resourceVersion") {
+        true => Ok(()),
+        false => Err(Failure::modified(resource, name)),
+    }
+}

@@ -1,0 +1,7 @@
+//! `stayput-reconciler`: the controller.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stayput::reconciler::cli::main(std::env::args_os())
+}

@@ -1,0 +1,122 @@
+//! How engine and managers are reached.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the engine is reached: at the address of its pods.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "self.scheme == 'http' || has(self.caSecret)",
+        "message": "engine.caSecret is missing: name the Secret whose ca.crt is the CA of the \
+                    engine's certificates, or set engine.scheme to http",
+    },
+    {
+        "rule": "self.scheme == 'https' || !has(self.credentialsSecret) || \
+                 self.allowPlainCredentials",
+        "message": "engine.credentialsSecret would be sent over plain http, where it can be read \
+                    on its way: set engine.scheme to https, or engine.allowPlainCredentials to true",
+    },
+]))]
+pub struct Engine {
+    /// `https`, or `http` for an engine without TLS.
+    #[serde(default)]
+    pub scheme: Scheme,
+    /// Port of its REST API.
+    #[serde(default = "engine_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: u16,
+    /// Secret with `username` and `password`, or `apiKey`, or `tls.crt` and `tls.key`. It must carry
+    /// the annotation `stayput.dev/allow` with the name of this SearchCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
+    pub credentials_secret: Option<String>,
+    /// Secret whose `ca.crt` the engine's certificates are checked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
+    pub ca_secret: Option<String>,
+    /// The name that every engine certificate has. Without it a certificate must be for the pod's
+    /// IP address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub server_name: Option<String>,
+    /// Send the credentials although the connection is plain http.
+    #[serde(default)]
+    pub allow_plain_credentials: bool,
+}
+
+const fn engine_port() -> u16 {
+    9200
+}
+
+/// What the engine's REST API speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Scheme {
+    /// Plain text.
+    Http,
+    /// TLS.
+    #[default]
+    Https,
+}
+
+/// How the managers in the pods are reached: by TLS, at the address of their pods.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Manager {
+    /// Port of their API.
+    #[serde(default = "manager_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: u16,
+    /// Secret whose `ca.crt` their certificates are checked with.
+    #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
+    pub ca_secret: String,
+    /// The name that every one of their certificates has.
+    #[serde(default = "manager_name")]
+    #[schemars(length(min = 1, max = 253))]
+    pub server_name: String,
+    /// Who we say we are: exactly one of the three.
+    pub auth: ManagerAuth,
+}
+
+const fn manager_port() -> u16 {
+    9199
+}
+
+fn manager_name() -> String {
+    "stayput".into()
+}
+
+/// Who we say we are: exactly one of the three.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "[has(self.serviceAccountToken), has(self.jwtKeySecret), \
+             has(self.clientCertificateSecret)].filter(given, given).size() == 1",
+    "message": "manager.auth needs exactly one of serviceAccountToken, jwtKeySecret and \
+                clientCertificateSecret: write serviceAccountToken: {} if in doubt",
+}]))]
+pub struct ManagerAuth {
+    /// A token of the reconciler's own service account, one per pod, for the audience
+    /// `stayput:<namespace>/<pod uid>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_token: Option<ServiceAccountToken>,
+    /// Secret whose `key` signs tokens. It must carry the annotation `stayput.dev/allow` with the
+    /// name of this SearchCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
+    pub jwt_key_secret: Option<String>,
+    /// Secret with `tls.crt` and `tls.key`. It must carry the annotation `stayput.dev/allow` with
+    /// the name of this SearchCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
+    pub client_certificate_secret: Option<String>,
+}
+
+/// Nothing to say about it: written `{}`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceAccountToken {}
+
+/// Names of objects, as Kubernetes wants them.
+const OBJECT_NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";

@@ -1,0 +1,50 @@
+//! What the Secrets that a SearchCluster names must carry and hold.
+
+use std::collections::BTreeMap;
+
+/// Annotation of a Secret that holds credentials: the SearchClusters of its namespace that may use
+/// it, separated by commas. Whoever may write a SearchCluster may not always read Secrets; without
+/// it they could have any Secret sent to an address of theirs.
+///
+/// An annotation and no label: names of SearchClusters may be longer than a label's value, and one
+/// Secret may serve several.
+pub const ALLOW: &str = "stayput.dev/allow";
+
+/// Keys in the Secrets.
+pub mod key {
+    /// CA certificates, PEM.
+    pub const CA: &str = "ca.crt";
+    /// User of the engine.
+    pub const USERNAME: &str = "username";
+    /// Its password.
+    pub const PASSWORD: &str = "password";
+    /// Instead of the two: an API key of the engine, encoded as the engine gave it out.
+    pub const API_KEY: &str = "apiKey";
+    /// Client certificate, PEM.
+    pub const TLS_CERT: &str = "tls.crt";
+    /// Its key, PEM.
+    pub const TLS_KEY: &str = "tls.key";
+    /// What signs tokens for managers, in the form `stayput token --key` takes.
+    pub const JWT: &str = "key";
+}
+
+/// Whether the Secret may be used by the SearchCluster.
+///
+/// # Errors
+/// A sentence that says how to allow it.
+pub fn allows(
+    secret: &str,
+    annotations: &BTreeMap<String, String>,
+    cluster: &str,
+) -> Result<(), String> {
+    let named = annotations
+        .get(ALLOW)
+        .is_some_and(|list| list.split(',').map(str::trim).any(|name| name == cluster));
+    if named {
+        return Ok(());
+    }
+    Err(format!(
+        "Secret {secret} does not allow its use by SearchCluster {cluster}: kubectl annotate secret \
+         {secret} {ALLOW}={cluster}"
+    ))
+}

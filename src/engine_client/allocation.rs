@@ -1,0 +1,120 @@
+//! Which shards may be allocated, and our mark beside it.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineClient, EngineError};
+
+/// The cluster setting that says which shards may be allocated.
+const ENABLE: &str = "cluster.routing.allocation.enable";
+/// A cluster setting that engines keep and do nothing with.
+const MARKER: &str = "cluster.metadata.stayput";
+
+/// What is set now; "unset" is a value, and not the same as `all`: an unset one leaves it to the
+/// nodes' own configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Allocation {
+    /// The persistent value.
+    pub persistent: Option<String>,
+    /// The transient value, which wins over the persistent one.
+    pub transient: Option<String>,
+    /// Our mark: what tightened it, and what to restore.
+    pub marker: Option<String>,
+}
+
+impl Allocation {
+    /// The value that is in force; none if both are unset.
+    pub fn effective(&self) -> Option<&str> {
+        self.transient.as_deref().or(self.persistent.as_deref())
+    }
+}
+
+impl EngineClient {
+    /// What is set now.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    pub async fn allocation(&self) -> Result<Allocation, EngineError> {
+        parse(&self.transport.send(&read_call(&self.transport.patience())).await?)
+    }
+
+    /// Sets allocation to `value` (`primaries`, `none`…) and our mark to `marker`, in one request.
+    /// The persistent value is set; the transient one only if `before` has one, because it would
+    /// win.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. An answer of a node that is late is none: what is set is set.
+    pub async fn tighten(
+        &self,
+        before: &Allocation,
+        value: &str,
+        marker: &str,
+    ) -> Result<(), EngineError> {
+        self.settings(tightened(before, value, marker)).await
+    }
+
+    /// Sets both values back to what they were in `before`, and takes our mark away, in one
+    /// request.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn restore(&self, before: &Allocation) -> Result<(), EngineError> {
+        self.settings(restored(before)).await
+    }
+
+    async fn settings(&self, body: Value) -> Result<(), EngineError> {
+        let call = write_call(&self.transport.patience(), body);
+        self.transport.send(&call).await?.acknowledged()
+    }
+}
+
+pub(super) fn read_call(patience: &str) -> Call {
+    Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={patience}"))
+}
+
+pub(super) fn write_call(patience: &str, body: Value) -> Call {
+    let path = format!(
+        "/_cluster/settings?flat_settings=true&master_timeout={patience}&timeout={patience}"
+    );
+    Call::put(path, body)
+}
+
+pub(super) fn tightened(before: &Allocation, value: &str, marker: &str) -> Value {
+    let mut body = json!({ "persistent": { ENABLE: value, MARKER: marker } });
+    if before.transient.is_some() {
+        body["transient"] = json!({ ENABLE: value });
+    }
+    body
+}
+
+/// Null unsets. A transient value that we never touched is not mentioned: newer engines warn.
+pub(super) fn restored(before: &Allocation) -> Value {
+    let mut body = json!({ "persistent": { ENABLE: before.persistent, MARKER: null } });
+    if let Some(transient) = &before.transient {
+        body["transient"] = json!({ ENABLE: transient });
+    }
+    body
+}
+
+pub(super) fn parse(answer: &Answer) -> Result<Allocation, EngineError> {
+    #[derive(Default, Deserialize)]
+    struct Level {
+        #[serde(rename = "cluster.routing.allocation.enable")]
+        enable: Option<String>,
+        #[serde(rename = "cluster.metadata.stayput")]
+        marker: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Body {
+        persistent: Level,
+        transient: Level,
+    }
+    let Body { persistent, transient } = answer.read()?;
+    Ok(Allocation {
+        persistent: persistent.enable,
+        transient: transient.enable,
+        marker: persistent.marker.or(transient.marker),
+    })
+}

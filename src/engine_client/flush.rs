@@ -1,0 +1,62 @@
+//! Flushing before a stop: it makes recovery short, and is never a reason not to restart.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{Engine, EngineClient, EngineError};
+
+/// What came of a flush.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Flush {
+    /// The engine answered.
+    Done {
+        /// A synced flush, after which replicas need not compare files.
+        synced: bool,
+        /// Shard copies that were to be flushed.
+        total: u64,
+        /// Those that were.
+        successful: u64,
+        /// Those that could not be; with a synced flush, mostly for writes under way.
+        failed: u64,
+    },
+    /// There is no answer, or not in time: a sentence. The engine may be at it still.
+    NotKnown(String),
+}
+
+impl EngineClient {
+    /// Flushes every index, a synced flush where the engine has one, and waits up to `bound`.
+    pub async fn flush(&self, engine: &Engine, bound: Duration) -> Flush {
+        let synced = engine.has_synced_flush();
+        let answer = self.transport.send(&call(synced).within(bound)).await;
+        match answer.and_then(|answer| parse(&answer, synced)) {
+            Ok(flush) => flush,
+            Err(error) => Flush::NotKnown(error.to_string()),
+        }
+    }
+}
+
+pub(super) fn call(synced: bool) -> Call {
+    Call::post(if synced { "/_flush/synced" } else { "/_flush" })
+}
+
+/// 409 says that some copies were not flushed, with the same body.
+pub(super) fn parse(answer: &Answer, synced: bool) -> Result<Flush, EngineError> {
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(rename = "_shards")]
+        shards: Shards,
+    }
+    #[derive(Deserialize)]
+    struct Shards {
+        total: u64,
+        successful: u64,
+        failed: u64,
+    }
+    let body: Body =
+        if synced && answer.status == 409 { answer.body()? } else { answer.read()? };
+    let Shards { total, successful, failed } = body.shards;
+    Ok(Flush::Done { synced, total, successful, failed })
+}

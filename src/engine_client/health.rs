@@ -1,0 +1,78 @@
+//! The cluster's health, as its elected master sees it.
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineClient, EngineError};
+
+/// `GET /_cluster/health`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+pub struct Health {
+    /// The cluster's name.
+    pub cluster_name: String,
+    /// The worst shard's colour.
+    pub status: Color,
+    /// The master did not get through with what it had to do within a second: none of these
+    /// numbers is settled.
+    pub timed_out: bool,
+    /// Nodes in the cluster.
+    pub number_of_nodes: u64,
+    /// Those that hold data.
+    pub number_of_data_nodes: u64,
+    /// Shard copies that are being built.
+    pub initializing_shards: u64,
+    /// Shard copies that are on their way to another node.
+    pub relocating_shards: u64,
+    /// Shard copies without a node.
+    pub unassigned_shards: u64,
+    /// Primaries among them; only Elasticsearch since 8.16 tells.
+    #[serde(default)]
+    pub unassigned_primary_shards: Option<u64>,
+    /// Those that wait for their node to come back.
+    pub delayed_unassigned_shards: u64,
+    /// What the master still has to do. Our own wait for the rest may be counted: 1 is idle.
+    pub number_of_pending_tasks: u64,
+    /// Shard copies that are being looked for on the nodes' disks.
+    pub number_of_in_flight_fetch: u64,
+}
+
+/// The worst shard's colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Color {
+    /// Every copy is started.
+    #[serde(alias = "GREEN")]
+    Green,
+    /// Every primary is.
+    #[serde(alias = "YELLOW")]
+    Yellow,
+    /// Some primary is not.
+    #[serde(alias = "RED")]
+    Red,
+    /// A word this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl EngineClient {
+    /// The cluster's health once its master has done everything it had to do, or after a second.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    pub async fn health(&self) -> Result<Health, EngineError> {
+        parse(&self.transport.send(&call(&self.transport.patience())).await?)
+    }
+}
+
+/// With a timeout of 0 s, engines answer 408 now and then although nothing is going on.
+pub(super) fn call(patience: &str) -> Call {
+    Call::get(format!(
+        "/_cluster/health?wait_for_events=languid&timeout=1s&master_timeout={patience}"
+    ))
+}
+
+/// 408 says that the wait was too short, with the same body.
+pub(super) fn parse(answer: &Answer) -> Result<Health, EngineError> {
+    if answer.status == 408 { answer.body() } else { answer.read() }
+}

@@ -1,0 +1,188 @@
+//! Which engine this is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineClient, EngineError, Version, shutdown};
+
+/// An engine, as the node that answered describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Engine {
+    /// Whose engine it is.
+    pub distribution: Distribution,
+    /// The version of the node that answered, whatever it pretends to be for old clients.
+    pub version: Version,
+    /// The cluster's name.
+    pub cluster_name: String,
+    /// The cluster's own id; none before it was formed for the first time.
+    pub cluster_uuid: Option<String>,
+    /// The name of the node that answered.
+    pub node_name: String,
+    /// The engine keeps node-shutdown records: asked, not guessed from the version.
+    pub has_node_shutdown: bool,
+}
+
+/// Whose engine it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Distribution {
+    /// Elastic's.
+    Elasticsearch,
+    /// The OpenSearch project's, and what is made from it.
+    OpenSearch,
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Elasticsearch => "Elasticsearch",
+            Self::OpenSearch => "OpenSearch",
+        })
+    }
+}
+
+impl Engine {
+    /// ECK's bound: there were bugs in the record keeping of the first ones.
+    fn may_have_node_shutdown(&self) -> bool {
+        self.distribution == Distribution::Elasticsearch && self.version >= Version::new(7, 15, 2)
+    }
+
+    /// From 7.6 on every flush does what a synced one did.
+    pub(super) fn has_synced_flush(&self) -> bool {
+        self.distribution == Distribution::Elasticsearch && self.version < Version::new(7, 6, 0)
+    }
+
+    /// Later ones have voting configurations.
+    pub(super) fn has_minimum_master_nodes(&self) -> bool {
+        self.distribution == Distribution::Elasticsearch && self.version.major < 7
+    }
+
+    fn supported(self) -> Result<Self, EngineError> {
+        let Self { distribution, version, node_name, .. } = &self;
+        if *distribution == Distribution::Elasticsearch && *version < Version::new(6, 8, 0) {
+            return Err(EngineError::Unsupported(format!(
+                "node {node_name} is {distribution} {version}: only 6.8 and later can be \
+                 restarted safely; upgrade it to 6.8 first"
+            )));
+        }
+        Ok(self)
+    }
+}
+
+impl EngineClient {
+    /// Asks the engine what it is.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] for Elasticsearch before 6.8; otherwise see [`EngineError`].
+    pub async fn identify(&self) -> Result<Engine, EngineError> {
+        let local = parse_local(&self.transport.send(&local_call()).await?)?;
+        let root = self.transport.send(&Call::get("/")).await?;
+        let mut engine = if root.is_unknown_route() {
+            let state = Call::get("/_cluster/state/version?local=true");
+            local.without_root(parse_state(&self.transport.send(&state).await?)?)
+        } else {
+            local.with_root(parse_root(&root)?)
+        }
+        .supported()?;
+        if engine.may_have_node_shutdown() {
+            let answer = self.transport.send(&shutdown::probe()).await?;
+            engine.has_node_shutdown = shutdown::is_known(&answer)?;
+        }
+        Ok(engine)
+    }
+}
+
+pub(super) fn local_call() -> Call {
+    Call::get(
+        "/_nodes/_local/http?filter_path=\
+         cluster_name,nodes.*.name,nodes.*.version,nodes.*.build_flavor",
+    )
+}
+
+/// The node that answered.
+#[derive(Debug)]
+pub(super) struct Local {
+    cluster_name: String,
+    node: LocalNode,
+}
+
+#[derive(Debug, Deserialize)]
+struct LocalNode {
+    name: String,
+    version: Version,
+    /// Elasticsearch's alone, in every version from 6.3 on.
+    build_flavor: Option<String>,
+}
+
+pub(super) fn parse_local(answer: &Answer) -> Result<Local, EngineError> {
+    #[derive(Deserialize)]
+    struct Body {
+        cluster_name: String,
+        nodes: BTreeMap<String, LocalNode>,
+    }
+    let Body { cluster_name, nodes } = answer.read()?;
+    match nodes.into_values().next() {
+        Some(node) => Ok(Local { cluster_name, node }),
+        None => Err(answer.strange("it names no local node")),
+    }
+}
+
+/// What `GET /` adds.
+#[derive(Debug, Deserialize)]
+pub(super) struct Root {
+    cluster_uuid: String,
+    version: RootVersion,
+}
+
+/// The version number here may be a false one, for clients that want Elasticsearch 7.10.
+#[derive(Debug, Deserialize)]
+struct RootVersion {
+    distribution: Option<String>,
+}
+
+pub(super) fn parse_root(answer: &Answer) -> Result<Root, EngineError> {
+    answer.read()
+}
+
+/// What tells the cluster's id where `GET /` has no handler.
+#[derive(Debug, Deserialize)]
+pub(super) struct State {
+    cluster_uuid: String,
+}
+
+pub(super) fn parse_state(answer: &Answer) -> Result<State, EngineError> {
+    answer.read()
+}
+
+impl Local {
+    pub(super) fn with_root(self, root: Root) -> Engine {
+        let distribution = match root.version.distribution.as_deref() {
+            Some("opensearch") => Distribution::OpenSearch,
+            Some(_) | None => Distribution::Elasticsearch,
+        };
+        self.into_engine(distribution, &root.cluster_uuid)
+    }
+
+    pub(super) fn without_root(self, state: State) -> Engine {
+        let distribution = match self.node.build_flavor {
+            Some(_) => Distribution::Elasticsearch,
+            None => Distribution::OpenSearch,
+        };
+        self.into_engine(distribution, &state.cluster_uuid)
+    }
+
+    fn into_engine(self, distribution: Distribution, cluster_uuid: &str) -> Engine {
+        Engine {
+            distribution,
+            version: self.node.version,
+            cluster_name: self.cluster_name,
+            // Engines say `_na_` until they know.
+            cluster_uuid: (cluster_uuid != "_na_").then(|| cluster_uuid.to_owned()),
+            node_name: self.node.name,
+            has_node_shutdown: false,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Who is in the cluster: the small read that is made again and again while a node is awaited.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineClient, EngineError};
+
+/// The cluster's node list, as its elected master has it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Members {
+    /// The cluster's own id.
+    pub cluster_uuid: Option<String>,
+    /// The id of the elected master; none while there is none.
+    pub elected_master: Option<String>,
+    /// By id. Names can be given twice.
+    pub nodes: Vec<Member>,
+}
+
+/// A node in the list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// Kept with the data path.
+    pub id: String,
+    /// The node's name.
+    pub name: String,
+    /// Another one with every start of the process.
+    pub ephemeral_id: String,
+}
+
+impl EngineClient {
+    /// Who is in the cluster now.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    pub async fn members(&self) -> Result<Members, EngineError> {
+        parse(&self.transport.send(&call(&self.transport.patience())).await?)
+    }
+}
+
+pub(super) fn call(patience: &str) -> Call {
+    Call::get(format!(
+        "/_cluster/state/version,master_node,nodes?master_timeout={patience}&filter_path=\
+         cluster_uuid,master_node,cluster_manager_node,nodes.*.name,nodes.*.ephemeral_id"
+    ))
+    .large()
+}
+
+pub(super) fn parse(answer: &Answer) -> Result<Members, EngineError> {
+    #[derive(Deserialize)]
+    struct Body {
+        cluster_uuid: Option<String>,
+        #[serde(alias = "cluster_manager_node")]
+        master_node: Option<String>,
+        #[serde(default)]
+        nodes: BTreeMap<String, Listed>,
+    }
+    #[derive(Deserialize)]
+    struct Listed {
+        name: String,
+        ephemeral_id: String,
+    }
+    let Body { cluster_uuid, master_node, nodes } = answer.read()?;
+    let nodes = nodes
+        .into_iter()
+        .map(|(id, Listed { name, ephemeral_id })| Member { id, name, ephemeral_id })
+        .collect();
+    Ok(Members { cluster_uuid, elected_master: master_node, nodes })
+}

@@ -1,0 +1,99 @@
+//! Shard copies, from the routing table of a cluster state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+/// One copy of one shard.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard {
+    /// The index; hidden and closed ones too.
+    pub index: Arc<str>,
+    /// The shard's number in it.
+    pub number: u32,
+    /// Whether this copy is the primary.
+    pub primary: bool,
+    /// Where it stands.
+    pub state: ShardState,
+    /// The name of the node that has it; the source while it relocates.
+    pub node_name: Option<Arc<str>>,
+    /// The name of the node it relocates to.
+    pub relocating_to: Option<Arc<str>>,
+}
+
+/// Where a shard copy stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ShardState {
+    /// No node has it.
+    Unassigned,
+    /// It is being built.
+    Initializing,
+    /// It serves.
+    Started,
+    /// It serves while it is copied to another node.
+    Relocating,
+    /// A word this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The indices of which some shard has no second copy, not even an unassigned one: they are not
+/// replicated, and a restart of the node takes them away.
+pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
+    let mut copies: BTreeMap<(&Arc<str>, u32), usize> = BTreeMap::new();
+    for shard in shards {
+        *copies.entry((&shard.index, shard.number)).or_default() += 1;
+    }
+    copies.into_iter().filter(|(_, count)| *count < 2).map(|((index, _), _)| index.clone()).collect()
+}
+
+/// `routing_table` of a cluster state.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct RoutingTable {
+    #[serde(default)]
+    indices: BTreeMap<String, Index>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Index {
+    shards: BTreeMap<String, Vec<Copy>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Copy {
+    state: ShardState,
+    primary: bool,
+    node: Option<String>,
+    relocating_node: Option<String>,
+}
+
+impl RoutingTable {
+    /// All copies, in order; `names` has the nodes' names by their ids. An id that is not among
+    /// them stands for its name: a copy is never taken for one without a node.
+    pub(super) fn shards(self, names: &BTreeMap<&str, Arc<str>>) -> Result<Vec<Shard>, String> {
+        let name = |id: Option<String>| {
+            id.map(|id| names.get(id.as_str()).cloned().unwrap_or_else(|| id.into()))
+        };
+        let mut all = vec![];
+        for (index, Index { shards }) in self.indices {
+            let index: Arc<str> = index.into();
+            for (number, copies) in shards {
+                let number = number
+                    .parse()
+                    .map_err(|_| format!("shard {number:?} of index {index} is no number"))?;
+                all.extend(copies.into_iter().map(|copy| Shard {
+                    index: index.clone(),
+                    number,
+                    primary: copy.primary,
+                    state: copy.state,
+                    node_name: name(copy.node),
+                    relocating_to: name(copy.relocating_node),
+                }));
+            }
+        }
+        all.sort_unstable();
+        Ok(all)
+    }
+}

@@ -1,0 +1,169 @@
+//! Node-shutdown records, Elasticsearch's alone: they tell the cluster that a node will be back.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineClient, EngineError};
+
+/// One node's record. The engine never takes one away by itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct Record {
+    /// The node it is about; that node need not be there.
+    pub node_id: String,
+    /// What is to happen to the node.
+    #[serde(rename = "type")]
+    pub kind: RecordKind,
+    /// Whose record it is, in the words of who made it.
+    #[serde(default)]
+    pub reason: String,
+    /// How far the cluster is with it.
+    pub status: RecordStatus,
+    /// How far the shards are; none on engines that do not tell.
+    #[serde(default)]
+    pub shard_migration: Option<ShardMigration>,
+}
+
+/// How far the shards are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct ShardMigration {
+    /// How far.
+    pub status: RecordStatus,
+    /// In the engine's words.
+    #[serde(default)]
+    pub explanation: Option<String>,
+}
+
+/// What is to happen to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RecordKind {
+    /// It will be back with its data.
+    #[serde(alias = "restart")]
+    Restart,
+    /// It leaves for good.
+    #[serde(alias = "remove")]
+    Remove,
+    /// Another one takes its place.
+    #[serde(alias = "replace")]
+    Replace,
+    /// It was sent TERM; written by Elastic's own orchestration.
+    #[serde(alias = "sigterm")]
+    Sigterm,
+    /// A word this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How far the cluster is with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RecordStatus {
+    /// It has not begun.
+    NotStarted,
+    /// It is at it.
+    InProgress,
+    /// It cannot go on.
+    Stalled,
+    /// The node may be stopped.
+    Complete,
+    /// A word this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl EngineClient {
+    /// All records. Only for engines that keep them ([`super::Engine::has_node_shutdown`]).
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn shutdown_records(&self) -> Result<Vec<Record>, EngineError> {
+        parse_list(&self.transport.send(&list_call()).await?)
+    }
+
+    /// Records that the node will restart, for `reason`: its shards are not moved elsewhere for
+    /// `allocation_delay` after it has gone. Replaces the node's record, if there is one. The engine
+    /// does not check that there is such a node.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn put_restart_record(
+        &self,
+        node_id: &str,
+        reason: &str,
+        allocation_delay: Duration,
+    ) -> Result<(), EngineError> {
+        let call = put_call(node_id, reason, allocation_delay)?;
+        self.transport.send(&call).await?.acknowledged()
+    }
+
+    /// Takes the node's record away; one that is not there is gone as well.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn delete_record(&self, node_id: &str) -> Result<(), EngineError> {
+        parse_deleted(&self.transport.send(&delete_call(node_id)?).await?)
+    }
+}
+
+/// Asks whether the engine knows the route.
+pub(super) fn probe() -> Call {
+    Call::get("/_nodes/shutdown?filter_path=nodes")
+}
+
+/// An engine without it takes `shutdown` for the name of a node, and answers 200 with an object of
+/// no nodes; one that has it answers with an array of records.
+pub(super) fn is_known(answer: &Answer) -> Result<bool, EngineError> {
+    if answer.is_unknown_route() {
+        return Ok(false);
+    }
+    let body: Value = answer.read()?;
+    Ok(body["nodes"].is_array())
+}
+
+/// Most versions refuse `master_timeout` here.
+pub(super) fn list_call() -> Call {
+    Call::get("/_nodes/shutdown").large()
+}
+
+pub(super) fn put_call(
+    node_id: &str,
+    reason: &str,
+    allocation_delay: Duration,
+) -> Result<Call, EngineError> {
+    let delay = format!("{}s", allocation_delay.as_secs());
+    let body = json!({ "type": "restart", "reason": reason, "allocation_delay": delay });
+    Ok(Call::put(path(node_id)?, body))
+}
+
+pub(super) fn delete_call(node_id: &str) -> Result<Call, EngineError> {
+    Ok(Call::delete(path(node_id)?))
+}
+
+/// Engines make ids of 22 characters of URL-safe base64; anything shorter may be a name such as
+/// `_local` or a pattern, which would reach other nodes.
+fn path(node_id: &str) -> Result<String, EngineError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if node_id.len() < 16 || !node_id.chars().all(fits) {
+        return Err(EngineError::Unusable(format!("{node_id:?} is no id of a node")));
+    }
+    Ok(format!("/_nodes/{node_id}/shutdown"))
+}
+
+/// 404 says that there is none.
+pub(super) fn parse_deleted(answer: &Answer) -> Result<(), EngineError> {
+    if answer.status == 404 { Ok(()) } else { answer.acknowledged() }
+}
+
+pub(super) fn parse_list(answer: &Answer) -> Result<Vec<Record>, EngineError> {
+    #[derive(Deserialize)]
+    struct Body {
+        nodes: Vec<Record>,
+    }
+    let mut records = answer.read::<Body>()?.nodes;
+    records.sort_unstable();
+    Ok(records)
+}

@@ -1,0 +1,33 @@
+//! A PEM document that knows where it came from.
+
+use std::fmt;
+
+/// A PEM document, from a file or a Secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Pem {
+    /// `name` is how sentences name it: `the CA /etc/ca.pem`, `the key tls.key of Secret logs/tls`.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+
+    /// How sentences name it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The name alone: the document may be a private key.
+impl fmt::Debug for Pem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Pem({})", self.name)
+    }
+}

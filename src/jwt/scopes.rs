@@ -1,0 +1,70 @@
+//! What a caller may do.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a caller may do. `control` includes `read`: whoever may stop the engine is shown the status
+/// in the answer anyway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scopes {
+    read: bool,
+    control: bool,
+}
+
+impl Scopes {
+    /// Nothing.
+    pub const NONE: Self = Self { read: false, control: false };
+    /// Reading the status and the metrics.
+    pub const READ: Self = Self { read: true, control: false };
+    /// Reading, stopping and starting.
+    pub const CONTROL: Self = Self { read: true, control: true };
+
+    /// Whether the status may be read.
+    pub const fn may_read(self) -> bool {
+        self.read
+    }
+
+    /// Whether the engine may be stopped and started.
+    pub const fn may_control(self) -> bool {
+        self.control
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self { read: self.read || other.read, control: self.control || other.control }
+    }
+
+    /// The scopes of a token's `scope` claim. Words that are not ours are for somebody else.
+    pub fn of_claim<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        words.into_iter().fold(Self::NONE, |scopes, word| match word {
+            "es:read" => scopes.and(Self::READ),
+            "es:control" => scopes.and(Self::CONTROL),
+            _ => scopes,
+        })
+    }
+}
+
+impl FromStr for Scopes {
+    type Err = String;
+
+    /// Reads `read`, `control` or `read,control`, each also with the claim's `es:` in front.
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split([',', ' ']).try_fold(Self::NONE, |scopes, word| {
+            match word.strip_prefix("es:").unwrap_or(word) {
+                "read" => Ok(scopes.and(Self::READ)),
+                "control" => Ok(scopes.and(Self::CONTROL)),
+                _ => Err(format!("{word:?} is not a scope; use read or control")),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Scopes {
+    /// As in the `scope` claim of a token.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match (self.read, self.control) {
+            (_, true) => "es:read es:control",
+            (true, false) => "es:read",
+            (false, false) => "",
+        })
+    }
+}

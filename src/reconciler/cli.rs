@@ -1,0 +1,63 @@
+//! The command line of `stayput-reconciler`.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::cluster;
+
+/// The command cannot be used as it was written (`EX_USAGE` of sysexits).
+const USAGE: u8 = 64;
+
+/// Restarts Elasticsearch and OpenSearch clusters on Kubernetes without losing a pod
+#[derive(Debug, Parser)]
+#[command(name = "stayput-reconciler", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch SearchClusters and restart their nodes
+    Run,
+    /// Print the definition of the custom resource SearchCluster, as YAML
+    Crd,
+}
+
+/// Runs the program with `args`, the first of which is its own name.
+///
+/// Exit codes: 0 done; 1 failed; 64 usage.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors, and go to stdout. Where neither can be written,
+            // there is nobody to tell.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let outcome = match cli.command {
+        Command::Run => Err("this build has no loop yet".to_owned()),
+        Command::Crd => crd(&mut io::stdout()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            // If stderr is gone as well, the exit code has to do.
+            let _ = writeln!(io::stderr(), "stayput-reconciler: {sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn crd(out: &mut impl Write) -> Result<(), String> {
+    let yaml =
+        cluster::crd_yaml().map_err(|error| format!("cannot write the definition: {error}"))?;
+    out.write_all(yaml.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| format!("cannot write the output: {error}"))
+}

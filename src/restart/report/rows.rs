@@ -1,0 +1,101 @@
+//! The nodes worth a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{MAX_NODES, NodeReport, drifts};
+use crate::restart::show::phase_of;
+use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Strategy, Waiting};
+
+/// How many digits of a checksum tell two configs apart.
+const DIGITS: usize = 12;
+
+/// What there is to say about one node.
+struct Row<'a> {
+    node: &'a str,
+    member: Option<&'a Member>,
+    pod: Option<&'a Pod>,
+    waiting: Option<&'a Waiting>,
+    phase: Option<Phase>,
+    drifts: bool,
+}
+
+/// The nodes worth a line: what is under way first, then what is blocked, then what drifts, then
+/// the others; by name among themselves.
+pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport> {
+    let waiting: BTreeMap<&str, &Waiting> = plan
+        .waiting
+        .iter()
+        .filter_map(|waiting| Some((waiting.pod.as_deref()?, waiting)))
+        .collect();
+    let members: BTreeMap<&str, &Member> = snapshot
+        .ledger
+        .restart
+        .iter()
+        .flat_map(|restart| &restart.members)
+        .map(|member| (member.pod_uid.as_str(), member))
+        .collect();
+    let strategy =
+        snapshot.ledger.restart.as_ref().map_or(Strategy::Rolling, |one| one.request.strategy);
+    let row = |uid: &str, node: &'a str, pod: Option<&'a Pod>| {
+        let member = members.get(uid).copied();
+        let manager = pod.and_then(|pod| pod.manager.as_ref().ok());
+        Row {
+            node,
+            member,
+            pod,
+            waiting: waiting.get(uid).copied(),
+            phase: member.and_then(|member| phase_of(member, strategy, manager)),
+            drifts: pod.is_some_and(drifts),
+        }
+    };
+    let there: BTreeSet<&str> = snapshot.pods.iter().map(|pod| pod.uid.as_str()).collect();
+    let pods = snapshot.pods.iter().map(|pod| row(&pod.uid, pod.node.as_str(), Some(pod)));
+    let gone = members.iter().filter(|(uid, _)| !there.contains(*uid));
+    let gone = gone.map(|(uid, member)| row(uid, member.node.as_str(), None));
+    let mut rows: Vec<Row<'_>> = pods.chain(gone).filter(Row::is_worth_a_line).collect();
+    rows.sort_by_cached_key(Row::place);
+    rows.truncate(MAX_NODES);
+    rows.iter().map(Row::report).collect()
+}
+
+impl<'a> Row<'a> {
+    fn is_worth_a_line(&self) -> bool {
+        let waits = |waiting: &Waiting| !matches!(waiting.code, Code::Idle | Code::Finished);
+        self.phase.is_some() || self.drifts || self.waiting.is_some_and(waits)
+    }
+
+    /// Most interesting first; `logs-10` comes after `logs-9`.
+    fn place(&self) -> (u8, &'a str, Option<u64>, &'a str) {
+        let rank = if self.member.is_some_and(Member::is_under_way) {
+            0
+        } else if self.waiting.is_some_and(|waiting| waiting.code.blocks()) {
+            1
+        } else if self.drifts {
+            2
+        } else {
+            3
+        };
+        let set = self.node.trim_end_matches(|c: char| c.is_ascii_digit());
+        (rank, set, self.node[set.len()..].parse().ok(), self.node)
+    }
+
+    fn report(&self) -> NodeReport {
+        let manager = self.pod.and_then(|pod| pod.manager.as_ref().ok());
+        let run = manager.and_then(|manager| manager.run.as_ref());
+        let blocks = self.waiting.filter(|waiting| waiting.code.blocks());
+        NodeReport {
+            name: self.node.to_owned(),
+            phase: self.phase.map(|phase| phase.as_str().to_owned()),
+            state: manager.map(|manager| manager.state.as_str().to_owned()),
+            checksum: run.and_then(|run| run.checksum.as_deref()).map(short),
+            manager_version: manager.map(|manager| manager.version.clone()),
+            blocked_by: blocks.map(|waiting| waiting.code.as_str().to_owned()),
+            message: self.waiting.map(|waiting| waiting.sentence.clone()),
+        }
+    }
+}
+
+fn short(checksum: &str) -> String {
+    let digits = checksum.strip_prefix("sha256:").unwrap_or(checksum);
+    digits.chars().take(DIGITS).collect()
+}

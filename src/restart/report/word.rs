@@ -1,0 +1,93 @@
+//! The cluster's phase in one word, what blocks it, and the sentence beside them.
+
+use std::collections::BTreeSet;
+
+use super::{Counts, debts};
+use crate::restart::{Code, Direction, OnConfigChange, Outcome, Plan, Policy, Snapshot, Waiting};
+
+/// What keeps the cluster from going on. While a node is under way the others wait for it and not
+/// for a rule: then only what that node itself waits for counts.
+pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
+    let under_way = under_way(snapshot);
+    let counts = |waiting: &&Waiting| {
+        let of_it = waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
+        waiting.code.blocks() && (under_way.is_empty() || of_it)
+    };
+    // What only asks to be put right comes after what is in the way; then the whole before one pod.
+    plan.waiting
+        .iter()
+        .filter(counts)
+        .min_by_key(|waiting| (waiting.code == Code::InvalidInput, waiting.pod.is_some(), *waiting))
+}
+
+pub(super) fn under_way(snapshot: &Snapshot) -> BTreeSet<&str> {
+    debts::under_way(&snapshot.ledger)
+}
+
+/// The word.
+pub(super) fn phase(
+    snapshot: &Snapshot,
+    blocker: Option<&Waiting>,
+    counts: &Counts,
+) -> &'static str {
+    let blocked = blocker.map(|waiting| match waiting.code == Code::Paused {
+        true => "Paused",
+        false => "Blocked",
+    });
+    if snapshot.cluster.deleting {
+        return "Deleting";
+    }
+    if let Some(restart) = &snapshot.ledger.restart {
+        let given_up =
+            restart.ending.as_ref().is_some_and(|ending| ending.outcome != Outcome::Done);
+        let under_way = if given_up || restart.direction == Direction::Back {
+            "Aborting"
+        } else {
+            "Restarting"
+        };
+        return blocked.unwrap_or(under_way);
+    }
+    if !debts::due(&snapshot.ledger).is_empty() {
+        return "Degraded";
+    }
+    match blocked {
+        Some(blocked) => blocked,
+        None if snapshot.cluster.paused => "Paused",
+        None if counts.pending_restart > 0 => "PendingRestart",
+        None => "Idle",
+    }
+}
+
+/// The sentence: what blocks, or else what is waited for, or else what somebody should do.
+pub(super) fn message(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    plan: &Plan,
+    blocker: Option<&Waiting>,
+    counts: &Counts,
+) -> Option<String> {
+    if let Some(waiting) = blocker {
+        return Some(waiting.sentence.clone());
+    }
+    let due = debts::due(&snapshot.ledger);
+    if !due.is_empty() {
+        return Some(due.join("; "));
+    }
+    let under_way = under_way(snapshot);
+    let of_it =
+        |waiting: &&Waiting| waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
+    if let Some(waiting) = plan.waiting.iter().filter(of_it).min() {
+        return Some(waiting.sentence.clone());
+    }
+    let is_idle = snapshot.ledger.restart.is_none();
+    if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
+        let (nodes, they) = match counts.pending_restart {
+            1 => ("1 node runs".to_owned(), "its"),
+            many => (format!("{many} nodes run"), "their"),
+        };
+        return Some(format!(
+            "{nodes} on another config than {they} sources have: ask for a restart when it suits"
+        ));
+    }
+    None
+}

@@ -1,0 +1,117 @@
+//! Many managers at once, most of them ill: each is told by itself, and the well ones are not
+//! delayed.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use stayput::api::{Code, Problem};
+use stayput::manager_client::fleet::{WIDTH, ask_all};
+use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient};
+
+use super::{always, wait};
+use crate::support::fake_manager::{FakeManager, Script, running};
+use crate::support::pki::Pki;
+
+const NAME: &str = "stayput";
+
+fn client(pki: &Pki, port: u16) -> ManagerClient {
+    let credentials = Credentials { tls: Some(pki.tls()), token: None };
+    let url = format!("https://127.0.0.1:{port}");
+    let address = Address::Url { url, server_name: Some(NAME.into()), credentials };
+    let client = ManagerClient::new(address).expect("a client");
+    client.for_pod(running(1).manager.pod.uid.expect("a uid"))
+}
+
+#[test]
+fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
+    let pki = Pki::named(&[NAME]);
+    let with = |script| FakeManager::on_port(Some(pki.acceptor()), script);
+    let mut newer = serde_json::to_value(running(1)).expect("JSON");
+    newer["manager"]["from_the_future"] = true.into();
+    newer["manager"]["version"] = "9.0.0".into();
+    let mut other = running(1);
+    other.manager.pod.uid = Some("another".into());
+    let refusal = Problem::new(Code::Unauthenticated, "show a token");
+    let fakes = [
+        ("newer", with(always(200, &newer))),
+        ("wrong pod", with(always(200, other))),
+        ("wrong CA", {
+            FakeManager::on_port(Some(Pki::named(&[NAME]).acceptor()), always(200, running(1)))
+        }),
+        ("wrong token", with(always(401, refusal))),
+        ("hung", with(Script::Silence)),
+        ("well", with(always(200, running(1)))),
+    ];
+    // Listens and never takes part in a handshake.
+    let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mute_port = mute.local_addr().expect("an address").port();
+    // Nobody listens there once it is dropped.
+    let absent = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let mut clients =
+        vec![("absent", client(&pki, absent.port())), ("mute", client(&pki, mute_port))];
+    clients.extend(fakes.iter().map(|(name, (_, port))| (*name, client(&pki, *port))));
+    let misnamed = Pki::named(&["other.search.svc"]);
+    let (_misnamed, port) = FakeManager::on_port(Some(misnamed.acceptor()), Script::Silence);
+    clients.push(("wrong server name", client(&misnamed, port)));
+    // A client's own patience ends its call before the deadline would, and knows more.
+    for (_, client) in clients.iter_mut().filter(|(name, _)| ["mute", "hung"].contains(name)) {
+        *client = client.clone().with_patience(Duration::from_millis(500));
+    }
+
+    let answers = wait(async {
+        // A task of its own, as in the reconciler: the future can be sent.
+        let all = async move {
+            let calls = clients.iter().map(|(name, client)| (*name, client.status())).collect();
+            ask_all(calls, Duration::from_secs(30)).await
+        };
+        tokio::spawn(all).await.expect("no panic")
+    });
+
+    assert_eq!(answers.len(), 9);
+    for (name, answer) in answers {
+        let told = match &answer {
+            Ok(answer) => ("answer", answer.status.manager.version.clone()),
+            Err(ClientError::NotReachable(text)) => ("not reachable", text.clone()),
+            Err(ClientError::Unanswered(text)) => ("unanswered", text.clone()),
+            Err(ClientError::WrongPod(text)) => ("wrong pod", text.clone()),
+            Err(ClientError::Refused(refused)) => ("refused", refused.to_string()),
+            Err(other) => panic!("{name}: {other:?}"),
+        };
+        let (kind, part) = match name {
+            "absent" => ("not reachable", "refused"),
+            "mute" => ("not reachable", "no connection within 500ms"),
+            "newer" => ("answer", "9.0.0"),
+            "wrong pod" => ("wrong pod", "another"),
+            "wrong CA" => ("not reachable", "not signed by the ca of the test"),
+            "wrong server name" => ("not reachable", "not for the name \"stayput\""),
+            "wrong token" => ("refused", "show a token"),
+            "hung" => ("unanswered", "no answer within 500ms"),
+            "well" => ("answer", "0.1.0"),
+            _ => panic!("{name}"),
+        };
+        assert!(told.0 == kind && told.1.contains(part), "{name}: {told:?}");
+    }
+}
+
+#[test]
+fn managers_that_hang_cost_one_deadline_and_no_answer() {
+    let pki = Pki::named(&[NAME]);
+    let (hung, hung_port) = FakeManager::on_port(Some(pki.acceptor()), Script::Silence);
+    let (_well, well_port) = FakeManager::on_port(Some(pki.acceptor()), always(200, running(1)));
+    // As many hang as are asked at once: the others wait for exactly one deadline.
+    let clients: Vec<_> = (0..3 * WIDTH)
+        .map(|index| (index, client(&pki, if index < WIDTH { hung_port } else { well_port })))
+        .collect();
+    let deadline = Duration::from_secs(2);
+    let began = Instant::now();
+    let calls = clients.iter().map(|(index, client)| (*index, client.status())).collect();
+    let answers = wait(ask_all(calls, deadline));
+    assert!(began.elapsed() >= deadline);
+    for (index, answer) in &answers {
+        let unanswered = matches!(answer, Err(ClientError::Unanswered(_)));
+        assert!(if *index < WIDTH { unanswered } else { answer.is_ok() }, "{index}: {answer:?}");
+    }
+    assert_eq!(answers.len(), 3 * WIDTH);
+    // Calls that were given up have ended on the other side too.
+    wait(hung.ended(WIDTH));
+}

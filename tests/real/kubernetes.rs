@@ -1,0 +1,3 @@
+//! The real Kubernetes of the tests is what the other tests take it for.
+
+mod apiserver;

@@ -1,0 +1,8 @@
+//! A real Kubernetes, of the test's own: the makers' apiserver on a real etcd, and, for those who
+//! need pods, a node with a kubelet. `tests/parts/kubernetes` and its neighbours install them.
+
+pub(crate) mod apiserver;
+pub(crate) mod kubectl;
+mod pki;
+mod process;
+mod room;

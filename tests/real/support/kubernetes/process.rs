@@ -1,0 +1,125 @@
+//! Daemons of the tests: each writes a log, and ends when its guard is dropped or, should the test
+//! be killed, by the kernel.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// More than any of them needs to end by itself.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// A running daemon; ended, and waited for, when dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `line`; its output goes to the end of `NAME.log` in `logs`.
+    pub(crate) fn start<S: AsRef<OsStr>>(name: &str, logs: &Path, line: &[S]) -> Self {
+        let log = logs.join(format!("{name}.log"));
+        let out = File::options().create(true).append(true).open(&log).expect("a log");
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig=KILL", "--"])
+            .args(line)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().expect("a descriptor"))
+            .stderr(out);
+        Self { name: name.to_owned(), child: spawn(command), log }
+    }
+
+    /// Waits until `look` sees something; fails, with the end of the log, if the daemon ends
+    /// before, or after `patience`.
+    #[track_caller]
+    pub(crate) fn until<T>(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> T {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(seen) = look() {
+                return seen;
+            }
+            let ended = self.child.try_wait().expect("it is ours");
+            let (name, tail) = (&self.name, || self.tail());
+            assert_eq!(ended, None, "{name} ended before {what}; its log ends:\n{}", tail());
+            assert!(Instant::now() < deadline, "not in time: {what}; {name} says:\n{}", tail());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a pid")
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Not yet waited for, so the pid is still its own.
+        let _ = kill(Pid::from_raw(self.pid()), signal);
+    }
+
+    /// KILL, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn tail(&self) -> String {
+        let text = String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(20)..];
+        last.iter().map(|line| line.chars().take(300).collect::<String>() + "\n").collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("{} said:\n{}", self.name, self.tail());
+        }
+        // One that was stopped would not hear TERM.
+        self.signal(Signal::SIGCONT);
+        self.signal(Signal::SIGTERM);
+        let deadline = Instant::now() + GRACE;
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+    }
+}
+
+/// Spawned by a thread that stays as long as the test binary: the kernel's signal at the parent's
+/// death is one at the death of the thread that spawned, and a test's thread ends with the test,
+/// which may have handed its daemons on.
+fn spawn(command: Command) -> Child {
+    type Order = (Command, Sender<std::io::Result<Child>>);
+    static SPAWNER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, taken) = channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, answer) in taken {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(orders)
+    });
+    let (answer, child) = channel();
+    let orders = spawner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    orders.send((command, answer)).expect("the spawner stays");
+    child.recv().expect("the spawner answers").expect("setpriv can be executed")
+}
