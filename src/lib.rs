@@ -20,6 +20,7 @@
 //! * [`manager_client`]: typed client of the manager's API.
 //!
 //! Reconciler (feature `reconciler`):
+//! * [`cluster`]: the custom resource `SearchCluster`, checked.
 //! * [`engine_client`]: typed client of the engines' REST interface.
 //!
 //! `ARCHITECTURE.md` draws the doors between them; `tests/it/doors.rs` keeps them shut.

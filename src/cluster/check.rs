@@ -238,16 +238,16 @@ impl Problems {
         }
         let phase_timeout = self.duration("restart.phaseTimeout", &restart.phase_timeout);
         let drain = self.duration("restart.drain", &restart.drain);
-        if let (Some(phase_timeout), Some(drain)) = (phase_timeout, drain) {
-            if drain >= phase_timeout {
-                self.add(
-                    "restart.drain",
-                    format!(
-                        "{} leaves nothing of restart.phaseTimeout, {}: make it shorter",
-                        restart.drain, restart.phase_timeout
-                    ),
-                );
-            }
+        if let (Some(timeout), Some(drain)) = (phase_timeout, drain)
+            && drain >= timeout
+        {
+            self.add(
+                "restart.drain",
+                format!(
+                    "{} leaves nothing of restart.phaseTimeout, {}: make it shorter",
+                    restart.drain, restart.phase_timeout
+                ),
+            );
         }
         Policy {
             max_unavailable: restart.max_unavailable,

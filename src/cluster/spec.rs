@@ -20,50 +20,21 @@ use crate::restart;
     shortname = "scl",
     doc = "An Elasticsearch or OpenSearch cluster whose pods run stayput: restarted in place, by \
            the rules, when somebody asks or when its config changed.",
-    printcolumn(
-        name = "Phase",
-        type_ = "string",
-        json_path = ".status.phase",
-        description = "What is going on with the cluster as a whole."
-    ),
-    printcolumn(
-        name = "Restart",
-        type_ = "string",
-        json_path = ".status.progress",
-        description = "Strategy of the restart under way, and how many nodes are done."
-    ),
-    printcolumn(
-        name = "Blocked",
-        type_ = "string",
-        json_path = ".status.blocked",
-        description = "The rule or fault that keeps it from going on."
-    ),
-    printcolumn(
-        name = "Pods",
-        type_ = "integer",
-        json_path = ".status.counts.pods",
-        description = "Pods that the selector finds."
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "integer",
-        json_path = ".status.counts.ready",
-        description = "Pods that are ready."
-    ),
-    printcolumn(
-        name = "Pending",
-        type_ = "integer",
-        json_path = ".status.counts.pendingRestart",
-        description = "Nodes that run on another config than their sources have."
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.message",
-        description = "What is waited for, and what to do about it.",
-        priority = 1
-    )
+    printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase",
+        "description": "What is going on with the cluster as a whole."}"#,
+    printcolumn = r#"{"name": "Restart", "type": "string", "jsonPath": ".status.progress",
+        "description": "Strategy of the restart under way, and how many nodes are done."}"#,
+    printcolumn = r#"{"name": "Blocked", "type": "string", "jsonPath": ".status.blocked",
+        "description": "The rule or fault that keeps it from going on."}"#,
+    printcolumn = r#"{"name": "Pods", "type": "integer", "jsonPath": ".status.counts.pods",
+        "description": "Pods that the selector finds."}"#,
+    printcolumn = r#"{"name": "Ready", "type": "integer", "jsonPath": ".status.counts.ready",
+        "description": "Pods that are ready."}"#,
+    printcolumn = r#"{"name": "Pending", "type": "integer", "jsonPath": ".status.counts.pendingRestart",
+        "description": "Nodes that run on another config than their sources have."}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1,
+        "description": "What is waited for, and what to do about it."}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SearchClusterSpec {

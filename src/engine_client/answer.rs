@@ -16,6 +16,8 @@ const LONGEST_REASON: usize = 400;
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) status: u16,
+    /// The header `Allow`.
+    pub(super) allow: Option<String>,
     pub(super) body: Bytes,
     pub(super) asked: Asked,
 }

@@ -55,8 +55,7 @@ pub(super) fn parse(answer: &Answer, synced: bool) -> Result<Flush, EngineError>
         successful: u64,
         failed: u64,
     }
-    let body: Body =
-        if synced && answer.status == 409 { answer.body()? } else { answer.read()? };
+    let body: Body = if synced && answer.status == 409 { answer.body()? } else { answer.read()? };
     let Shards { total, successful, failed } = body.shards;
     Ok(Flush::Done { synced, total, successful, failed })
 }

@@ -46,7 +46,7 @@ impl fmt::Display for Distribution {
 
 impl Engine {
     /// ECK's bound: there were bugs in the record keeping of the first ones.
-    fn may_have_node_shutdown(&self) -> bool {
+    pub(super) fn may_have_node_shutdown(&self) -> bool {
         self.distribution == Distribution::Elasticsearch && self.version >= Version::new(7, 15, 2)
     }
 
@@ -60,7 +60,7 @@ impl Engine {
         self.distribution == Distribution::Elasticsearch && self.version.major < 7
     }
 
-    fn supported(self) -> Result<Self, EngineError> {
+    pub(super) fn supported(self) -> Result<Self, EngineError> {
         let Self { distribution, version, node_name, .. } = &self;
         if *distribution == Distribution::Elasticsearch && *version < Version::new(6, 8, 0) {
             return Err(EngineError::Unsupported(format!(
@@ -93,6 +93,11 @@ impl EngineClient {
         }
         Ok(engine)
     }
+}
+
+/// Engines say `_na_` until the cluster was formed for the first time.
+pub(super) fn known(cluster_uuid: String) -> Option<String> {
+    Some(cluster_uuid).filter(|uuid| uuid != "_na_")
 }
 
 pub(super) fn local_call() -> Call {
@@ -143,8 +148,12 @@ struct RootVersion {
     distribution: Option<String>,
 }
 
+/// Elasticsearch 6 without a master answers 503, with the same body.
 pub(super) fn parse_root(answer: &Answer) -> Result<Root, EngineError> {
-    answer.read()
+    match answer.body() {
+        Ok(root) if answer.status == 503 => Ok(root),
+        _ => answer.read(),
+    }
 }
 
 /// What tells the cluster's id where `GET /` has no handler.
@@ -163,7 +172,7 @@ impl Local {
             Some("opensearch") => Distribution::OpenSearch,
             Some(_) | None => Distribution::Elasticsearch,
         };
-        self.into_engine(distribution, &root.cluster_uuid)
+        self.into_engine(distribution, root.cluster_uuid)
     }
 
     pub(super) fn without_root(self, state: State) -> Engine {
@@ -171,16 +180,15 @@ impl Local {
             Some(_) => Distribution::Elasticsearch,
             None => Distribution::OpenSearch,
         };
-        self.into_engine(distribution, &state.cluster_uuid)
+        self.into_engine(distribution, state.cluster_uuid)
     }
 
-    fn into_engine(self, distribution: Distribution, cluster_uuid: &str) -> Engine {
+    fn into_engine(self, distribution: Distribution, cluster_uuid: String) -> Engine {
         Engine {
             distribution,
             version: self.node.version,
             cluster_name: self.cluster_name,
-            // Engines say `_na_` until they know.
-            cluster_uuid: (cluster_uuid != "_na_").then(|| cluster_uuid.to_owned()),
+            cluster_uuid: known(cluster_uuid),
             node_name: self.node.name,
             has_node_shutdown: false,
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::answer::Answer;
 use super::transport::Call;
-use super::{EngineClient, EngineError};
+use super::{EngineClient, EngineError, identify};
 
 /// The cluster's node list, as its elected master has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,5 +67,6 @@ pub(super) fn parse(answer: &Answer) -> Result<Members, EngineError> {
         .into_iter()
         .map(|(id, Listed { name, ephemeral_id })| Member { id, name, ephemeral_id })
         .collect();
+    let cluster_uuid = cluster_uuid.and_then(identify::known);
     Ok(Members { cluster_uuid, elected_master: master_node, nodes })
 }

@@ -46,7 +46,11 @@ pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
     for shard in shards {
         *copies.entry((&shard.index, shard.number)).or_default() += 1;
     }
-    copies.into_iter().filter(|(_, count)| *count < 2).map(|((index, _), _)| index.clone()).collect()
+    copies
+        .into_iter()
+        .filter(|(_, count)| *count < 2)
+        .map(|((index, _), _)| index.clone())
+        .collect()
 }
 
 /// `routing_table` of a cluster state.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answer::Answer;
 use super::transport::Call;
@@ -109,19 +109,20 @@ impl EngineClient {
     }
 }
 
-/// Asks whether the engine knows the route.
+/// Asks which methods the record of a node has. Unlike reading the records, that is answered without
+/// a master as well.
 pub(super) fn probe() -> Call {
-    Call::get("/_nodes/shutdown?filter_path=nodes")
+    Call::options("/_nodes/AAAAAAAAAAAAAAAAAAAAAA/shutdown")
 }
 
-/// An engine without it takes `shutdown` for the name of a node, and answers 200 with an object of
-/// no nodes; one that has it answers with an array of records.
+/// An engine without records takes the path for a question about the node's metrics, which can only
+/// be read. For the same reason its `GET /_nodes/shutdown` is a 200 with no nodes.
 pub(super) fn is_known(answer: &Answer) -> Result<bool, EngineError> {
-    if answer.is_unknown_route() {
-        return Ok(false);
+    match answer.status {
+        200 => Ok(answer.allow.as_deref().is_some_and(|methods| methods.contains("PUT"))),
+        _ if answer.is_unknown_route() => Ok(false),
+        _ => Err(answer.refusal()),
     }
-    let body: Value = answer.read()?;
-    Ok(body["nodes"].is_array())
 }
 
 /// Most versions refuse `master_timeout` here.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::shards::RoutingTable;
 use super::transport::Call;
-use super::{Engine, EngineClient, EngineError, Shard, Version};
+use super::{Engine, EngineClient, EngineError, Shard, Version, identify};
 
 /// What the elected master holds true, of one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -245,5 +245,6 @@ pub(super) fn parse(
             }
         })
         .collect();
+    let cluster_uuid = cluster_uuid.and_then(identify::known);
     Ok(Topology { cluster_uuid, version, elected_master: master_node, voting, nodes, shards })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -48,6 +48,10 @@ impl Call {
         Self::new(Method::DELETE, path.into(), None)
     }
 
+    pub(super) fn options(path: impl Into<String>) -> Self {
+        Self::new(Method::OPTIONS, path.into(), None)
+    }
+
     const fn new(method: Method, path: String, body: Option<Value>) -> Self {
         Self { method, path, body, largest: SMALL, bound: None }
     }
@@ -64,8 +68,15 @@ impl Call {
         self
     }
 
+    /// The request as recorded answers name it: its first line and its body.
+    #[cfg(test)]
+    pub(super) fn as_recorded(&self) -> (String, String) {
+        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        (format!("{} {}", self.method, self.path), body)
+    }
+
     fn is_read(&self) -> bool {
-        self.method == Method::GET
+        self.method.is_safe()
     }
 
     /// Such as `GET /_cluster/health`.
@@ -95,9 +106,11 @@ impl Transport {
             endpoints.iter().map(|endpoint| access.target(endpoint)).collect();
         let targets = targets.map_err(EngineError::Unusable)?;
         if targets.is_empty() {
-            return Err(EngineError::Unusable("the engine has no endpoint: no pod of this \
+            return Err(EngineError::Unusable(
+                "the engine has no endpoint: no pod of this \
                                               cluster has an address"
-                .into()));
+                    .into(),
+            ));
         }
         let authorization = access.header().map_err(EngineError::Unusable)?;
         let shown = access.shown();
@@ -132,6 +145,11 @@ impl Transport {
                 Ok(response) => {
                     let answer = Answer {
                         status: response.status().as_u16(),
+                        allow: response
+                            .headers()
+                            .get(ALLOW)
+                            .and_then(|value| value.to_str().ok())
+                            .map(str::to_owned),
                         body: response.into_body(),
                         asked: Asked {
                             what: call.what(),

@@ -19,7 +19,6 @@ mod planner;
 mod policy;
 mod report;
 mod request;
-mod show;
 mod snapshot;
 mod time;
 mod view;
@@ -73,3 +72,10 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || snapshot.cluster.annotations.contains_key(annotation::REQUEST)
         || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
 }
+
+#[cfg(test)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a check names the cases it looks for")]
+mod lint;
+#[cfg(test)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a test names the cases it looks for")]
+mod tests;

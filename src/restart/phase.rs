@@ -79,6 +79,14 @@ impl Phase {
         }
     }
 
+    /// Whether the pod's turn has not come.
+    pub const fn is_scheduled(self) -> bool {
+        match self {
+            Self::Schedule | Self::ScheduleRolling | Self::ScheduleCoordinated => true,
+            Self::Stop | Self::StopCoordinated | Self::Start | Self::StartCoordinated => false,
+        }
+    }
+
     /// Waiting, of a restart with this strategy.
     pub const fn scheduled(strategy: Strategy) -> Self {
         match strategy {

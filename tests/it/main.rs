@@ -2,11 +2,20 @@
 //! about one surface.
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
+#[path = "../../examples/standin-apiserver/apiserver/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the programs of examples/ use the rest")]
+mod apiserver;
+#[path = "../conformance/mod.rs"]
+mod conformance;
+
 mod cli;
 mod config;
 mod curl_docs;
 mod demo;
+mod deploy;
 mod doors;
+#[path = "../engine_conformance/mod.rs"]
+mod engine_conformance;
 mod examples;
 mod http;
 mod https;
@@ -14,6 +23,8 @@ mod manager_client;
 mod process;
 mod specification;
 mod standin;
+mod standin_apiserver;
+mod standin_cluster;
 mod state_table;
 mod supervise;
 mod support;

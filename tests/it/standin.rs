@@ -53,6 +53,8 @@ fn a_config_it_does_not_understand_ends_it_with_78_and_a_sentence() {
     for (settings, sentence) in [
         ("node.atr.zone: a", "unknown setting [node.atr.zone]"),
         ("standin.typo: 1", "unknown setting [standin.typo]"),
+        ("standin.refuse: no such codec", "ERROR: no such codec"),
+        ("node.name: ${NOT_SET_ANYWHERE}", "Could not resolve placeholder 'NOT_SET_ANYWHERE'"),
         ("standin.exit_code: 256", "failed to parse value [256]"),
         ("nonsense", "malformed line [nonsense]"),
         ("path.data:", "path.data is not set"),

@@ -64,7 +64,7 @@ need_packages() {
 }
 
 # Unpacks Debian packages into the cache, as NAME: for programs whose packages would start a
-# service, or push another maker's programs out of the machine. Returns 1 when it was there.
+# service, or push another maker's programs out of the machine. Returns 1 if it was there.
 debian_files() { # NAME PACKAGE…
     local name=$1 work root="$STAYPUT_CACHE/debian/$1"
     shift
@@ -72,7 +72,7 @@ debian_files() { # NAME PACKAGE…
     command -v apt-get >/dev/null || die "not a Debian system: $* cannot be had"
     mkdir -p "${root%/*}"
     work=$(mktemp -d "${root%/*}/.$name-XXXXXX")
-    # _apt, the user that downloads, may not enter root's home; root then does it, and apt says so.
+    # Without lists of packages, or with old ones, they are asked for first.
     if ! { cd "$work" && apt-get -q download "$@"; } >"$work/log" 2>&1; then
         as_root apt-get -q -o DPkg::Lock::Timeout=600 update >>"$work/log" 2>&1 || true
         apt-get -q download "$@" >>"$work/log" 2>&1 || {

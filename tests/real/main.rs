@@ -3,9 +3,17 @@
 //!
 //! The long form of the cycles: `STAYPUT_CYCLES=20 cargo test --test real -- cycles`.
 
+#[path = "../conformance/mod.rs"]
+mod conformance_suite;
+
 mod clients;
+#[cfg(feature = "reconciler")]
+mod cluster;
+mod conformance;
 mod docker;
 mod engine;
+#[cfg(feature = "reconciler")]
+mod engine_client;
 mod kubernetes;
 mod namespace;
 mod state_dir;

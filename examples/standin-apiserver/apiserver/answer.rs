@@ -118,15 +118,19 @@ fn other(shared: &Arc<Shared>, call: &Call) -> Result<Reply, Failure> {
 
 /// Paths about objects; `Err(None)` if it is none.
 fn objects(shared: &Arc<Shared>, call: &Call) -> Result<Reply, Option<Failure>> {
-    let address = Address::parse(&call.path).ok_or(None)?;
-    let target = address.resolve(&shared.state().catalog).ok_or(None)?;
+    let address = Address::parse(&call.path).filter(|address| !address.plural.is_empty());
+    let address = address.ok_or(None)?;
+    let is_ours = shared.state().catalog.is_builtin(&address.group);
+    let target = address.resolve(&shared.state().catalog);
+    let target = target.ok_or_else(|| is_ours.then(Failure::unknown_resource))?;
     let part = match (target.subresource.as_deref(), &target.name) {
         (None, _) => Part::Main,
         (Some("status"), Some(_)) if target.resource.status => Part::Status,
         (Some("token"), Some(_)) if target.resource.storage == "serviceaccounts" => {
             return Ok(token(shared, call, &target)?);
         }
-        _ => return Err(None),
+        _ if is_ours => return Err(Some(Failure::unknown_resource())),
+        _ => return Err(Some(Failure::not_found(&target.resource, target.name()))),
     };
     let shape = Shape::parse(&call.accept)?;
     let reply = match (&call.method, target.name.is_some()) {
@@ -173,7 +177,13 @@ fn write(
     target: &Target,
     part: Part,
 ) -> Result<Written, Failure> {
-    let writing = Writing::parse(call)?;
+    let options = match call.method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        _ => return Err(Failure::method_not_allowed()),
+    };
+    let writing = Writing::parse(call, options)?;
     let mut state = shared.state();
     let homeless = target.resource.namespaced && target.namespace.is_none();
     let written = match (&call.method, &target.name) {
@@ -189,6 +199,9 @@ fn write(
             let patch = Patch::parse(call, target)?;
             state.patch(target, patch, part, writing)
         }
+        (&(Method::PUT | Method::PATCH), None) if target.resource.schema().is_some() => {
+            Err(Failure::bad_request("name must be provided"))
+        }
         _ => Err(Failure::method_not_allowed()),
     }?;
     shared.written(&state);
@@ -203,11 +216,19 @@ fn is_json(call: &Call) -> Result<(), Failure> {
 }
 
 fn delete(shared: &Arc<Shared>, call: &Call, target: &Target, one: bool) -> Result<Reply, Failure> {
-    let writing = Writing::parse(call)?;
-    let mut options = if call.body.is_empty() { Value::Null } else { call.json()? };
-    if let Some(seconds) = call.number("gracePeriodSeconds")? {
-        options["gracePeriodSeconds"] = json!(seconds);
-    }
+    // With a body the query does not count.
+    let (options, writing) = match call.body.is_empty() {
+        true => {
+            let seconds = call.number("gracePeriodSeconds")?;
+            let options = json!({"gracePeriodSeconds": seconds});
+            (options, Writing::parse(call, "DeleteOptions")?)
+        }
+        false => {
+            let options = call.json()?;
+            let writing = Writing::of_deletion(&options);
+            (options, writing)
+        }
+    };
     let mut state = shared.state();
     let reply = match one {
         true => {

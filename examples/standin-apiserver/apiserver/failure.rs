@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::catalog::Resource;
+use super::cause::Cause;
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,88 +14,22 @@ pub(super) struct Failure {
     details: Value,
 }
 
-/// One field that is wrong.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Cause {
-    reason: &'static str,
-    field: String,
-    /// What is wrong with it, without the field's name.
-    body: String,
-}
-
-impl Cause {
-    /// A field that has to be there.
-    pub(super) fn required(field: impl Into<String>, note: &str) -> Self {
-        let body = match note {
-            "" => "Required value".to_owned(),
-            note => format!("Required value: {note}"),
-        };
-        Self { reason: "FieldValueRequired", field: field.into(), body }
-    }
-
-    /// A field with a value it must not have.
-    pub(super) fn invalid(field: impl Into<String>, value: &Value, note: &str) -> Self {
-        let body = format!("Invalid value: {}: {note}", shown(value));
-        Self { reason: "FieldValueInvalid", field: field.into(), body }
-    }
-
-    /// A field with a value of another type.
-    pub(super) fn wrong_type(field: impl Into<String>, value: &Value, note: &str) -> Self {
-        let body = format!("Invalid value: {}: {note}", shown(value));
-        Self { reason: "FieldValueTypeInvalid", field: field.into(), body }
-    }
-
-    /// A field whose value is not one of the few.
-    pub(super) fn unsupported(
-        field: impl Into<String>,
-        value: &Value,
-        supported: &[Value],
-    ) -> Self {
-        let supported: Vec<String> = supported.iter().map(shown).collect();
-        let body = format!(
-            "Unsupported value: {}: supported values: {}",
-            shown(value),
-            supported.join(", ")
-        );
-        Self { reason: "FieldValueNotSupported", field: field.into(), body }
-    }
-
-    /// A field that must not be set or changed.
-    pub(super) fn forbidden(field: impl Into<String>, note: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            field: field.into(),
-            body: format!("Forbidden: {note}"),
-        }
-    }
-
-    /// More elements, entries or characters than there may be; `note` begins with the kind.
-    pub(super) fn too_many(field: impl Into<String>, reason: &'static str, note: String) -> Self {
-        Self { reason, field: field.into(), body: note }
-    }
-
-    fn document(&self) -> Value {
-        json!({"reason": self.reason, "message": self.body, "field": self.field})
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Array(_) | Value::Object(_) => value.to_string(),
-        simple => simple.to_string(),
-    }
-}
-
 impl Failure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: Value::Null }
     }
 
     /// About the object `name` of `resource`.
-    fn about(mut self, resource: &Resource, name: &str) -> Self {
-        self.details = json!({"name": name, "kind": resource.plural});
-        if !resource.group.is_empty() {
-            self.details["group"] = json!(resource.group);
+    fn about(self, resource: &Resource, name: &str) -> Self {
+        self.about_kind(&resource.group, &resource.plural, name)
+    }
+
+    fn about_kind(mut self, group: &str, kind: &str, name: &str) -> Self {
+        self.details = json!({"kind": kind});
+        for (field, value) in [("name", name), ("group", group)] {
+            if !value.is_empty() {
+                self.details[field] = json!(value);
+            }
         }
         self
     }
@@ -122,20 +57,32 @@ impl Failure {
         Self::conflict(resource, name, why)
     }
 
+    /// A deletion on a condition that does not hold; here the real server names the kind.
+    pub(super) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
+        let qualified = qualified(&resource.group, &resource.kind);
+        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        Self::new(409, "Conflict", message).about_kind(&resource.group, &resource.kind, name)
+    }
+
     pub(super) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
+        Self::invalid_kind(&resource.group, &resource.kind, name, causes)
+    }
+
+    /// Options of a request that do not go together.
+    pub(super) fn invalid_options(kind: &str, cause: Cause) -> Self {
+        Self::invalid_kind("meta.k8s.io", kind, "", &[cause])
+    }
+
+    /// The same for what is not an object of ours.
+    pub(super) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let each: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.body)).collect();
         let list = match each.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         };
-        let kind = match resource.group.as_str() {
-            "" => resource.kind.clone(),
-            group => format!("{}.{group}", resource.kind),
-        };
-        let message = format!("{kind} \"{name}\" is invalid: {list}");
-        let mut failure = Self::new(422, "Invalid", message).about(resource, name);
-        failure.details["kind"] = json!(resource.kind);
+        let message = format!("{} \"{name}\" is invalid: {list}", qualified(group, kind));
+        let mut failure = Self::new(422, "Invalid", message).about_kind(group, kind, name);
         failure.details["causes"] = causes.iter().map(Cause::document).collect();
         failure
     }
@@ -144,6 +91,19 @@ impl Failure {
     pub(super) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         let mut failure = Self::new(422, "Invalid", message);
+        failure.details = json!({});
+        failure
+    }
+
+    /// An error that the real server did not mean to show: it has no reason.
+    pub(super) fn unforeseen(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// A path in a group of ours that leads nowhere.
+    pub(super) fn unknown_resource() -> Self {
+        let mut failure =
+            Self::new(404, "NotFound", "the server could not find the requested resource");
         failure.details = json!({});
         failure
     }
@@ -169,7 +129,14 @@ impl Failure {
         Self::new(406, "NotAcceptable", message)
     }
 
+    /// `accepted` is empty for a patch of what is built in, where the real server does not tell.
     pub(super) fn unsupported_media_type(accepted: &[&str]) -> Self {
+        if accepted.is_empty() {
+            let message = "415: Unsupported Media Type";
+            let mut failure = Self::new(415, "UnsupportedMediaType", message);
+            failure.details = json!({});
+            return failure;
+        }
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
             accepted.join(", ")
@@ -230,12 +197,21 @@ impl Failure {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }
         status
+    }
+}
+
+fn qualified(group: &str, kind: &str) -> String {
+    match group {
+        "" => kind.to_owned(),
+        group => format!("{kind}.{group}"),
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! Left out: managed fields, so that server-side apply creates, and otherwise merges if forced;
 //! strategic merge patches with lists (501); tables (`kubectl get` falls back); owner references;
-//! graceful ends of pods beyond their marks; `pattern`, `format` and CEL rules of schemas; admission.
+//! graceful ends of pods beyond their marks; `format` and CEL rules of schemas; admission; protobuf,
+//! which `kubectl create` sends (use `kubectl apply`).
 //! A namespace that is deleted goes with its contents, as the namespace controller does it.
 
 use std::io;
@@ -20,6 +21,7 @@ use tokio::task::JoinHandle;
 mod answer;
 mod call;
 mod catalog;
+mod cause;
 mod counts;
 mod failure;
 mod fault;

@@ -88,3 +88,20 @@ pub(super) fn is_name(name: &str) -> bool {
         && edge(bytes.last())
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-' || *byte == b'.')
 }
+
+/// What label values have to look like, and the last part of their keys.
+pub(super) fn is_label_value(value: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = value.as_bytes();
+    bytes.is_empty()
+        || value.len() <= 63
+            && edge(bytes.first())
+            && edge(bytes.last())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+/// `name` or `domain/name`: what keys of labels and annotations have to look like.
+pub(super) fn is_qualified(key: &str) -> bool {
+    let (domain, name) = key.split_once('/').map_or((None, key), |(at, name)| (Some(at), name));
+    domain.is_none_or(is_name) && !name.is_empty() && is_label_value(name)
+}

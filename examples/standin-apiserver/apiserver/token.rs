@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::call::Target;
 use super::catalog::Resource;
-use super::failure::{Cause, Failure};
+use super::cause::Cause;
+use super::failure::Failure;
 use super::object::{meta, seconds, timestamp, uid};
 use super::store::Key;
 use super::verbs::State;

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::call::{Call, Target};
-use super::failure::{Cause, Failure};
+use super::cause::Cause;
+use super::failure::Failure;
 use super::selector::Selector;
 use super::shape::Shape;
 use super::store::Change;
@@ -53,9 +54,16 @@ impl Watcher {
         selector: Selector,
         shape: Shape,
     ) -> Result<Self, Failure> {
-        let since = call.number("resourceVersion")?.unwrap_or(0);
+        let since = match call.parameter("resourceVersion").map(str::parse) {
+            None => 0,
+            Some(Ok(version)) => version,
+            Some(Err(error)) => {
+                let message = format!("resourceVersion: Invalid value: {error}");
+                return Err(Failure::unforeseen(message));
+            }
+        };
         let initial = call.parameter("sendInitialEvents").map(|value| value == "true");
-        check_initial(call, &target, initial)?;
+        check_initial(call, initial)?;
         let seconds = call.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
         let now = Instant::now();
         let signals = shared.signals.subscribe();
@@ -212,7 +220,7 @@ impl Watcher {
 }
 
 /// `sendInitialEvents` has to come with the match that says what it means.
-fn check_initial(call: &Call, target: &Target, initial: Option<bool>) -> Result<(), Failure> {
+fn check_initial(call: &Call, initial: Option<bool>) -> Result<(), Failure> {
     let matching = call.parameter("resourceVersionMatch");
     let note = match (initial, matching) {
         (None, None) | (Some(_), Some("NotOlderThan")) => return Ok(()),
@@ -222,5 +230,5 @@ fn check_initial(call: &Call, target: &Target, initial: Option<bool>) -> Result<
         (Some(_), _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
     };
     let cause = Cause::forbidden("resourceVersionMatch", note);
-    Err(Failure::invalid(&target.resource, "", &[cause]))
+    Err(Failure::invalid_options("ListOptions", cause))
 }

@@ -1,11 +1,11 @@
 //! `elasticsearch.yml`: the settings, and the refusal of everything else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Refusal;
+use super::{Refusal, yaml};
 
 /// The settings of one start.
 pub(super) struct Config {
@@ -13,16 +13,53 @@ pub(super) struct Config {
     pub(super) cluster_name: String,
     /// `node.name`, default `standin-0`.
     pub(super) node_name: String,
+    /// `node.roles`, default what a data and master node has.
+    pub(super) roles: BTreeSet<String>,
     /// `node.attr.*`.
     pub(super) attributes: BTreeMap<String, String>,
     /// `path.data`, which must be set.
     pub(super) data: PathBuf,
+    /// `http.host`, default `network.host`, default loopback.
+    pub(super) http_host: String,
     /// `http.port`, default 9200; 0 takes a free one, which the log tells.
     pub(super) http_port: u16,
+    /// Who it forms a cluster with: nobody unless `discovery.seed_hosts` is set.
+    pub(super) transport: Option<Transport>,
+    /// No setting says with whom: nothing but its name tells it from others.
+    pub(super) alone: bool,
+    /// `cluster.routing.allocation.enable`, which the API overrules.
+    pub(super) allocation: String,
     /// Where this config was read from.
     pub(super) directory: PathBuf,
     /// `standin.*`.
     pub(super) behaviour: Behaviour,
+}
+
+/// How nodes of one cluster find each other.
+#[derive(Clone)]
+pub(super) struct Transport {
+    /// `discovery.seed_hosts`: `host` or `host:port`.
+    pub(super) seeds: Vec<String>,
+    /// `cluster.initial_master_nodes` or `cluster.initial_cluster_manager_nodes`: node names.
+    pub(super) initial_masters: BTreeSet<String>,
+    /// `transport.host`, default `network.host`, default loopback.
+    pub(super) host: String,
+    /// `network.publish_host`: where the others reach it, if that is not where it listens.
+    pub(super) publish_host: Option<String>,
+    /// `transport.port`, default 9300.
+    pub(super) port: u16,
+    /// `transport.encrypted`: nodes that differ in it cannot talk to each other.
+    pub(super) encrypted: bool,
+}
+
+/// Whose answers it gives.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Distribution {
+    /// OpenSearch 2.
+    #[default]
+    OpenSearch,
+    /// Elasticsearch 8, with the node-shutdown routes.
+    Elasticsearch,
 }
 
 /// How this engine is to misbehave; the real ones do all of it without being asked.
@@ -32,6 +69,14 @@ pub(super) struct Behaviour {
     pub(super) start_delay: Duration,
     /// `standin.stop_delay_ms`: from the stop signal to the exit.
     pub(super) stop_delay: Duration,
+    /// `standin.recovery_ms`: how long a replica initialises.
+    pub(super) recovery: Duration,
+    /// `standin.fault_detection_ms`: how long a silent node stays a member, default 10 s.
+    pub(super) fault_detection: Option<Duration>,
+    /// `standin.distribution`: `opensearch` or `elasticsearch`.
+    pub(super) distribution: Distribution,
+    /// `standin.version`: the version it says it has.
+    pub(super) version: Option<String>,
     /// `standin.ignore_term`: TERM does nothing, in no process of the engine.
     pub(super) ignore_term: bool,
     /// `standin.orphans`: processes that outlive their parent and then exit by themselves.
@@ -51,7 +96,7 @@ pub(super) struct Behaviour {
 }
 
 impl Config {
-    /// Reads `directory/elasticsearch.yml`. Settings are lines `key: value`, values may be quoted.
+    /// Reads `directory/elasticsearch.yml`.
     pub(super) fn read(directory: &Path) -> Result<Self, Refusal> {
         let file = directory.join("elasticsearch.yml");
         let text = std::fs::read_to_string(&file)
@@ -59,36 +104,87 @@ impl Config {
         let mut config = Self {
             cluster_name: "standin".to_owned(),
             node_name: "standin-0".to_owned(),
+            roles: BTreeSet::new(),
             attributes: BTreeMap::new(),
             data: PathBuf::new(),
+            http_host: String::new(),
             http_port: 9200,
+            transport: None,
+            alone: false,
+            allocation: "all".to_owned(),
             directory: directory.to_owned(),
             behaviour: Behaviour::default(),
         };
-        for line in text.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let (key, value) = line
-                .split_once(':')
-                .ok_or_else(|| Refusal::config(format!("malformed line [{line}]: no colon")))?;
-            config.set(key.trim(), value.trim().trim_matches(['"', '\'']))?;
+        let mut draft = Draft::default();
+        for (key, value) in yaml::settings(&text)? {
+            config.set(&mut draft, &key, &value)?;
         }
         if config.data.as_os_str().is_empty() {
             return Err(Refusal::config(format!("path.data is not set in {}", file.display())));
         }
+        config.settle(draft);
         Ok(config)
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Refusal> {
+    /// Derives what depends on several settings.
+    fn settle(&mut self, draft: Draft) {
+        let network = draft.network_host.unwrap_or_else(|| "127.0.0.1".to_owned());
+        if self.http_host.is_empty() {
+            self.http_host.clone_from(&network);
+        }
+        if !draft.roles_set {
+            let master = match self.behaviour.distribution {
+                Distribution::OpenSearch => "cluster_manager",
+                Distribution::Elasticsearch => "master",
+            };
+            let roles = [master, "data", "ingest", "remote_cluster_client"];
+            self.roles = roles.map(str::to_owned).into();
+        }
+        self.alone = draft.seeds.is_none() && !draft.single_node;
+        self.transport = draft.seeds.filter(|_| !draft.single_node).map(|seeds| Transport {
+            seeds,
+            initial_masters: draft.initial_masters,
+            host: draft.transport_host.unwrap_or(network),
+            publish_host: draft.publish_host,
+            port: draft.transport_port.unwrap_or(9300),
+            encrypted: draft.encrypted,
+        });
+    }
+
+    fn set(&mut self, draft: &mut Draft, key: &str, value: &str) -> Result<(), Refusal> {
         let behaviour = &mut self.behaviour;
         match key {
             "cluster.name" => value.clone_into(&mut self.cluster_name),
+            "cluster.routing.allocation.enable" => value.clone_into(&mut self.allocation),
+            // There are no disks to run out of here.
+            "cluster.routing.allocation.disk.threshold_enabled" => drop(parse::<bool>(key, value)?),
+            "cluster.initial_master_nodes" | "cluster.initial_cluster_manager_nodes" => {
+                draft.initial_masters = yaml::list(value).collect();
+            }
             "node.name" => value.clone_into(&mut self.node_name),
+            "node.roles" => {
+                self.roles = yaml::list(value).collect();
+                draft.roles_set = true;
+            }
             "path.data" => self.data = PathBuf::from(value),
+            "network.host" => draft.network_host = Some(value.to_owned()),
+            "network.publish_host" => draft.publish_host = Some(value.to_owned()),
+            "http.host" => value.clone_into(&mut self.http_host),
             "http.port" => self.http_port = parse(key, value)?,
+            "transport.host" => draft.transport_host = Some(value.to_owned()),
+            "transport.port" => draft.transport_port = Some(parse(key, value)?),
+            "transport.encrypted" => draft.encrypted = parse(key, value)?,
+            "discovery.seed_hosts" => draft.seeds = Some(yaml::list(value).collect()),
+            "discovery.type" => draft.single_node = value == "single-node",
+            "standin.refuse" => return Err(Refusal::config(value)),
             "standin.start_delay_ms" => behaviour.start_delay = milliseconds(key, value)?,
             "standin.stop_delay_ms" => behaviour.stop_delay = milliseconds(key, value)?,
+            "standin.recovery_ms" => behaviour.recovery = milliseconds(key, value)?,
+            "standin.fault_detection_ms" => {
+                behaviour.fault_detection = Some(milliseconds(key, value)?);
+            }
+            "standin.distribution" => behaviour.distribution = parse(key, value)?,
+            "standin.version" => behaviour.version = Some(value.to_owned()),
             "standin.ignore_term" => behaviour.ignore_term = parse(key, value)?,
             "standin.orphans" => behaviour.orphans = parse(key, value)?,
             "standin.setsid_children" => behaviour.setsid_children = parse(key, value)?,
@@ -110,6 +206,32 @@ impl Config {
             },
         }
         Ok(())
+    }
+}
+
+/// Settings whose meaning depends on others.
+#[derive(Default)]
+struct Draft {
+    network_host: Option<String>,
+    publish_host: Option<String>,
+    transport_host: Option<String>,
+    transport_port: Option<u16>,
+    encrypted: bool,
+    seeds: Option<Vec<String>>,
+    single_node: bool,
+    initial_masters: BTreeSet<String>,
+    roles_set: bool,
+}
+
+impl FromStr for Distribution {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "opensearch" => Ok(Self::OpenSearch),
+            "elasticsearch" => Ok(Self::Elasticsearch),
+            _ => Err(()),
+        }
     }
 }
 

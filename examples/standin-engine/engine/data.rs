@@ -1,13 +1,14 @@
-//! `path.data`: the node lock and the documents.
+//! `path.data`: the node lock, the node's id, the cluster's state and the documents.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::Refusal;
 
 /// The data path, ours alone while this lives.
 pub(super) struct Data {
+    root: PathBuf,
     documents: PathBuf,
     /// Held, never read: closing it gives up the lock, and so does any death of the process.
     _lock: File,
@@ -31,7 +32,7 @@ impl Data {
             Refusal::failed(format!("cannot use path.data {}: {error}", path.display()))
         })?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { documents, _lock: lock }),
+            Ok(()) => Ok(Self { root: path.to_owned(), documents, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Refusal::failed(format!(
                 "failed to obtain node locks, tried [{}]; maybe these locations are not writable \
                  or multiple nodes were started on the same data path?",
@@ -44,27 +45,71 @@ impl Data {
         }
     }
 
-    /// Keeps a document; whether it is new.
+    /// Keeps a document of this node alone; whether it is new.
     pub(super) fn put(&self, id: &str, content: &[u8]) -> io::Result<bool> {
         let path = self.documents.join(id);
         let new = !path.exists();
-        // A name that no document can have, unique per writer.
-        let temporary = self.documents.join(format!(".{:?}", std::thread::current().id()));
-        let mut file = File::create(&temporary)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(temporary, path)?;
+        replace(&path, content)?;
         Ok(new)
     }
 
-    /// A kept document, `None` if there is none of that name.
+    /// A document of this node alone, `None` if there is none of that name.
     pub(super) fn get(&self, id: &str) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.documents.join(id)) {
-            Ok(content) => Ok(Some(content)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        existing(&self.documents.join(id))
     }
+
+    /// The node's id, `first` or a drawn one when the data path is used for the first time.
+    pub(super) fn node_id(&self, first: Option<&str>) -> io::Result<String> {
+        let path = self.root.join("node.id");
+        if let Some(id) = existing(&path)? {
+            return Ok(String::from_utf8_lossy(&id).into_owned());
+        }
+        let id = first.map_or_else(random_id, |first| Ok(first.to_owned()))?;
+        replace(&path, id.as_bytes())?;
+        Ok(id)
+    }
+
+    /// The cluster's state as it was last accepted here.
+    pub(super) fn read_state(&self) -> io::Result<Option<Vec<u8>>> {
+        existing(&self.root.join("state.json"))
+    }
+
+    /// Keeps the cluster's state.
+    pub(super) fn write_state(&self, content: &[u8]) -> io::Result<()> {
+        replace(&self.root.join("state.json"), content)
+    }
+
+    /// The directory of a shard's copy here.
+    pub(super) fn shard(&self, index_uuid: &str, number: usize) -> PathBuf {
+        self.root.join("indices").join(index_uuid).join(number.to_string())
+    }
+}
+
+/// A file's content, `None` if there is no such file.
+pub(super) fn existing(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes `content` the content of the file: all of it, or none after a death in the middle.
+pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    // A name that no document can have, unique per writer.
+    let temporary = path.with_file_name(format!(".{:?}", std::thread::current().id()));
+    let mut file = File::create(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(temporary, path)
+}
+
+/// An id as the engines draw them: 22 characters, safe in a path and in a URL.
+pub(super) fn random_id() -> io::Result<String> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut bytes = [0; 22];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 63)])).collect())
 }
 
 /// Whether `id` can name a document: it becomes a file name.

@@ -1,6 +1,7 @@
 //! The smallest HTTP/1.1 server that curl and a readiness probe are content with: one request per
 //! connection, one thread per connection.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -14,17 +15,41 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// A client that is silent for longer has gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was asked, without its headers and query.
+/// What was asked, without its headers.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
+    /// Decoded; a parameter without a value is `""`.
+    pub(super) query: BTreeMap<String, String>,
     pub(super) body: Vec<u8>,
 }
 
-/// What is answered, always JSON.
+/// What is answered.
+#[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) body: Value,
+    pub(super) body: Body,
+    /// Methods of the route, for who asked for them.
+    pub(super) allow: Option<&'static str>,
+}
+
+/// JSON, or the plain text of `_cat`.
+#[derive(Debug)]
+pub(super) enum Body {
+    Json(Value),
+    Text(String),
+}
+
+impl Answer {
+    /// An answer in JSON.
+    pub(super) fn json(status: u16, body: Value) -> Self {
+        Self { status, body: Body::Json(body), allow: None }
+    }
+
+    /// An answer in plain text.
+    pub(super) fn text(status: u16, text: String) -> Self {
+        Self { status, body: Body::Text(text), allow: None }
+    }
 }
 
 /// Answers whatever arrives, in the background, for as long as the process lives.
@@ -46,21 +71,30 @@ pub(super) fn serve(
 
 fn exchange(stream: TcpStream, answer: &dyn Fn(&Request) -> Answer) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
+    let mut head_only = false;
     let answer = match read_request(&mut BufReader::new((&stream).take(MAX_BYTES))) {
-        Ok(request) => answer(&request),
+        Ok(request) => {
+            head_only = request.method == "HEAD";
+            answer(&request)
+        }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Answer { status: 400, body: json!({"error": error.to_string(), "status": 400}) }
+            Answer::json(400, json!({"error": error.to_string(), "status": 400}))
         }
         Err(error) => return Err(error),
     };
-    let body = format!("{}\n", answer.body);
+    let (kind, body) = match answer.body {
+        Body::Json(value) => ("application/json", format!("{value}\n")),
+        Body::Text(text) => ("text/plain; charset=UTF-8", text),
+    };
+    let allow = answer.allow.map(|methods| format!("Allow: {methods}\r\n")).unwrap_or_default();
     write!(
         &stream,
-        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
+        "HTTP/1.1 {} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}\
+         Connection: close\r\n\r\n{}",
         answer.status,
         reason(answer.status),
         body.len(),
+        if head_only { "" } else { &body },
     )
 }
 
@@ -87,8 +121,34 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Request> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let path = target.split('?').next().unwrap_or_default().to_owned();
-    Ok(Request { method, path, body })
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let parameters = query.split('&').filter(|part| !part.is_empty());
+    let query = parameters
+        .map(|part| part.split_once('=').unwrap_or((part, "")))
+        .map(|(name, value)| (decoded(name), decoded(&value.replace('+', " "))))
+        .collect();
+    Ok(Request { method, path: decoded(path), query, body })
+}
+
+/// Without percent-encoding; what is not well encoded stays as it is.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut done = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let code = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(code) => {
+                done.push(code);
+                at += 3;
+            }
+            None => {
+                done.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&done).into_owned()
 }
 
 fn reason(status: u16) -> &'static str {
@@ -97,6 +157,7 @@ fn reason(status: u16) -> &'static str {
         201 => "Created",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        408 => "Request Timeout",
         500 => "Internal Server Error",
         503 => "Service Unavailable",
         _ => "Bad Request",

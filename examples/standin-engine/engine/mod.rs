@@ -11,14 +11,16 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+mod cluster;
 mod config;
 mod data;
 mod event;
 mod http;
 mod launcher;
 mod offspring;
-mod routes;
+mod rest;
 mod server;
+mod yaml;
 
 use config::Config;
 use server::Control;

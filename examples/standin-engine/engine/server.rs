@@ -1,16 +1,17 @@
 //! The server process: start, be ready, end as a JVM ends.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::config::Config;
-use super::data::Data;
+use super::cluster::{Cluster, NodeInfo, now_ms};
+use super::config::{Config, Distribution, Transport};
+use super::data::{self, Data};
 use super::event::{self, Event};
-use super::routes::Node;
+use super::rest::Node;
 use super::{EXIT_FAILED, Myself, Refusal, complain, http, offspring, say};
 
 /// Who tells the server to end.
@@ -61,6 +62,9 @@ pub(super) fn run(config: Config, control: Control, myself: &Myself<'_>) -> Resu
         }
         if plan.ready_at.is_some_and(|at| at <= now) {
             plan.ready_at = None;
+            node.cluster.start().map_err(|error| {
+                Refusal::failed(format!("failed to bind transport.port: {error}"))
+            })?;
             node.ready.store(true, Ordering::SeqCst);
             say(&format!("started, node {}", node.config.node_name));
         }
@@ -74,6 +78,7 @@ pub(super) fn run(config: Config, control: Control, myself: &Myself<'_>) -> Resu
         };
         if let (Some(code), None) = (code, plan.exit_at) {
             node.ready.store(false, Ordering::SeqCst);
+            node.cluster.leave();
             say("stopping ...");
             plan.ready_at = None;
             plan.exit_at = Some(Instant::now() + behaviour.stop_delay);
@@ -103,15 +108,62 @@ fn next(events: &Receiver<Event>, deadline: Option<Instant>) -> Option<Event> {
 
 fn listen(config: Config, data: Data) -> Result<Arc<Node>, Refusal> {
     let port = config.http_port;
-    let listener = TcpListener::bind(("127.0.0.1", port))
+    let listener = TcpListener::bind((config.http_host.as_str(), port))
         .and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = listener
         .map_err(|error| Refusal::failed(format!("failed to bind http.port {port}: {error}")))?;
-    let node = Arc::new(Node { config, data, ready: AtomicBool::new(false) });
+    let cluster = introduce(&config, &data, &address.to_string())
+        .and_then(|me| Cluster::new(&config, data, me))
+        .map_err(|error| Refusal::failed(format!("cannot read the data path: {error}")))?;
+    let cluster = Arc::new(cluster);
+    let node = Arc::new(Node { config, cluster, ready: AtomicBool::new(false) });
     let answering = Arc::clone(&node);
     http::serve(listener, move |request| answering.answer(request));
     say(&format!("publish_address {{{address}}}"));
     Ok(node)
+}
+
+/// What this node tells the others about itself.
+fn introduce(config: &Config, data: &Data, http: &str) -> std::io::Result<NodeInfo> {
+    let version = match config.behaviour.distribution {
+        Distribution::OpenSearch => "2.19.3",
+        Distribution::Elasticsearch => "8.19.0",
+    };
+    let transport = match &config.transport {
+        Some(transport) => format!("{}:{}", publish_host(transport), transport.port),
+        None => "127.0.0.1:9300".to_owned(),
+    };
+    Ok(NodeInfo {
+        // Alone, there is nobody to be told apart from: the name is what a reader knows it by.
+        id: data.node_id(config.alone.then_some(config.node_name.as_str()))?,
+        name: config.node_name.clone(),
+        ephemeral_id: data::random_id()?,
+        transport,
+        http: http.to_owned(),
+        roles: config.roles.clone(),
+        attributes: config.attributes.clone(),
+        version: config.behaviour.version.clone().unwrap_or_else(|| version.to_owned()),
+        pid: std::process::id(),
+        started_ms: now_ms(),
+    })
+}
+
+/// The address at which the others reach it: if it listens on all, the one it reaches them from.
+fn publish_host(transport: &Transport) -> String {
+    if let Some(host) = &transport.publish_host {
+        return host.clone();
+    }
+    if transport.host != "0.0.0.0" {
+        return transport.host.clone();
+    }
+    let towards = |seed: &String| {
+        let host = seed.rsplit_once(':').map_or(seed.as_str(), |(host, _)| host);
+        // Nothing is sent: this asks the kernel for its route.
+        let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+        socket.connect((host, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip().to_string())
+    };
+    transport.seeds.iter().find_map(towards).unwrap_or_else(|| "127.0.0.1".to_owned())
 }
 
 /// Leaves something behind in the temp dir at every start, as the real engines do.

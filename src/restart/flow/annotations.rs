@@ -88,8 +88,11 @@ impl Planner<'_> {
     /// Takes away what an ended restart has left on a pod.
     fn sweep(&mut self, pod: &Pod, history: &[Entry]) {
         let Some(shown) = pod.annotations.get(annotation::SHOWN) else { return };
-        let id = shown.split_once(' ').map_or("", |(id, _)| id);
-        let last = history.iter().rev().find(|entry| entry.id == id).map(|entry| LastRestart {
+        let (id, phase) = shown.split_once(' ').unwrap_or((shown, ""));
+        // One that still waited when the restart ended never had its turn.
+        let had_its_turn = !Phase::parse(phase).is_ok_and(Phase::is_scheduled);
+        let entry = history.iter().rev().find(|entry| had_its_turn && entry.id == id);
+        let last = entry.map(|entry| LastRestart {
             id: entry.id.clone(),
             outcome: entry.outcome,
             reason: entry.reason.clone(),

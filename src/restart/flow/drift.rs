@@ -53,14 +53,7 @@ impl Planner<'_> {
     /// Whether the run's config is not what the sources say. An absent source is unknown, and an
     /// engine that does not run drifts from nothing.
     pub(in crate::restart) fn is_pending(&self, pod: &Pod) -> bool {
-        let Sources::Checksum(wanted) = &pod.sources else { return false };
-        let Ok(manager) = self.view.manager(&pod.uid) else { return false };
-        manager.state == State::Running
-            && manager
-                .run
-                .as_ref()
-                .and_then(|run| run.checksum.as_ref())
-                .is_some_and(|checksum| checksum != wanted)
+        self.view.manager(&pod.uid).is_ok() && drifts(pod)
     }
 
     /// A name for this very change: asked for once, also when it did not come up and was rolled
@@ -83,4 +76,13 @@ impl Planner<'_> {
     fn has_tried(&self, drifting: &[&Pod]) -> bool {
         self.ledger.has_handled(&self.change_id(drifting))
     }
+}
+
+/// The same of a pod by itself.
+pub(in crate::restart) fn drifts(pod: &Pod) -> bool {
+    let (Sources::Checksum(wanted), Ok(manager)) = (&pod.sources, &pod.manager) else {
+        return false;
+    };
+    let running = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+    manager.state == State::Running && running.is_some_and(|checksum| checksum != wanted)
 }

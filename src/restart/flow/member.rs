@@ -122,7 +122,7 @@ impl Planner<'_> {
             Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
             Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
                 Reason::NodeRestartAborted,
-                format!("{}: {} ({})", member.node, ending.outcome.as_str(), ending.reason),
+                format!("{} is no longer waited for: {}", member.node, ending.outcome.as_str()),
             ),
         };
         self.tell(Some(uid), reason, message);

@@ -19,6 +19,9 @@ mod record;
 mod start;
 mod stop;
 
+pub(super) use annotations::phase_of;
+pub(super) use drift::drifts;
+
 use super::planner::Planner;
 use super::{Code, Ending, Member, Refusal, Strategy};
 

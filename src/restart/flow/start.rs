@@ -84,7 +84,11 @@ pub(super) fn failing(manager: &Manager, member: &Member) -> Option<String> {
         State::Failed | State::Backoff => {
             let exit = manager.last_exit.as_ref();
             let code = exit.map_or(String::new(), |exit| format!(" with code {}", exit.code));
-            Some(format!("its engine ended{code} before it was back: {}", told(manager)))
+            let why = manager.why.as_deref();
+            Some(why.map_or_else(
+                || format!("the engine ended{code} before it was back"),
+                str::to_owned,
+            ))
         }
         State::Starting | State::Running => {
             let run = manager.run.as_ref()?;

@@ -5,16 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::restart::gate::{Gate, refuse};
 use crate::restart::{Code, Engine, ShardCopy, Unknown};
 
-/// See [`Copies::gate`]; for one candidate.
-pub(in crate::restart) fn copies(
-    engine: &Engine,
-    candidate: &str,
-    down: &BTreeSet<String>,
-    allow_outage: bool,
-) -> Gate {
-    Copies::of(engine).gate(candidate, down, allow_outage)
-}
-
 /// Where the copies of every shard are, arranged once for all candidates.
 #[derive(Debug)]
 pub(in crate::restart) struct Copies<'a> {
@@ -155,7 +145,7 @@ impl<'a> Shard<'a> {
 fn others(lost: usize) -> String {
     match lost {
         0 | 1 => String::new(),
-        2 => " (and so does 1 more shard)".to_owned(),
-        _ => format!(" (and so for {} more shards)", lost - 1),
+        2 => " (1 more shard would be without one, too)".to_owned(),
+        _ => format!(" ({} more shards would be without one, too)", lost - 1),
     }
 }

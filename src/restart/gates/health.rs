@@ -5,20 +5,12 @@ use std::collections::BTreeSet;
 use crate::restart::gate::{Gate, Refusal, refuse};
 use crate::restart::{Allocation, Code, Color, Engine, Health, Known};
 
-/// See [`Settled::gate`]; for one candidate.
-pub(in crate::restart) fn health(
-    engine: &Engine,
-    candidate: &str,
-    candidate_is_healthy: bool,
-    fenced: &BTreeSet<String>,
-    expected_data: usize,
-) -> Gate {
-    Settled::of(engine, fenced, expected_data).gate(candidate, candidate_is_healthy)
-}
-
 /// What the health allows, looked at once for all candidates.
 #[derive(Debug)]
 pub(in crate::restart) struct Settled {
+    /// The health is known, if not what else there is to know.
+    is_known: bool,
+    /// What it means for a healthy node.
     verdict: Gate,
 }
 
@@ -56,7 +48,7 @@ impl Settled {
                 ),
             },
         };
-        Self { verdict }
+        Self { is_known: engine.health.is_ok(), verdict }
     }
 
     /// Passes if the cluster is green, or yellow and settled, so that waiting would not make it
@@ -65,7 +57,7 @@ impl Settled {
     /// cannot be read.
     pub(in crate::restart) fn gate(&self, candidate: &str, candidate_is_healthy: bool) -> Gate {
         match &self.verdict {
-            Err(refusal) if !candidate_is_healthy && refusal.code == Code::Health => Ok(()),
+            Err(_) if self.is_known && !candidate_is_healthy => Ok(()),
             Err(Refusal { code, sentence }) => {
                 refuse(*code, format!("{candidate} is not stopped: {sentence}"))
             }

@@ -13,11 +13,11 @@ mod preflight;
 mod quorum;
 mod slots;
 
-pub(in crate::restart) use copies::{Copies, copies};
-pub(in crate::restart) use health::{Settled, health};
+pub(in crate::restart) use copies::Copies;
+pub(in crate::restart) use health::Settled;
 pub(in crate::restart) use order::order;
 pub(in crate::restart) use preflight::preflight;
-pub(in crate::restart) use quorum::{Electorate, quorum};
+pub(in crate::restart) use quorum::Electorate;
 pub(in crate::restart) use slots::slots;
 
 #[cfg(test)]

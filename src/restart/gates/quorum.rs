@@ -5,16 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::restart::gate::{Gate, refuse};
 use crate::restart::{Code, Engine, Node, Unknown, Voting};
 
-/// See [`Electorate::gate`]; for one candidate.
-pub(in crate::restart) fn quorum(
-    engine: &Engine,
-    candidate: &str,
-    down: &BTreeSet<String>,
-    allow_outage: bool,
-) -> Gate {
-    Electorate::of(engine).gate(candidate, down, allow_outage)
-}
-
 /// Who elects the master, arranged once for all candidates.
 #[derive(Debug)]
 pub(in crate::restart) struct Electorate<'a> {

@@ -11,7 +11,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Sources, Step, Time};
+use super::flow::drifts;
+use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time};
 use crate::api::State;
 
 /// How many nodes are listed at most; `counts` covers the others.
@@ -194,17 +195,4 @@ fn count(snapshot: &Snapshot) -> Counts {
         }),
         unreachable: pods(|pod| pod.manager.is_err()),
     }
-}
-
-/// Whether the engine runs on another config than its sources have now. What is not known for
-/// certain is no difference.
-fn drifts(pod: &Pod) -> bool {
-    let Ok(manager) = &pod.manager else { return false };
-    let running = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-    let expected = match &pod.sources {
-        Sources::Checksum(checksum) => Some(checksum),
-        Sources::Undeclared => manager.mounted.as_ref(),
-        Sources::Absent(_) => None,
-    };
-    matches!((running, expected), (Some(running), Some(expected)) if running != expected)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MAX_NODES, NodeReport, drifts};
-use crate::restart::show::phase_of;
-use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Strategy, Waiting};
+use super::{MAX_NODES, NodeReport};
+use crate::restart::flow::{drifts, phase_of};
+use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting, annotation};
 
 /// How many digits of a checksum tell two configs apart.
 const DIGITS: usize = 12;
@@ -27,15 +27,12 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
         .iter()
         .filter_map(|waiting| Some((waiting.pod.as_deref()?, waiting)))
         .collect();
-    let members: BTreeMap<&str, &Member> = snapshot
-        .ledger
-        .restart
+    let restart = snapshot.ledger.restart.as_ref();
+    let members: BTreeMap<&str, &Member> = restart
         .iter()
         .flat_map(|restart| &restart.members)
         .map(|member| (member.pod_uid.as_str(), member))
         .collect();
-    let strategy =
-        snapshot.ledger.restart.as_ref().map_or(Strategy::Rolling, |one| one.request.strategy);
     let row = |uid: &str, node: &'a str, pod: Option<&'a Pod>| {
         let member = members.get(uid).copied();
         let manager = pod.and_then(|pod| pod.manager.as_ref().ok());
@@ -44,7 +41,9 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
             member,
             pod,
             waiting: waiting.get(uid).copied(),
-            phase: member.and_then(|member| phase_of(member, strategy, manager)),
+            phase: restart.zip(member).and_then(|(restart, member)| {
+                phase_of(restart, member, manager, pod.and_then(shown))
+            }),
             drifts: pod.is_some_and(drifts),
         }
     };
@@ -60,7 +59,9 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
 
 impl<'a> Row<'a> {
     fn is_worth_a_line(&self) -> bool {
-        let waits = |waiting: &Waiting| !matches!(waiting.code, Code::Idle | Code::Finished);
+        let waits = |waiting: &Waiting| {
+            !matches!(waiting.code, Code::Idle | Code::Finished | Code::Recording)
+        };
         self.phase.is_some() || self.drifts || self.waiting.is_some_and(waits)
     }
 
@@ -93,6 +94,12 @@ impl<'a> Row<'a> {
             message: self.waiting.map(|waiting| waiting.sentence.clone()),
         }
     }
+}
+
+/// The phase that the pod shows already.
+fn shown(pod: &Pod) -> Option<Phase> {
+    let shown = pod.annotations.get(annotation::SHOWN)?;
+    shown.split_once(' ').and_then(|(_, phase)| Phase::parse(phase).ok())
 }
 
 fn short(checksum: &str) -> String {

@@ -1,1 +1,384 @@
+//! What people are shown, from made-up looks at a cluster of three.
 
+use super::{Condition, MAX_NODES, Report, report};
+use crate::api::{ConfigChoice, Desired, State};
+use crate::restart::{
+    AllocationBefore, AllocationDebt, Cluster, Code, Color, Ending, Engine, Health, Ledger,
+    Manager, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Request, Restart, Run, Snapshot,
+    Sources, StartDebt, Step, Strategy, Time, Unknown, Waiting,
+};
+
+const NEW: &str = "sha256:0123456789abcdef0000000000000000000000000000000000000000000000000";
+const OLD: &str = "sha256:fedcba98765432100000000000000000000000000000000000000000000000000";
+
+fn pod(name: &str) -> Pod {
+    let manager = Manager {
+        version: "0.1.0".into(),
+        pod_uid: Some(format!("uid-{name}")),
+        durable: true,
+        desired: Desired::Running,
+        state: State::Running,
+        ready: Some(true),
+        sequence: 0,
+        last_request: None,
+        run: Some(Run {
+            id: "run".into(),
+            checksum: Some(NEW.into()),
+            config: ConfigChoice::Mounted,
+        }),
+        last_exit: None,
+        mounted: Some(NEW.into()),
+        lagging: None,
+        live_mismatch: None,
+        last_good: None,
+        why: None,
+    };
+    Pod {
+        uid: format!("uid-{name}"),
+        name: name.into(),
+        node: name.into(),
+        annotations: Default::default(),
+        ready: true,
+        terminating: false,
+        crash_looping: false,
+        outdated: None,
+        deadly_probe: None,
+        sources: Sources::Checksum(NEW.into()),
+        manager: Ok(manager),
+    }
+}
+
+fn three() -> Snapshot {
+    Snapshot {
+        now: Time(100_000),
+        fresh_id: String::new(),
+        cluster: Cluster { name: "search/logs".into(), has_status: true, ..Cluster::default() },
+        ledger: Ledger::default(),
+        pods: ["logs-0", "logs-1", "logs-2"].map(pod).into(),
+        engine: Err(Unknown { sentence: "not read".into() }),
+        flushed: Default::default(),
+    }
+}
+
+fn member(node: &str, step: Step) -> Member {
+    Member {
+        pod_uid: format!("uid-{node}"),
+        pod: node.into(),
+        node: node.into(),
+        step,
+        stop: 1,
+        start: 2,
+        ..Member::default()
+    }
+}
+
+/// `logs-2` is done, `logs-1` under way, `logs-0` waits.
+fn under_way() -> Snapshot {
+    let mut snapshot = three();
+    snapshot.ledger.restart = Some(Restart {
+        request: Request { id: "r1".into(), strategy: Strategy::Rolling, ..Request::default() },
+        started: Time(1_000),
+        direction: Default::default(),
+        ending: None,
+        once: Default::default(),
+        frozen: None,
+        members: vec![
+            member("logs-0", Step::Scheduled),
+            member("logs-1", Step::Restarting),
+            member("logs-2", Step::Finished),
+        ],
+    });
+    snapshot
+}
+
+fn manager(snapshot: &mut Snapshot, index: usize) -> &mut Manager {
+    snapshot.pods[index].manager.as_mut().unwrap()
+}
+
+fn waits(pod: Option<&str>, code: Code, sentence: &str) -> Waiting {
+    Waiting {
+        pod: pod.map(|name| format!("uid-{name}")),
+        node: pod.map(str::to_owned),
+        code,
+        sentence: sentence.into(),
+    }
+}
+
+fn shown(snapshot: &Snapshot, waiting: &[Waiting]) -> Report {
+    let plan = Plan { waiting: waiting.to_vec(), ..Plan::default() };
+    report(snapshot, &Policy::default(), &plan)
+}
+
+fn condition<'a>(report: &'a Report, kind: &str) -> (&'a str, &'a str, &'a str) {
+    let found = report.conditions.iter().find(|condition| condition.kind == kind).unwrap();
+    (&found.status, &found.reason, &found.message)
+}
+
+#[test]
+fn at_rest_nothing_is_listed() {
+    let idle =
+        [0, 1, 2].map(|n| waits(Some(&format!("logs-{n}")), Code::Idle, "nothing was asked"));
+    let report = shown(&three(), &idle);
+    assert_eq!(report.phase, "Idle");
+    assert_eq!(
+        (report.progress.as_ref(), report.blocked.as_ref(), &report.message),
+        (None, None, &None)
+    );
+    assert_eq!(report.nodes, []);
+    assert_eq!((report.counts.pods, report.counts.ready), (3, 3));
+    assert_eq!(condition(&report, "Available"), ("True", "PodsReady", "3 of 3 pods are ready"));
+    assert_eq!(condition(&report, "RestartInProgress"), ("False", "NoRestart", ""));
+    assert_eq!(condition(&report, "Blocked"), ("False", "NothingBlocks", ""));
+    assert_eq!(condition(&report, "Degraded"), ("False", "NothingOwed", ""));
+}
+
+#[test]
+fn a_restart_under_way_shows_who_is_where_and_what_is_waited_for() {
+    let mut snapshot = under_way();
+    snapshot.pods[1].ready = false;
+    manager(&mut snapshot, 1).state = State::Stopping;
+    manager(&mut snapshot, 1).sequence = 1;
+    let report = shown(
+        &snapshot,
+        &[
+            waits(Some("logs-0"), Code::NotItsTurn, "logs-1 comes first"),
+            waits(Some("logs-1"), Code::Stopping, "its engine is being stopped"),
+            waits(Some("logs-2"), Code::Finished, "done"),
+        ],
+    );
+    assert_eq!(report.phase, "Restarting");
+    assert_eq!(report.progress.as_deref(), Some("rolling 1/3"));
+    assert_eq!(report.message.as_deref(), Some("its engine is being stopped"));
+    assert_eq!((report.counts.restarting, report.counts.scheduled), (1, 1));
+    let [first, second] = &report.nodes[..] else { panic!("{:?}", report.nodes) };
+    assert_eq!((first.name.as_str(), first.phase.as_deref()), ("logs-1", Some("stop")));
+    assert_eq!(first.state.as_deref(), Some("stopping"));
+    assert_eq!(first.checksum.as_deref(), Some("0123456789ab"));
+    assert_eq!(first.blocked_by, None);
+    assert_eq!(
+        (second.name.as_str(), second.phase.as_deref()),
+        ("logs-0", Some("schedule-rolling"))
+    );
+    let message = "restart r1: 1 of 3 nodes done";
+    assert_eq!(condition(&report, "RestartInProgress"), ("True", "Rolling", message));
+    assert_eq!(condition(&report, "Available").1, "SomePodsReady");
+}
+
+#[test]
+fn while_a_node_is_under_way_only_what_stops_that_node_blocks() {
+    let others = waits(Some("logs-0"), Code::Quorum, "a majority would be lost");
+    let moving = waits(Some("logs-1"), Code::Joining, "has not joined yet");
+    let report_moving = shown(&under_way(), &[others.clone(), moving]);
+    assert_eq!((report_moving.phase.as_str(), report_moving.blocked), ("Restarting", None));
+    let stuck = waits(Some("logs-1"), Code::ManagerUnreachable, "its manager does not answer");
+    let report_stuck = shown(&under_way(), &[others, stuck]);
+    assert_eq!(report_stuck.phase, "Blocked");
+    assert_eq!(report_stuck.blocked.as_deref(), Some("manager_unreachable"));
+}
+
+#[test]
+fn a_rule_that_blocks_is_named_with_its_sentence() {
+    let mut snapshot = under_way();
+    snapshot.ledger.restart.as_mut().unwrap().members[1].step = Step::Finished;
+    let quorum = waits(Some("logs-0"), Code::Quorum, "a majority would be lost: start logs-1");
+    let report = shown(&snapshot, &[quorum]);
+    assert_eq!(report.phase, "Blocked");
+    assert_eq!(report.progress.as_deref(), Some("rolling 2/3"));
+    let sentence = "a majority would be lost: start logs-1";
+    assert_eq!(condition(&report, "Blocked"), ("True", "quorum", sentence));
+    assert_eq!(report.message.as_deref(), Some(sentence));
+    assert_eq!(report.nodes[0].blocked_by.as_deref(), Some("quorum"));
+}
+
+#[test]
+fn what_concerns_the_whole_comes_first_and_bad_input_last() {
+    let bad = waits(Some("logs-0"), Code::InvalidInput, "is no phase");
+    let pod = waits(Some("logs-1"), Code::Health, "red");
+    let whole = waits(None, Code::OverlappingSelectors, "search/other finds logs-0 too");
+    let blocked = |waiting: &[Waiting]| shown(&three(), waiting).blocked.unwrap();
+    assert_eq!(blocked(&[bad.clone(), pod.clone(), whole]), "overlapping_selectors");
+    assert_eq!(blocked(&[bad.clone(), pod]), "health");
+    assert_eq!(blocked(&[bad]), "invalid_input");
+}
+
+#[test]
+fn the_phase_is_one_word() {
+    let paused = [waits(Some("logs-0"), Code::Paused, "spec.paused is set")];
+    let mut at_rest = three();
+    at_rest.cluster.paused = true;
+    assert_eq!(shown(&at_rest, &[]).phase, "Paused");
+
+    let mut stopped_short = under_way();
+    let members = &mut stopped_short.ledger.restart.as_mut().unwrap().members;
+    members[1].step = Step::Finished;
+    assert_eq!(shown(&stopped_short, &paused).phase, "Paused");
+
+    let mut ending = under_way();
+    let reason = "cancelled".to_owned();
+    ending.ledger.restart.as_mut().unwrap().ending =
+        Some(Ending { outcome: Outcome::Aborted, reason });
+    let report = shown(&ending, &[]);
+    assert_eq!(report.phase, "Aborting");
+    let message = "restart r1: 1 of 3 nodes done; it ends as aborted: cancelled";
+    assert_eq!(condition(&report, "RestartInProgress").2, message);
+
+    let mut deleting = under_way();
+    deleting.cluster.deleting = true;
+    assert_eq!(shown(&deleting, &[]).phase, "Deleting");
+}
+
+#[test]
+fn a_node_on_another_config_is_pending_and_says_what_to_do() {
+    let mut snapshot = three();
+    manager(&mut snapshot, 2).run.as_mut().unwrap().checksum = Some(OLD.into());
+    let pending = waits(Some("logs-2"), Code::PendingRestart, "its config has changed");
+    let report = shown(&snapshot, &[pending]);
+    assert_eq!((report.phase.as_str(), report.counts.pending_restart), ("PendingRestart", 1));
+    assert!(report.message.unwrap().starts_with("1 node runs on another config"));
+    assert_eq!(report.nodes[0].name, "logs-2");
+    assert_eq!(report.nodes[0].checksum.as_deref(), Some("fedcba987654"));
+
+    let plan = Plan::default();
+    let by_itself = Policy { on_config_change: OnConfigChange::Rolling, ..Policy::default() };
+    assert_eq!(super::report(&snapshot, &by_itself, &plan).message, None);
+}
+
+#[test]
+fn what_is_not_known_is_no_drift() {
+    let mut snapshot = three();
+    manager(&mut snapshot, 0).run.as_mut().unwrap().checksum = None;
+    snapshot.pods[1].sources = Sources::Absent("Secret logs-1-config is absent".into());
+    snapshot.pods[2].manager = Err(Unknown { sentence: "does not answer".into() });
+    let report = shown(&snapshot, &[]);
+    assert_eq!((report.counts.pending_restart, report.counts.unreachable), (0, 1));
+    assert_eq!(report.phase, "Idle");
+}
+
+#[test]
+fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
+    let debt = AllocationDebt {
+        restart: "r1".into(),
+        before: AllocationBefore::default(),
+        holders: vec!["uid-logs-1".into()],
+    };
+    let mut held = under_way();
+    held.ledger.debts.allocation = Some(debt.clone());
+    assert_eq!(condition(&shown(&held, &[]), "Degraded").0, "False");
+
+    let mut due = three();
+    due.ledger.debts.allocation = Some(debt);
+    due.ledger.debts.start.push(StartDebt {
+        pod_uid: "uid-logs-0".into(),
+        node: "logs-0".into(),
+        sequence: 9,
+        config: ConfigChoice::LastGood,
+    });
+    let report = shown(&due, &[]);
+    assert_eq!(report.phase, "Degraded");
+    let sentence = "the engine of logs-0 must be told to run; cluster.routing.allocation.enable \
+                    must be set back to unset (restart r1)";
+    assert_eq!(condition(&report, "Degraded"), ("True", "Debts", sentence));
+    assert_eq!(report.message.as_deref(), Some(sentence));
+}
+
+#[test]
+fn the_engines_word_on_availability_beats_that_of_the_pods() {
+    let mut snapshot = three();
+    let mut available = |color| {
+        let health = Health {
+            color,
+            timed_out: false,
+            data_nodes: 3,
+            initializing: 0,
+            relocating: 0,
+            unassigned: 0,
+            delayed: 0,
+            in_flight_fetch: 0,
+        };
+        let unknown = || Unknown { sentence: String::new() };
+        snapshot.engine = Ok(Engine {
+            version: String::new(),
+            cluster_uuid: String::new(),
+            nodes: Vec::new(),
+            master: None,
+            health: Ok(health),
+            voting: Err(unknown()),
+            shards: Err(unknown()),
+            allocation: Err(unknown()),
+            records: Err(unknown()),
+        });
+        let report = shown(&snapshot, &[]);
+        let (status, reason, _) = condition(&report, "Available");
+        format!("{status} {reason}")
+    };
+    assert_eq!(available(Color::Green), "True Green");
+    assert_eq!(available(Color::Yellow), "True Yellow");
+    assert_eq!(available(Color::Red), "False Red");
+    assert_eq!(available(Color::Unknown), "True PodsReady");
+
+    let mut unready = three();
+    unready.pods.iter_mut().for_each(|pod| pod.ready = false);
+    assert_eq!(condition(&shown(&unready, &[]), "Available").1, "NoPodReady");
+    unready.pods.clear();
+    assert_eq!(condition(&shown(&unready, &[]), "Available").0, "Unknown");
+}
+
+#[test]
+fn a_hundred_nodes_at_most_the_most_interesting_first_in_the_order_people_count() {
+    let mut snapshot = three();
+    snapshot.pods = (0..250).map(|n| pod(&format!("logs-{n}"))).collect();
+    manager(&mut snapshot, 200).run.as_mut().unwrap().checksum = Some(OLD.into());
+    let waiting: Vec<Waiting> = (0..250)
+        .map(|n| match n {
+            240 => waits(Some("logs-240"), Code::WrongPod, "another pod's manager"),
+            n => waits(Some(&format!("logs-{n}")), Code::KeptStopped, "kept stopped"),
+        })
+        .collect();
+    let report = shown(&snapshot, &waiting);
+    assert_eq!(report.nodes.len(), MAX_NODES);
+    let names: Vec<&str> = report.nodes.iter().map(|node| node.name.as_str()).take(14).collect();
+    assert_eq!(names[..4], ["logs-240", "logs-200", "logs-0", "logs-1"]);
+    assert_eq!(names[11..], ["logs-9", "logs-10", "logs-11"]);
+    snapshot.pods.reverse();
+    assert_eq!(shown(&snapshot, &waiting), report);
+}
+
+#[test]
+fn a_member_whose_pod_is_gone_is_still_listed() {
+    let mut snapshot = under_way();
+    snapshot.pods.remove(1);
+    let report = shown(&snapshot, &[waits(Some("logs-1"), Code::PodGone, "its pod is gone")]);
+    assert_eq!(report.nodes[0].name, "logs-1");
+    assert_eq!(report.nodes[0].state, None);
+    assert_eq!(report.nodes[0].blocked_by.as_deref(), Some("pod_gone"));
+}
+
+#[test]
+fn conditions_keep_the_time_of_their_last_change() {
+    let old = |kind: &str, status: &str| Condition {
+        kind: kind.into(),
+        status: status.into(),
+        reason: String::new(),
+        message: String::new(),
+        last_transition_time: Time(7),
+    };
+    let before = [old("Available", "True"), old("Blocked", "True")];
+    let report = shown(&three(), &[]).since(&before);
+    let times: Vec<u64> = report.conditions.iter().map(|one| one.last_transition_time.0).collect();
+    assert_eq!(times, [7, 100_000, 100_000, 100_000]);
+}
+
+#[test]
+fn a_spec_that_cannot_be_used_is_shown_beside_what_goes_on() {
+    let ledger = under_way().ledger;
+    let faults = ["spec.restart.drain: x".to_owned(), "spec.pods.selector: y".to_owned()];
+    let report = Report::invalid(&faults, &ledger, Time(5));
+    assert_eq!(
+        (report.phase.as_str(), report.progress.as_deref()),
+        ("Invalid", Some("rolling 1/3"))
+    );
+    let sentence = "spec.restart.drain: x; spec.pods.selector: y";
+    assert_eq!(condition(&report, "Blocked"), ("True", "invalid_spec", sentence));
+    assert_eq!(condition(&report, "Available").0, "Unknown");
+    assert_eq!(condition(&report, "RestartInProgress").0, "True");
+}

@@ -7,3 +7,4 @@ pub(crate) mod pki;
 pub(crate) mod program;
 pub(crate) mod skip;
 pub(crate) mod standin;
+pub(crate) mod standin_cluster;

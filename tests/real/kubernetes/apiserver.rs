@@ -1,5 +1,7 @@
 //! The API alone.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::support::curl::Curl;
@@ -8,10 +10,12 @@ use crate::support::skip::skip;
 
 #[test]
 fn an_apiserver_of_its_own() {
+    let began = Instant::now();
     let mut server = match ApiServer::start() {
         Ok(server) => server,
         Err(why) => return skip("kubernetes::apiserver::an_apiserver_of_its_own", &why),
     };
+    println!("the API was there after {} ms", began.elapsed().as_millis());
     let version = server.admin().json(&["version"]);
     assert_eq!(version["serverVersion"]["gitVersion"], version["clientVersion"]["gitVersion"]);
     assert!(server.admin().kubeconfig().is_file());

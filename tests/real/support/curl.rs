@@ -19,6 +19,14 @@ impl Curl {
         Self { options, base: format!("https://localhost:{port}") }
     }
 
+    /// The same at another address than the one that the certificate names.
+    pub(crate) fn tls_at(address: &str, port: u16, ca: &Path) -> Self {
+        let mut curl = Self::tls(port, ca);
+        let way = format!("localhost:{port}:{address}:{port}");
+        curl.options.extend(["--connect-to".to_owned(), way]);
+        curl
+    }
+
     /// Over the socket.
     pub(crate) fn socket(path: &Path) -> Self {
         let options = ["--unix-socket", path.to_str().expect("UTF-8")].map(str::to_owned).into();

@@ -1,6 +1,6 @@
 //! A real engine's node: its directories, its config as a kubelet's volume, its REST interface.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::OpenSearch => "opensearch",
             Self::Elasticsearch => "elasticsearch",
@@ -86,18 +86,20 @@ impl Node {
         self.work().join(name).to_str().expect("UTF-8").to_owned()
     }
 
+    /// Where its REST interface is, on 127.0.0.1.
+    pub(crate) fn http_port(&self) -> u16 {
+        self.http
+    }
+
     /// Makes another config the volume's content, as the kubelet does: the usual settings and
     /// these. Returns its checksum, by the sums of coreutils.
     pub(crate) fn swap(&mut self, settings: &str) -> String {
-        let read = |name: &str| {
-            fs::read_to_string(self.home.join("config").join(name)).expect("the engine's own file")
-        };
-        let options: String = read("jvm.options")
-            .lines()
-            .filter(|line| !line.contains("logs/gc.log"))
-            .map(|line| line.replace("=logs/", &format!("={}/", self.at("logs"))))
-            .map(|line| line.replace("Path=data", &format!("Path={}", self.at("data"))) + "\n")
-            .collect();
+        self.swap_with(settings, &[])
+    }
+
+    /// The same with more files.
+    pub(crate) fn swap_with(&mut self, settings: &str, files: &[(&str, &str)]) -> String {
+        let [options, log4j] = own_files(&self.home, self.work());
         let mut yml = format!(
             "cluster.name: test\npath.data: {}\npath.logs: {}\nhttp.port: {}\ntransport.port: {}\n\
              discovery.type: single-node\n\
@@ -107,15 +109,14 @@ impl Node {
             self.http,
             self.transport
         );
-        if self.kind == Kind::Elasticsearch {
+        if self.kind == Kind::Elasticsearch && !settings.contains("xpack.security.enabled") {
             yml += "xpack.security.enabled: false\n";
         }
-        let (name, log4j) = (format!("{}.yml", self.kind.name()), read("log4j2.properties"));
-        self.volume.write(&payload([
-            (name.as_str(), (yml + settings + "\n").as_str()),
-            ("jvm.options", &options),
-            ("log4j2.properties", &log4j),
-        ]));
+        let name = format!("{}.yml", self.kind.name());
+        let yml = yml + settings + "\n";
+        let own = [(name.as_str(), yml.as_str()), ("jvm.options", &options)];
+        let own = own.into_iter().chain([("log4j2.properties", log4j.as_str())]);
+        self.volume.write(&payload(own.chain(files.iter().copied())));
         let line = "LC_ALL=C sha256sum * | sha256sum | cut -d' ' -f1";
         let sum = Command::new("sh").args(["-c", line]).current_dir(self.at("mount")).output();
         let sum = String::from_utf8(sum.expect("sha256sum runs").stdout).expect("UTF-8");
@@ -150,14 +151,7 @@ impl Node {
     }
 
     fn variables(&self) -> Vec<(String, OsString)> {
-        let prefix = self.kind.prefix();
-        let heap = if self.kind == Kind::OpenSearch { "128m" } else { "256m" };
-        let options = format!("-Xms{heap} -Xmx{heap} -XX:TieredStopAtLevel=1");
-        vec![
-            (format!("{prefix}_JAVA_HOME"), self.java.clone()),
-            (format!("{prefix}_PATH_CONF"), self.at("config").into()),
-            (format!("{prefix}_JAVA_OPTS"), options.into()),
-        ]
+        variables(self.kind, &self.java, self.work())
     }
 
     /// Asks the engine itself.
@@ -238,6 +232,34 @@ impl Node {
             Kind::Elasticsearch => manager.find("org.elasticsearch.launcher.CliToolLauncher"),
         }
     }
+}
+
+/// `jvm.options` and `log4j2.properties` as the engine brings them, but for a node that keeps its
+/// logs and data in `work`.
+pub(crate) fn own_files(home: &Path, work: &Path) -> [String; 2] {
+    let read = |name: &str| {
+        fs::read_to_string(home.join("config").join(name)).expect("the engine's own file")
+    };
+    let work = work.display();
+    let options = read("jvm.options")
+        .lines()
+        .filter(|line| !line.contains("logs/gc.log"))
+        .map(|line| line.replace("=logs/", &format!("={work}/logs/")))
+        .map(|line| line.replace("Path=data", &format!("Path={work}/data")) + "\n")
+        .collect();
+    [options, read("log4j2.properties")]
+}
+
+/// The variables of an engine whose config is `work/config`: a small heap, a quick start.
+pub(crate) fn variables(kind: Kind, java: &OsStr, work: &Path) -> Vec<(String, OsString)> {
+    let prefix = kind.prefix();
+    let heap = if kind == Kind::OpenSearch { "128m" } else { "256m" };
+    let options = format!("-Xms{heap} -Xmx{heap} -XX:TieredStopAtLevel=1");
+    vec![
+        (format!("{prefix}_JAVA_HOME"), java.to_owned()),
+        (format!("{prefix}_PATH_CONF"), work.join("config").into_os_string()),
+        (format!("{prefix}_JAVA_OPTS"), options.into()),
+    ]
 }
 
 /// A new directory with these in it and `state`, all owned by uid 1000.

@@ -3,6 +3,7 @@
 pub(crate) mod api;
 #[path = "../../it/support/atomic_writer.rs"]
 pub(crate) mod atomic_writer;
+pub(crate) mod cluster;
 pub(crate) mod container;
 pub(crate) mod curl;
 pub(crate) mod engine;

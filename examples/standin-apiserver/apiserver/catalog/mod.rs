@@ -127,6 +127,11 @@ impl Catalog {
         })
     }
 
+    /// Whether the group is built in; in these the real server says in more words what is not there.
+    pub(super) fn is_builtin(&self, group: &str) -> bool {
+        self.builtin.iter().any(|resource| resource.group == group)
+    }
+
     /// Serves what the CRD `name` declares; `None` for nothing any more.
     pub(super) fn declare(&mut self, name: &str, definition: Option<&Value>) {
         match definition {

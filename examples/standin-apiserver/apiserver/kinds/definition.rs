@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::failure::Cause;
+use super::super::cause::Cause;
 use super::super::object::{meta, timestamp};
 
 /// Fills in names and says that the kind is served.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::catalog::Resource;
 use super::super::catalog::builtin::through;
-use super::super::failure::Cause;
+use super::super::cause::Cause;
 use super::super::object::meta;
 
 /// What a field is called in `events.k8s.io/v1`, and in `v1`.
@@ -54,13 +54,14 @@ fn rename(
 pub(super) fn validate(resource: &Resource, event: &Value, causes: &mut Vec<Cause>) {
     let about = event["involvedObject"]["namespace"].as_str().unwrap_or_default();
     let own = meta(event, "namespace");
-    // Events about what has no namespace are kept in this one.
-    if about != own && !(about.is_empty() && own == "default") {
-        causes.push(Cause::invalid(
-            "involvedObject.namespace",
-            &json!(about),
-            "does not match event.namespace",
-        ));
+    let fits = match about {
+        // Events about what has no namespace are kept in these.
+        "" => ["default", "kube-system"].contains(&own),
+        about => !resource.group.is_empty() || about == own,
+    };
+    if !fits {
+        let note = "does not match event.namespace";
+        causes.push(Cause::invalid("involvedObject.namespace", &json!(about), note));
     }
     if resource.group.is_empty() {
         return;
@@ -73,6 +74,6 @@ pub(super) fn validate(resource: &Resource, event: &Value, causes: &mut Vec<Caus
     }
     let kind = event["type"].as_str().unwrap_or_default();
     if !["Normal", "Warning"].contains(&kind) {
-        causes.push(Cause::invalid("type", &json!(kind), "has invalid value"));
+        causes.push(Cause::invalid("type", &json!(kind), "has invalid value: "));
     }
 }

@@ -4,8 +4,10 @@
 use serde_json::{Value, json};
 
 use super::catalog::{Nature, Resource};
-use super::failure::Cause;
-use super::object::{finalizers, is_deleting, is_name, keep, meta, meta_mut};
+use super::cause::Cause;
+use super::object::{
+    finalizers, is_deleting, is_label_value, is_name, is_qualified, keep, meta, meta_mut,
+};
 use super::schema;
 
 mod definition;
@@ -102,6 +104,7 @@ pub(super) fn validate(resource: &Resource, old: Option<&Value>, new: &Value) ->
                     characters, '-' or '.', and must start and end with an alphanumeric character";
         causes.push(Cause::invalid("metadata.name", &json!(name), note));
     }
+    validate_keys(new, &mut causes);
     if let Some(old) = old.filter(|old| is_deleting(old)) {
         let before = finalizers(old);
         let added: Vec<&str> =
@@ -127,8 +130,44 @@ pub(super) fn validate(resource: &Resource, old: Option<&Value>, new: &Value) ->
     causes
 }
 
+fn validate_keys(object: &Value, causes: &mut Vec<Cause>) {
+    for field in ["labels", "annotations"] {
+        let path = format!("metadata.{field}");
+        for (key, value) in object["metadata"][field].as_object().into_iter().flatten() {
+            // Keys of annotations may have capitals in their domain.
+            let checked = if field == "labels" { key.clone() } else { key.to_lowercase() };
+            if !is_qualified(&checked) {
+                let note = "name part must consist of alphanumeric characters, '-', '_' or '.', \
+                            and must start and end with an alphanumeric character";
+                causes.push(Cause::invalid(&path, &json!(key), note));
+            }
+            if field == "labels" && !is_label_value(value.as_str().unwrap_or_default()) {
+                let note = "a valid label must be an empty string or consist of alphanumeric \
+                            characters, '-', '_' or '.', and must start and end with an \
+                            alphanumeric character";
+                causes.push(Cause::invalid(&path, value, note));
+            }
+        }
+    }
+}
+
+/// Leaves out what is empty and not written down by the real server.
+fn tidy(resource: &Resource, object: &mut Value) {
+    let is_empty = |value: &Value| match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        value => value.is_null(),
+    };
+    meta_mut(object).retain(|_, value| !is_empty(value));
+    if let (None, Some(object)) = (resource.schema(), object.as_object_mut()) {
+        let data = ["data", "binaryData"];
+        object.retain(|field, value| !data.contains(&field.as_str()) || !is_empty(value));
+    }
+}
+
 /// Drops what the schema does not know and fills in its defaults.
 fn fill_in(resource: &Resource, object: &mut Value) {
+    tidy(resource, object);
     if let Some(schema) = resource.schema() {
         schema::prune(schema, object);
         schema::fill_in(schema, object);

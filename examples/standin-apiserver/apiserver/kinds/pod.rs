@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::failure::Cause;
+use super::super::cause::Cause;
 use super::super::object::keep;
 
 /// Fills in what the real server fills in, and puts a new pod in front of the scheduler.

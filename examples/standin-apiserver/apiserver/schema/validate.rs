@@ -1,10 +1,10 @@
 //! Values against a structural schema.
 //!
-//! Not checked: `pattern`, `format` and CEL rules (`x-kubernetes-validations`).
+//! Not checked: `format` and CEL rules (`x-kubernetes-validations`).
 
 use serde_json::{Value, json};
 
-use super::super::failure::Cause;
+use super::super::cause::Cause;
 
 /// Everything that is wrong with the object, in the order of its schema.
 pub(in super::super) fn validate(schema: &Value, object: &Value, causes: &mut Vec<Cause>) {
@@ -96,6 +96,13 @@ fn check_text(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>) {
     let length = text.chars().count() as u64;
     if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
         let note = format!("{path} in body should be at least {least} chars long");
+        causes.push(Cause::invalid(path, &json!(text), &note));
+    }
+    // Go's expressions are written like Rust's. One that cannot be read is the author's to mend.
+    let pattern = schema["pattern"].as_str();
+    let expression = pattern.and_then(|pattern| regex::Regex::new(pattern).ok());
+    if let Some(expression) = expression.filter(|expression| !expression.is_match(text)) {
+        let note = format!("{path} in body should match '{expression}'");
         causes.push(Cause::invalid(path, &json!(text), &note));
     }
     if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {

@@ -73,10 +73,7 @@ fn field(resource: &Resource, part: &str) -> Result<Field, String> {
     let general = ["metadata.name", "metadata.namespace"];
     let special = FIELDS.iter().filter(|(storage, _)| *storage == resource.storage);
     if !general.iter().chain(special.flat_map(|(_, names)| *names)).any(|known| *known == name) {
-        return Err(match resource.schema() {
-            Some(_) => format!("field label not supported: {name}"),
-            None => format!("field label {name:?} not supported for {}", resource.kind),
-        });
+        return Err(format!("field label not supported: {name}"));
     }
     Ok(Field { pointer: format!("/{}", name.replace('.', "/")), value: value.to_owned(), equal })
 }

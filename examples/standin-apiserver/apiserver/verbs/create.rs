@@ -25,7 +25,7 @@ impl State {
         place(target, &mut object)?;
         if !meta(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";
-            return Err(Failure::bad_request(message));
+            return Err(Failure::unforeseen(message));
         }
         let prefix = meta(&object, "generateName").to_owned();
         if meta(&object, "name").is_empty() && !prefix.is_empty() {
@@ -84,10 +84,8 @@ fn place(target: &Target, object: &mut Value) -> Result<(), Failure> {
     match &target.namespace {
         Some(namespace) if given.is_empty() => object["metadata"]["namespace"] = json!(namespace),
         Some(namespace) if given != *namespace => {
-            let message = format!(
-                "the namespace of the provided object does not match the namespace sent on the \
-                 request: {given} and {namespace}"
-            );
+            let message = "the namespace of the provided object does not match the namespace sent \
+                           on the request";
             return Err(Failure::bad_request(message));
         }
         Some(_) => {}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::call::Target;
+use super::super::catalog::Resource;
 use super::super::failure::Failure;
 use super::super::object::{finalizers, grace, is_deleting, meta, timestamp};
 use super::super::store::Key;
@@ -32,17 +33,7 @@ impl State {
         let Some(object) = self.store.get(&key).map(Arc::clone) else {
             return Err(Failure::not_found(resource, &key.name));
         };
-        let conditions = &options["preconditions"];
-        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
-            let actual = meta(&object, field);
-            if let Some(wanted) = conditions[field].as_str().filter(|wanted| *wanted != actual) {
-                let why = format!(
-                    "Precondition failed: {word} in precondition: {wanted}, {word} in object meta: \
-                     {actual}"
-                );
-                return Err(Failure::conflict(resource, &key.name, &why));
-            }
-        }
+        check_preconditions(resource, &object, &options["preconditions"])?;
         let seconds = match resource.storage.as_str() {
             "pods" => pod_grace(&object, options["gracePeriodSeconds"].as_i64()),
             _ => 0,
@@ -90,6 +81,28 @@ impl State {
     }
 }
 
+/// The uid and version that the object has to have still.
+fn check_preconditions(
+    resource: &Resource,
+    object: &Value,
+    conditions: &Value,
+) -> Result<(), Failure> {
+    for (field, word, likely) in [
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ] {
+        let actual = meta(object, field);
+        if let Some(wanted) = conditions[field].as_str().filter(|wanted| *wanted != actual) {
+            let why = format!(
+                "the {word} in the precondition ({wanted}) does not match the {word} in record \
+                 ({actual}). The object might have been {likely}"
+            );
+            return Err(Failure::precondition(resource, meta(object, "name"), &why));
+        }
+    }
+    Ok(())
+}
+
 /// Seconds a pod is given: none where no kubelet has to stop it.
 fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
     let bound = !pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
@@ -112,7 +125,8 @@ fn mark(object: &Value, seconds: i64) -> Value {
     let ahead = Duration::from_secs(seconds.unsigned_abs());
     marked["metadata"]["deletionTimestamp"] = json!(timestamp(ahead));
     marked["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
-    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+    let generation = object["metadata"]["generation"].as_i64();
+    if let Some(generation) = generation.filter(|_| !is_deleting(object)) {
         marked["metadata"]["generation"] = json!(generation + 1);
     }
     marked

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use hyper::Method;
 use serde_json::{Value, json};
 
 use super::call::{Call, Target};
 use super::catalog::{Catalog, Resource};
+use super::cause::Cause;
 use super::failure::Failure;
 use super::kinds;
 use super::object::{finalizers, grace, is_deleting, meta};
-use super::schema;
 use super::store::{Key, Store};
 
 mod create;
+mod decode;
 mod delete;
 mod patch;
 mod read;
@@ -35,6 +37,7 @@ pub(super) struct Writing {
     dry_run: bool,
     /// Unknown fields are refused and not dropped.
     strict: bool,
+    is_patch: bool,
 }
 
 /// What a write did.
@@ -45,17 +48,24 @@ pub(super) struct Written {
 }
 
 impl Writing {
-    pub(super) fn parse(call: &Call) -> Result<Self, Failure> {
+    /// From the query. `options` is the kind of options that this verb takes.
+    pub(super) fn parse(call: &Call, options: &str) -> Result<Self, Failure> {
         let dry_run = match call.parameter("dryRun") {
             None => false,
             Some("All") => true,
             Some(other) => {
-                let message =
-                    format!("dryRun: Unsupported value: {other:?}: supported values: \"All\"");
-                return Err(Failure::bad_request(message));
+                let cause = Cause::unsupported("dryRun", &json!([other]), &[json!("All")]);
+                return Err(Failure::invalid_options(options, cause));
             }
         };
-        Ok(Self { dry_run, strict: call.parameter("fieldValidation") == Some("Strict") })
+        let strict = call.parameter("fieldValidation") == Some("Strict");
+        Ok(Self { dry_run, strict, is_patch: call.method == Method::PATCH })
+    }
+
+    /// From the body of a deletion, whose query does not count then.
+    pub(super) fn of_deletion(options: &Value) -> Self {
+        let dry_run = options["dryRun"].as_array().is_some_and(|all| all.contains(&json!("All")));
+        Self { dry_run, strict: false, is_patch: false }
     }
 }
 
@@ -67,7 +77,7 @@ impl State {
         for name in ["default", "kube-system", "kube-public"] {
             let Some(resource) = resource.clone() else { continue };
             let target = Target { resource, namespace: None, name: None, subresource: None };
-            let writing = Writing { dry_run: false, strict: false };
+            let writing = Writing { dry_run: false, strict: false, is_patch: false };
             let made = state.create(&target, json!({"metadata": {"name": name}}), writing);
             debug_assert!(made.is_ok(), "{made:?}");
         }
@@ -121,39 +131,6 @@ impl State {
         if is_deleting(&namespace) && empty {
             self.store.remove(key, namespace);
         }
-    }
-
-    /// The object as it is stored: of this kind, without what the kind does not have.
-    fn decode(resource: &Resource, mut object: Value, strict: bool) -> Result<Value, Failure> {
-        if !object.is_object() {
-            return Err(Failure::bad_request("the object provided is unrecognized: not an object"));
-        }
-        let (kind, version) = (json!(resource.kind), json!(resource.api_version()));
-        for (field, expected) in [("kind", kind), ("apiVersion", version)] {
-            let given = object[field].clone();
-            if !given.is_null() && given != expected {
-                return Err(Failure::bad_request(format!(
-                    "{field} in the data ({given}) does not match the expected {field} ({expected})"
-                )));
-            }
-            object[field] = expected;
-        }
-        if strict && let Some(schema) = resource.schema() {
-            let unknown = schema::prune(schema, &mut object.clone());
-            let unknown: Vec<String> =
-                unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
-            if !unknown.is_empty() {
-                let message = format!("strict decoding error: {}", unknown.join(", "));
-                return Err(Failure::bad_request(message));
-            }
-        }
-        resource.decode(object).map_err(|error| {
-            let message = format!(
-                "{} in version {:?} cannot be handled as a {}: {error}",
-                resource.kind, resource.version, resource.kind
-            );
-            Failure::bad_request(message)
-        })
     }
 
     /// Refuses an object that is not as its kind has to be.

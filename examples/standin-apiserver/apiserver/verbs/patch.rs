@@ -1,9 +1,10 @@
 //! PATCH: JSON patch, merge patch, and the parts of the two Kubernetes formats that are the same as
 //! a merge.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::call::{Call, Target};
+use super::super::cause::Cause;
 use super::super::failure::Failure;
 use super::super::kinds::Part;
 use super::{State, Writing, Written};
@@ -16,7 +17,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// A change to an object that is not known here.
 #[derive(Debug)]
 pub(in super::super) enum Patch {
-    Json(json_patch::Patch),
+    Json(Vec<Value>),
     Merge(Value),
     /// Server-side apply; `force` takes fields over from other managers.
     Apply {
@@ -46,21 +47,26 @@ impl Patch {
             }
             APPLY => {
                 if call.parameter("fieldManager").is_none() {
-                    let message = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required \
-                                   value: is required for apply patch";
-                    return Err(Failure::bad_request(message));
+                    let cause = Cause::required("fieldManager", "is required for apply patch");
+                    return Err(Failure::invalid_options("PatchOptions", cause));
                 }
-                Ok(Self::Apply { document: document(call)?, force: call.flag("force") })
+                let document = document(call)?;
+                if document["kind"].is_null() || document["apiVersion"].is_null() {
+                    return Err(Failure::bad_request("invalid object type: /, Kind="));
+                }
+                Ok(Self::Apply { document, force: call.flag("force") })
             }
             _ if custom => Err(Failure::unsupported_media_type(&[JSON, MERGE, APPLY])),
-            _ => Err(Failure::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY])),
+            _ => Err(Failure::unsupported_media_type(&[])),
         }
     }
 
     fn apply(self, mut object: Value) -> Result<Value, Failure> {
         match self {
             Self::Json(patch) => {
-                json_patch::patch(&mut object, &patch).map_err(|_| Failure::unprocessable())?;
+                for operation in patch {
+                    operate(&mut object, operation).ok_or_else(Failure::unprocessable)?;
+                }
             }
             Self::Merge(document) | Self::Apply { document, .. } => {
                 json_patch::merge(&mut object, &document);
@@ -68,6 +74,21 @@ impl Patch {
         }
         Ok(object)
     }
+}
+
+/// One operation of a JSON patch (RFC 6902). Where the real server departs from it, so does this:
+/// `replace` of a key that is not there adds it, and a `test` for null is true of one.
+fn operate(object: &mut Value, mut operation: Value) -> Option<()> {
+    let path = operation["path"].as_str()?;
+    let (parent, _) = path.rsplit_once('/')?;
+    let is_missing = object.pointer(parent)?.is_object() && object.pointer(path).is_none();
+    match operation["op"].as_str()? {
+        "replace" if is_missing => operation["op"] = json!("add"),
+        "test" if is_missing && operation["value"].is_null() => return Some(()),
+        _ => {}
+    }
+    let operation = serde_json::from_value(operation).ok()?;
+    json_patch::patch(object, &[operation]).ok()
 }
 
 fn document(call: &Call) -> Result<Value, Failure> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::call::{Call, Target};
+use super::super::cause::Cause;
 use super::super::failure::Failure;
 use super::super::selector::Selector;
 use super::super::shape::Shape;
@@ -26,14 +27,21 @@ impl Page {
     pub(in super::super) fn parse(call: &Call) -> Result<Self, Failure> {
         let limit = call.number("limit")?.filter(|limit| *limit > 0);
         let version = call.number("resourceVersion")?.filter(|version| *version > 0);
-        let exact = match call.parameter("resourceVersionMatch") {
-            Some("Exact") => true,
-            Some("NotOlderThan") => false,
-            Some(other) => {
-                let message = format!("resourceVersionMatch: Unsupported value: {other:?}");
-                return Err(Failure::bad_request(message));
+        let matching = call.parameter("resourceVersionMatch");
+        let exact = match (matching, version) {
+            (None, _) => limit.is_some(),
+            (Some("NotOlderThan"), _) if call.parameter("resourceVersion").is_some() => false,
+            (Some("Exact"), Some(_)) => true,
+            (Some("Exact" | "NotOlderThan"), _) => {
+                let note = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                let cause = Cause::forbidden("resourceVersionMatch", note);
+                return Err(Failure::invalid_options("ListOptions", cause));
             }
-            None => limit.is_some(),
+            (Some(other), _) => {
+                let supported = ["Exact", "NotOlderThan", ""].map(|word| json!(word));
+                let cause = Cause::unsupported("resourceVersionMatch", &json!(other), &supported);
+                return Err(Failure::invalid_options("ListOptions", cause));
+            }
         };
         let after = call.parameter("continue").map(position).transpose()?;
         Ok(Self { limit, after, version, exact })
@@ -42,7 +50,7 @@ impl Page {
 
 /// What was put into a `continue` token: `version/namespace/name`, and the storage for good measure.
 fn position(token: &str) -> Result<(u64, Key), Failure> {
-    let bad = || Failure::bad_request("continue key is not valid: it was not made by this server");
+    let bad = || Failure::bad_request("invalid continue token: it was not made here");
     let mut parts = token.splitn(4, '/').map(str::to_owned);
     let version = parts.next().and_then(|version| version.parse().ok()).ok_or_else(bad)?;
     let (storage, namespace, name) = (parts.next(), parts.next(), parts.next());

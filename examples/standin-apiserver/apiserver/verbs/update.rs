@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::call::Target;
 use super::super::catalog::Resource;
-use super::super::failure::{Cause, Failure};
+use super::super::cause::Cause;
+use super::super::failure::Failure;
 use super::super::kinds::{self, Part};
 use super::super::object::{meta, meta_mut};
 use super::{State, Writing, Written, may_go};
@@ -44,7 +45,7 @@ impl State {
             return Err(Failure::not_found(resource, &key.name));
         };
         meta_mut(&mut new).remove("managedFields");
-        check_preconditions(resource, &old, &new)?;
+        check_preconditions(resource, &old, &new, writing.is_patch)?;
         kinds::prepare_update(resource, &old, &mut new, part);
         Self::check(resource, Some(&old), &new)?;
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
@@ -79,22 +80,30 @@ fn check_address(target: &Target, object: &Value) -> Result<(), Failure> {
     let namespace = meta(object, "namespace");
     let expected = target.namespace.as_deref().unwrap_or_default();
     if !namespace.is_empty() && namespace != expected {
-        let message = format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the URL \
-             ({expected})"
-        );
+        let message = "the namespace of the provided object does not match the namespace sent on \
+                       the request";
         return Err(Failure::bad_request(message));
     }
     Ok(())
 }
 
 /// The version and uid that the writer has seen.
-fn check_preconditions(resource: &Resource, old: &Value, new: &Value) -> Result<(), Failure> {
+fn check_preconditions(
+    resource: &Resource,
+    old: &Value,
+    new: &Value,
+    is_patch: bool,
+) -> Result<(), Failure> {
     let name = meta(old, "name");
     let (uid, expected) = (meta(new, "uid"), meta(old, "uid"));
     if !uid.is_empty() && uid != expected {
+        if is_patch {
+            let cause = Cause::invalid("metadata.uid", &json!(uid), "field is immutable");
+            return Err(Failure::invalid(resource, name, &[cause]));
+        }
         let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {expected}"
+            "StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID \
+             in precondition: {uid}, UID in object meta: {expected}"
         );
         return Err(Failure::conflict(resource, name, &why));
     }
@@ -105,7 +114,12 @@ fn check_preconditions(resource: &Resource, old: &Value, new: &Value) -> Result<
         }
         let note = "must be specified for an update";
         let cause = Cause::invalid("metadata.resourceVersion", &json!(0), note);
-        return Err(Failure::invalid(resource, name, &[cause]));
+        let (group, kind) = (&resource.group, &resource.plural);
+        return Err(Failure::invalid_kind(group, kind, name, &[cause]));
+    }
+    if version.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(Failure::unforeseen(message));
     }
     match version == meta(old, "resourceVersion") {
         true => Ok(()),

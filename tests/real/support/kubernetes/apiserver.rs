@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::kubectl::Kubectl;
@@ -41,6 +41,7 @@ pub(crate) struct ApiServer {
     _etcd: Process,
     admin: Kubectl,
     line: Vec<String>,
+    store: String,
     url: String,
     pki: Pki,
     program: PathBuf,
@@ -71,7 +72,8 @@ impl ApiServer {
         let file = directory.path().join("kubeconfig");
         let identity = pki.client("admin", "system:masters");
         let admin = Kubectl::new(&program, file, &url, &pki.authority(), &identity);
-        let mut server = Self { apiserver, _etcd: etcd, admin, line, url, pki, program, directory };
+        let mut server =
+            Self { apiserver, _etcd: etcd, admin, line, store, url, pki, program, directory };
         server.until_ready();
         Ok(server)
     }
@@ -116,6 +118,16 @@ impl ApiServer {
         self.pki.authority()
     }
 
+    /// The cluster's certificates.
+    pub(crate) const fn pki(&self) -> &Pki {
+        &self.pki
+    }
+
+    /// Where its logs are, and what else should end with it.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A token of a service account, by TokenRequest.
     #[track_caller]
     pub(crate) fn token(&self, namespace: &str, account: &str, audience: &str) -> String {
@@ -144,6 +156,23 @@ impl ApiServer {
         self.apiserver.kill();
     }
 
+    /// Lets etcd forget everything but the present, which it does by itself every five minutes. The
+    /// apiserver's own caches remember until [`Self::start_again`].
+    pub(crate) fn compact_store(&self) {
+        let ask = |path: &str, body: &Value| {
+            let output = Command::new("curl")
+                .args(["--silent", "--fail", "--data", &body.to_string()])
+                .arg(format!("{}/v3/kv/{path}", self.store))
+                .output()
+                .expect("curl can be executed");
+            assert!(output.status.success(), "etcd refused {path}: {output:?}");
+            serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+        };
+        // No key is so called; the answer tells the version all the same.
+        let now = ask("range", &json!({"key": "AA=="}))["header"]["revision"].clone();
+        ask("compaction", &json!({"revision": now, "physical": true}));
+    }
+
     pub(crate) fn start_again(&mut self) {
         self.apiserver.kill();
         self.apiserver = Process::start("kube-apiserver", self.directory.path(), &self.line);
@@ -168,6 +197,7 @@ fn start_etcd(program: &Path, directory: &Path) -> (Process, String) {
         // Alone it has nobody to hear from before it elects itself.
         "--heartbeat-interval=20".to_owned(),
         "--election-timeout=200".to_owned(),
+        "--log-level=warn".to_owned(),
         // Processes are killed in tests; the machine is not.
         "--unsafe-no-fsync".to_owned(),
     ];
@@ -191,7 +221,7 @@ fn command_line(
     let first = first_of(services);
     let server = pki.server("apiserver", &[*address, first]);
     let kubelet = pki.client("kube-apiserver-kubelet-client", "system:masters");
-    let (key, authority) = (pki.token_key(), pki.authority());
+    let (key, authority) = (pki.make_token_key(), pki.authority());
     let mut line = vec![text(program).to_owned(), "kube-apiserver".to_owned()];
     line.extend([
         format!("--etcd-servers={store}"),
@@ -206,7 +236,7 @@ fn command_line(
         format!("--kubelet-client-certificate={}", text(&kubelet.certificate)),
         format!("--kubelet-client-key={}", text(&kubelet.key)),
         "--kubelet-preferred-address-types=InternalIP".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
+        "--authorization-mode=Node,RBAC".to_owned(),
         "--allow-privileged=true".to_owned(),
         format!("--service-account-issuer=https://{address}:{port}"),
         format!("--service-account-key-file={}", text(&key)),

@@ -2,7 +2,14 @@
 //! need pods, a node with a kubelet. `tests/parts/kubernetes` and its neighbours install them.
 
 pub(crate) mod apiserver;
+pub(crate) mod cluster;
+mod containerd;
+pub(crate) mod image;
 pub(crate) mod kubectl;
+mod network;
+mod node;
 mod pki;
 mod process;
 mod room;
+
+pub(crate) use room::left_by;

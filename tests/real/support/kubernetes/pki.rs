@@ -75,9 +75,14 @@ impl Pki {
         identity
     }
 
-    /// The key that signs service account tokens: RSA, as everywhere.
+    /// The key that signs service account tokens.
     pub(crate) fn token_key(&self) -> PathBuf {
-        let key = self.directory.join("sa.key");
+        self.directory.join("sa.key")
+    }
+
+    /// Makes it: RSA, as everywhere.
+    pub(crate) fn make_token_key(&self) -> PathBuf {
+        let key = self.token_key();
         openssl(&["genrsa", "-out", text(&key), "2048"]);
         key
     }

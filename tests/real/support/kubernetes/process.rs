@@ -15,9 +15,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// More than any of them needs to end by itself.
-const GRACE: Duration = Duration::from_secs(20);
-
 /// A running daemon; ended, and waited for, when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -72,6 +69,11 @@ impl Process {
         let _ = kill(Pid::from_raw(self.pid()), signal);
     }
 
+    /// Waits until it ended by itself.
+    pub(crate) fn wait(&mut self) {
+        let _ = self.child.wait();
+    }
+
     /// KILL, and waits for its end.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
@@ -91,14 +93,7 @@ impl Drop for Process {
         if thread::panicking() {
             println!("{} said:\n{}", self.name, self.tail());
         }
-        // One that was stopped would not hear TERM.
-        self.signal(Signal::SIGCONT);
-        self.signal(Signal::SIGTERM);
-        let deadline = Instant::now() + GRACE;
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline
-        {
-            thread::sleep(Duration::from_millis(5));
-        }
+        // Nothing it has is kept, and an apiserver that may say good-bye takes long.
         self.kill();
     }
 }

@@ -1,36 +1,80 @@
-//! Where one instance keeps what it needs: a directory and ports, shared with nobody.
+//! Where one instance keeps what it needs: a directory, ports, control groups, shared with nobody.
 
+use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use tempfile::TempDir;
 
-/// Before the pid of the test binary that made the directory.
+/// Before the pid of the test binary that made it: the mark of what is ours to remove.
 const PREFIX: &str = "stayput-kube.";
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// A directory of this test's own. What tests that were killed have left is removed first.
 pub(crate) fn directory() -> TempDir {
-    use std::os::unix::fs::PermissionsExt;
-    sweep(&std::env::temp_dir());
+    sweep();
     let prefix = format!("{PREFIX}{}.", std::process::id());
     let directory = tempfile::Builder::new().prefix(&prefix).tempdir().expect("a temp dir");
     // Engines of other users look in here.
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(directory.path(), open).expect("permissions");
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).expect("permissions");
     directory
 }
 
-fn sweep(below: &Path) {
-    for entry in std::fs::read_dir(below).expect("the temp dir").flatten() {
-        let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let Some((pid, _)) = rest.split_once('.') else { continue };
-        if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
-            // Of another user, perhaps.
-            let _ = std::fs::remove_dir_all(entry.path());
+/// Their processes ended with them, and the mounts of a node with its namespace: files and empty
+/// control groups are all there can be.
+fn sweep() {
+    for left in places() {
+        let name = left.file_name().and_then(|name| name.to_str());
+        let pid = name.and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse().ok());
+        if pid.is_some_and(|pid: u32| !Path::new("/proc").join(pid.to_string()).exists()) {
+            match left.starts_with(CGROUPS) {
+                true => remove_group(&left),
+                // It may be another user's.
+                false => drop(fs::remove_dir_all(left)),
+            }
         }
     }
+}
+
+/// What the test binary `pid` has, or has left: directories and control groups.
+pub(crate) fn left_by(pid: u32) -> Vec<PathBuf> {
+    let prefix = format!("{PREFIX}{pid}.");
+    let is_its = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
+    };
+    places().filter(is_its).collect()
+}
+
+/// All directories where ours are.
+fn places() -> impl Iterator<Item = PathBuf> {
+    let hierarchies = entries(Path::new(CGROUPS)).chain([CGROUPS.into()]);
+    entries(&std::env::temp_dir()).chain(hierarchies.flat_map(|hierarchy| entries(&hierarchy)))
+}
+
+/// Removes the control groups called `name`, of every hierarchy.
+pub(crate) fn remove_groups(name: &str) {
+    for hierarchy in entries(Path::new(CGROUPS)).chain([CGROUPS.into()]) {
+        remove_group(&hierarchy.join(name));
+    }
+}
+
+/// From the leaves up; the kernel refuses one that has processes.
+fn remove_group(group: &Path) {
+    for inner in entries(group) {
+        remove_group(&inner);
+    }
+    let _ = fs::remove_dir(group);
+}
+
+/// The directories in one, no links.
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
 }
 
 /// A port of loopback that nobody listens on. Not one that the kernel gives to clients: one of

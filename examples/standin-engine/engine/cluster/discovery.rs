@@ -1,0 +1,245 @@
+//! How a node without a master gets one: it asks everybody it knows of, joins the master they
+//! have, or has itself elected. Of several candidates the one with the newest state stands first,
+//! then by name, so that tests know who will be the master; the real engines leave it to chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+use super::state::{NodeInfo, State};
+use super::wire::{Hello, Message};
+use super::{Cluster, Mode, lock, routing, voting};
+use crate::engine::{data, say};
+
+/// Who does not answer by then is not there.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a candidate leaves the election to a better one.
+const PRECEDENCE: Duration = Duration::from_secs(1);
+
+impl Cluster {
+    /// What this node is, for those who ask.
+    pub(super) fn hello(&self) -> Hello {
+        let core = self.lock();
+        let leader = match &core.mode {
+            Mode::Leader => Some(self.me.clone()),
+            Mode::Follower { leader, .. } => Some(NodeInfo::clone(leader)),
+            Mode::Waiting | Mode::Candidate { .. } | Mode::Closed => None,
+        };
+        let last = (core.accepted.term, core.accepted.version);
+        Hello { node: self.me.clone(), leader, term: core.term, last }
+    }
+
+    /// What a node is now, as it says itself.
+    pub(crate) fn ask_about(&self, node: &NodeInfo) -> Result<NodeInfo, Failure> {
+        if node.id == self.me.id {
+            return Ok(self.me.clone());
+        }
+        self.ask::<Hello>(&node.transport, &Message::Hello, PATIENCE).map(|hello| hello.node)
+    }
+
+    /// One attempt to get a master.
+    pub(super) fn seek(self: &Arc<Self>, since: Instant) {
+        let seen = self.discover();
+        if let Some(leader) = self.leader_among(&seen) {
+            let join = Message::Join { node: self.me.clone(), term: self.lock().term };
+            // Refused or unanswered: the next attempt is soon.
+            let _ = self.ask::<()>(&leader.transport, &join, self.fault_detection);
+            return;
+        }
+        let base = self.lock().accepted.clone();
+        let Some(base) = self.bootstrapped(base, &seen) else { return };
+        let mine = (base.term, base.version);
+        let better = seen.iter().filter(|other| {
+            let theirs = (other.last, std::cmp::Reverse(&other.node.name));
+            other.node.is_master_eligible()
+                && base.last_committed_config.contains(&other.node.id)
+                && theirs > (mine, std::cmp::Reverse(&self.me.name))
+        });
+        let precedence = PRECEDENCE * u32::try_from(better.count()).unwrap_or(u32::MAX);
+        if self.me.is_master_eligible() && since.elapsed() >= precedence {
+            // No majority: the next attempt is soon.
+            let _ = self.stand(base, &seen);
+        }
+    }
+
+    /// Alone, there is no other candidate.
+    pub(super) fn elect_itself(self: &Arc<Self>) {
+        let mut base = self.lock().accepted.clone();
+        base.last_committed_config = [self.me.id.clone()].into();
+        base.last_accepted_config.clone_from(&base.last_committed_config);
+        if let Err(failure) = self.stand(base, &[]) {
+            say(&format!("no master: {:?}", failure.reason));
+        }
+    }
+
+    /// Everybody who can be reached, by id, without this node.
+    fn discover(self: &Arc<Self>) -> Vec<Hello> {
+        let known = self.lock().accepted.nodes.clone();
+        let mut addresses: BTreeSet<String> =
+            known.into_values().map(|node| node.transport).collect();
+        for seed in self.transport.iter().flat_map(|transport| &transport.seeds) {
+            addresses.insert(if seed.contains(':') {
+                seed.clone()
+            } else {
+                format!("{seed}:9300")
+            });
+        }
+        addresses.remove(&self.me.transport);
+        let answers: Vec<Hello> = thread::scope(|scope| {
+            let asked: Vec<_> = addresses
+                .iter()
+                .map(|address| scope.spawn(move || self.ask(address, &Message::Hello, PATIENCE)))
+                .collect();
+            asked.into_iter().filter_map(|asked| asked.join().ok()?.ok()).collect()
+        });
+        let by_id: BTreeMap<String, Hello> =
+            answers.into_iter().map(|hello| (hello.node.id.clone(), hello)).collect();
+        by_id.into_values().filter(|hello| hello.node.id != self.me.id).collect()
+    }
+
+    /// The master that one of them has, if it is really there.
+    fn leader_among(&self, seen: &[Hello]) -> Option<NodeInfo> {
+        let claimed = seen.iter().filter_map(|hello| hello.leader.as_ref());
+        let claimed: BTreeMap<&String, &NodeInfo> = claimed.map(|node| (&node.id, node)).collect();
+        let leads = |hello: &Hello| hello.leader.as_ref().is_some_and(|it| it.id == hello.node.id);
+        claimed.into_values().filter(|node| node.id != self.me.id).cloned().find(|node| {
+            match seen.iter().find(|hello| hello.node.id == node.id) {
+                Some(hello) => leads(hello),
+                // Its members may not know yet that it is gone.
+                None => self
+                    .ask::<Hello>(&node.transport, &Message::Hello, PATIENCE)
+                    .is_ok_and(|hello| leads(&hello)),
+            }
+        })
+    }
+
+    /// The state to go on with, the very first one if there is none yet.
+    fn bootstrapped(&self, base: State, seen: &[Hello]) -> Option<State> {
+        if !base.last_committed_config.is_empty() {
+            return Some(base);
+        }
+        let initial = &self.transport.as_ref()?.initial_masters;
+        if !initial.contains(&self.me.name) {
+            return None;
+        }
+        let mut nodes: Vec<NodeInfo> = seen.iter().map(|hello| hello.node.clone()).collect();
+        nodes.push(self.me.clone());
+        let config = voting::bootstrap(initial, &nodes)?;
+        Some(State {
+            last_committed_config: config.clone(),
+            last_accepted_config: config,
+            ..State::default()
+        })
+    }
+
+    /// Votes for a candidate with a state as new as ours, unless there is a master.
+    pub(super) fn vote(&self, term: u64, last: (u64, u64)) -> Result<(), Failure> {
+        let mut core = self.lock();
+        let free = matches!(core.mode, Mode::Candidate { .. });
+        let newer = last >= (core.accepted.term, core.accepted.version);
+        if !free || term <= core.term || !newer || !self.me.is_master_eligible() {
+            return Err(Failure::no_master());
+        }
+        core.term = term;
+        self.persist(&core).map_err(|error| Failure::disk(&error))
+    }
+
+    /// Has this node elected, to go on with `base`.
+    fn stand(self: &Arc<Self>, base: State, seen: &[Hello]) -> Result<(), Failure> {
+        let mut votes: BTreeSet<String> =
+            seen.iter().map(|hello| hello.node.id.clone()).chain([self.me.id.clone()]).collect();
+        if !voting::is_quorum(&base, &votes) {
+            return Err(Failure::no_master());
+        }
+        let term = {
+            let mut core = self.lock();
+            if !matches!(core.mode, Mode::Candidate { .. }) {
+                return Err(Failure::no_master());
+            }
+            core.term = seen.iter().map(|hello| hello.term).fold(core.term, u64::max) + 1;
+            self.persist(&core).map_err(|error| Failure::disk(&error))?;
+            core.term
+        };
+        let others: Vec<&NodeInfo> = seen.iter().map(|hello| &hello.node).collect();
+        let last = (base.term, base.version);
+        votes = self.tell(&others, || Message::Vote { term, last });
+        votes.insert(self.me.id.clone());
+        if !voting::is_quorum(&base, &votes) {
+            return Err(Failure::no_master());
+        }
+        let members: Vec<NodeInfo> = thread::scope(|scope| {
+            let linked: Vec<_> = others
+                .into_iter()
+                .map(|node| scope.spawn(move || self.link(node, term).ok().map(|()| node.clone())))
+                .collect();
+            linked.into_iter().filter_map(|linked| linked.join().ok().flatten()).collect()
+        });
+        self.lead(base, term, members)
+    }
+
+    /// Begins as master, with those as members.
+    fn lead(
+        self: &Arc<Self>,
+        base: State,
+        term: u64,
+        mut members: Vec<NodeInfo>,
+    ) -> Result<(), Failure> {
+        members.push(self.me.clone());
+        let _turn = lock(&self.publishing);
+        {
+            let mut core = self.lock();
+            if core.term != term || !matches!(core.mode, Mode::Candidate { .. }) {
+                return Err(Failure::no_master());
+            }
+            core.mode = Mode::Leader;
+        }
+        let mut next = base.clone();
+        let stayed = |id: &String| {
+            let before = base.nodes.get(id).map(|node| &node.ephemeral_id);
+            members.iter().any(|node| node.id == *id && Some(&node.ephemeral_id) == before)
+        };
+        let (stayed, gone): (Vec<_>, Vec<_>) = base.nodes.keys().cloned().partition(stayed);
+        let cold = stayed.is_empty();
+        let reason = if cold { "CLUSTER_RECOVERED" } else { "NODE_LEFT" };
+        routing::remove_nodes(&mut next, &gone.into_iter().collect(), reason);
+        if cold {
+            next.transient.clear();
+        }
+        if next.cluster_uuid.is_empty() {
+            next.cluster_uuid = data::random_id().map_err(|error| Failure::disk(&error))?;
+        }
+        next.term = term;
+        next.master = Some(self.me.id.clone());
+        next.nodes = members.into_iter().map(|node| (node.id.clone(), node)).collect();
+        self.publish(&base, next)?;
+        say(&format!("elected-as-master in term {term}"));
+        Ok(())
+    }
+
+    /// As master: makes a node a member.
+    pub(super) fn admit(self: &Arc<Self>, node: NodeInfo, term: u64) -> Result<(), Failure> {
+        let mine = {
+            let mut core = self.lock();
+            if core.mode == Mode::Leader && term > core.term {
+                // It voted in an election that came to nothing: only a newer term can have it.
+                core.term = term;
+                self.become_candidate(&mut core);
+            }
+            if core.mode != Mode::Leader {
+                return Err(Failure::no_master());
+            }
+            core.term
+        };
+        self.link(&node, mine)?;
+        self.update(|state| {
+            // An earlier process of it, or the same one after a broken connection.
+            if state.nodes.contains_key(&node.id) {
+                routing::remove_nodes(state, &[node.id.clone()].into(), "NODE_LEFT");
+            }
+            state.nodes.insert(node.id.clone(), node);
+            Ok(())
+        })
+    }
+}

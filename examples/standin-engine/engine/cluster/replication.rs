@@ -1,0 +1,264 @@
+//! Documents in a cluster: written by the primary, kept by every copy before it is acknowledged,
+//! read from any copy.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::command::Command;
+use super::failure::Failure;
+use super::state::{Index, NodeInfo, State};
+use super::store::{self, ShardId};
+use super::wire::{Message, Sizes};
+use super::{Cluster, lock};
+
+/// How long another node may take with a document.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Until a write that found no primary looks again, if nothing tells it before.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// A document as every copy has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Document {
+    pub(crate) id: String,
+    pub(crate) version: u64,
+    pub(crate) seq_no: u64,
+    pub(crate) primary_term: u64,
+    pub(crate) source: Value,
+}
+
+/// Primary term and sequence number: of two documents with one id the greater is the newer.
+pub(crate) type Age = (u64, u64);
+
+impl Document {
+    /// When it was written, in the primary's time.
+    pub(super) fn age(&self) -> Age {
+        (self.primary_term, self.seq_no)
+    }
+}
+
+/// What became of a write.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Written {
+    pub(crate) document: Document,
+    /// How many copies there are, and how many have it.
+    pub(crate) copies: (usize, usize),
+}
+
+/// How many documents there are, and some of them.
+pub(crate) type Found = (usize, Vec<Document>);
+
+impl Cluster {
+    /// Writes a document, by `deadline`.
+    pub(crate) fn write(
+        self: &Arc<Self>,
+        index: &str,
+        id: &str,
+        source: &Value,
+        deadline: Instant,
+    ) -> Result<Written, Failure> {
+        loop {
+            let state = self.local_state();
+            let (number, shards) = shard_of(&state, index, id)?;
+            let primary = shards.shards[number].primary_node().and_then(|id| state.nodes.get(id));
+            let written = primary.map(|primary| {
+                let (index, id) = (index.to_owned(), id.to_owned());
+                let message = Message::Write { index, shard: number, id, source: source.clone() };
+                self.ask_member::<Written>(primary, message, PATIENCE)
+            });
+            match written {
+                Some(Ok(written)) => return Ok(written),
+                Some(Err(failure)) if failure.status < 500 => return Err(failure),
+                Some(Err(_)) | None => {}
+            }
+            if Instant::now() >= deadline {
+                let reason = format!("[{index}][{number}] primary shard is not active");
+                return Err(Failure::new(503, "unavailable_shards_exception", reason));
+            }
+            drop(self.sleep(self.lock(), Some(RETRY)));
+        }
+    }
+
+    /// Reads a document from any copy, the one here first.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        index: &str,
+        id: &str,
+    ) -> Result<Option<Document>, Failure> {
+        let state = self.local_state();
+        let (number, found) = shard_of(&state, index, id)?;
+        let shard = ShardId { uuid: found.uuid.clone(), number };
+        let message = || Message::Read { shard: shard.clone(), id: id.to_owned() };
+        self.ask_copies(&state, (index, number), message)
+    }
+
+    /// Documents of an index, at most that many from each shard.
+    pub(crate) fn list(
+        self: &Arc<Self>,
+        name: &str,
+        most: usize,
+    ) -> Result<Vec<Result<Found, Failure>>, Failure> {
+        let state = self.local_state();
+        let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
+        let shards = (0..index.shards.len()).map(|number| {
+            let shard = ShardId { uuid: index.uuid.clone(), number };
+            let message = || Message::List { shard: shard.clone(), most };
+            self.ask_copies(&state, (name, number), message)
+        });
+        Ok(shards.collect())
+    }
+
+    /// How much each member has on disk, by member; who does not answer is left out.
+    pub(crate) fn sizes(
+        self: &Arc<Self>,
+        state: &State,
+    ) -> std::collections::BTreeMap<String, Sizes> {
+        let ask = |node: &NodeInfo| self.ask_member::<Sizes>(node, Message::Sizes, PATIENCE).ok();
+        (state.nodes.values()).filter_map(|node| Some((node.id.clone(), ask(node)?))).collect()
+    }
+
+    fn ask_copies<T: serde::de::DeserializeOwned>(
+        self: &Arc<Self>,
+        state: &State,
+        (index, number): (&str, usize),
+        message: impl Fn() -> Message,
+    ) -> Result<T, Failure> {
+        let shard = state.indices.get(index).and_then(|index| index.shards.get(number));
+        let mut nodes: Vec<&str> = shard.into_iter().flat_map(|shard| shard.started()).collect();
+        nodes.sort_by_key(|id| *id != self.me.id);
+        let reason = format!("No shard available for [{index}][{number}]");
+        let mut failure = Failure::new(503, "no_shard_available_action_exception", reason);
+        for node in nodes.into_iter().filter_map(|id| state.nodes.get(id)) {
+            match self.ask_member(node, message(), PATIENCE) {
+                Ok(found) => return Ok(found),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// As primary: keeps a document here and in every other copy.
+    pub(super) fn write_here(
+        self: &Arc<Self>,
+        name: &str,
+        number: usize,
+        id: &str,
+        source: Value,
+    ) -> Result<Written, Failure> {
+        let uuid = |state: &State| state.indices.get(name).map(|index| index.uuid.clone());
+        let uuid = uuid(&self.local_state()).ok_or_else(|| Failure::no_such_index(name))?;
+        let id_of_shard = ShardId { uuid, number };
+        let copy = self.shard(&id_of_shard)?;
+        let mut copy = lock(&copy);
+        // Only now: a copy that came after would not have been in a dump made before.
+        let state = self.local_state();
+        let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
+        let shard = &index.shards[number];
+        if shard.primary_node() != Some(&self.me.id) {
+            let reason = format!("[{name}][{number}] is not a primary here");
+            return Err(Failure::new(503, "no_longer_primary_shard_exception", reason));
+        }
+        let old = copy.get(id).map_err(|error| Failure::disk(&error))?;
+        let document = Document {
+            id: id.to_owned(),
+            version: old.map_or(0, |old| old.version) + 1,
+            seq_no: copy.next_seq_no(),
+            primary_term: shard.primary_term,
+            source,
+        };
+        copy.put(&document).map_err(|error| Failure::disk(&error))?;
+        let mut successful = 1;
+        for node in shard.copies.iter().filter(|copy| !copy.primary).filter_map(|copy| copy.node())
+        {
+            let message = Message::Replicate {
+                index: name.to_owned(),
+                shard: id_of_shard.clone(),
+                document: document.clone(),
+            };
+            let kept = match state.nodes.get(node) {
+                Some(node) => self.ask_member::<()>(node, message, PATIENCE).is_ok(),
+                None => false,
+            };
+            if kept {
+                successful += 1;
+                continue;
+            }
+            // Acknowledged documents are in every copy that counts: this one must not count.
+            self.command(Command::FailCopy {
+                index: name.to_owned(),
+                shard: number,
+                node: node.to_owned(),
+                primary_term: shard.primary_term,
+            })?;
+        }
+        Ok(Written { document, copies: (shard.copies.len(), successful) })
+    }
+
+    /// As another copy: keeps a document of the primary.
+    pub(super) fn replicate(
+        &self,
+        index: &str,
+        shard: &ShardId,
+        document: Document,
+    ) -> Result<(), Failure> {
+        let state = self.local_state();
+        let known = state.indices.get(index).and_then(|index| index.shards.get(shard.number));
+        if known.is_some_and(|known| known.primary_term > document.primary_term) {
+            let reason = "a primary of an older term";
+            return Err(Failure::new(503, "no_longer_primary_shard_exception", reason));
+        }
+        let copy = self.shard(shard)?;
+        lock(&copy).put(&document).map_err(|error| Failure::disk(&error))
+    }
+
+    pub(super) fn read_here(&self, shard: &ShardId, id: &str) -> Result<Option<Document>, Failure> {
+        let directory = self.data.shard(&shard.uuid, shard.number);
+        store::read(&directory, id).map_err(|error| Failure::disk(&error))
+    }
+
+    pub(super) fn list_here(&self, shard: &ShardId, most: usize) -> Result<Found, Failure> {
+        let directory = self.data.shard(&shard.uuid, shard.number);
+        store::list(&directory, most).map_err(|error| Failure::disk(&error))
+    }
+
+    pub(super) fn sizes_here(&self) -> Result<Sizes, Failure> {
+        let state = self.local_state();
+        let mut sizes = Sizes::new();
+        for index in state.indices.values() {
+            for number in 0..index.shards.len() {
+                let directory = self.data.shard(&index.uuid, number);
+                let (count, documents) =
+                    store::list(&directory, usize::MAX).map_err(|error| Failure::disk(&error))?;
+                let bytes: usize = documents.iter().map(|it| it.source.to_string().len()).sum();
+                sizes.insert(format!("{}/{number}", index.uuid), (count, bytes as u64));
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// The copy here, opened.
+    pub(super) fn shard(&self, id: &ShardId) -> Result<Arc<Mutex<store::Shard>>, Failure> {
+        let mut shards = lock(&self.shards);
+        if let Some(shard) = shards.get(id) {
+            return Ok(Arc::clone(shard));
+        }
+        let shard = store::Shard::open(self.data.shard(&id.uuid, id.number))
+            .map_err(|error| Failure::disk(&error))?;
+        let shard = Arc::new(Mutex::new(shard));
+        shards.insert(id.clone(), Arc::clone(&shard));
+        Ok(shard)
+    }
+}
+
+/// The shard that a document belongs to.
+fn shard_of<'a>(state: &'a State, name: &str, id: &str) -> Result<(usize, &'a Index), Failure> {
+    let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
+    // FNV-1a: any hash does that is the same on every node.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let shards = index.shards.len().max(1) as u64;
+    Ok((usize::try_from(hash % shards).unwrap_or(0), index))
+}

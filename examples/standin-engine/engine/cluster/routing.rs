@@ -1,0 +1,186 @@
+//! Which copy of which shard is where: what happens when nodes go, and where copies go next.
+
+use std::collections::BTreeSet;
+
+use super::state::{Index, Place, Shard, ShardCopy, State, now_ms, time_value};
+
+/// The setting that says which copies may get a place.
+pub(crate) const ALLOCATION: &str = "cluster.routing.allocation.enable";
+
+/// Takes `gone` out of the cluster and their copies out of use. `reason` is what an operator reads.
+pub(super) fn remove_nodes(state: &mut State, gone: &BTreeSet<String>, reason: &str) {
+    let now = now_ms();
+    for id in gone {
+        state.nodes.remove(id);
+    }
+    let State { indices, shutdowns, .. } = state;
+    for index in indices.values_mut() {
+        let delay = index.delayed_timeout_ms;
+        for shard in &mut index.shards {
+            for copy in &mut shard.copies {
+                let Some(node) = copy.node().filter(|node| gone.contains(*node)) else { continue };
+                let node = node.to_owned();
+                let record = shutdowns.get(&node).filter(|record| record.kind == "restart");
+                let (reason, delay) = match record {
+                    // Five minutes unless it says otherwise; the longer of both wins.
+                    Some(record) => {
+                        let asked = record.allocation_delay.as_deref().and_then(time_value);
+                        ("NODE_RESTARTING", delay.max(asked.unwrap_or(300_000)))
+                    }
+                    None => (reason, delay),
+                };
+                // After a stop of the whole cluster nobody is waited for.
+                let delayed = delay > 0 && reason != "CLUSTER_RECOVERED";
+                copy.place = Place::Unassigned {
+                    reason: reason.to_owned(),
+                    since_ms: now,
+                    delayed_ms: delayed.then_some(now.saturating_add(delay)),
+                };
+                copy.last_node = Some(node);
+            }
+            settle_primary(shard);
+        }
+    }
+}
+
+/// Takes one replica out of use that could not be written to.
+pub(super) fn fail_copy(index: &mut Index, number: usize, node: &str) {
+    let Some(shard) = index.shards.get_mut(number) else { return };
+    let copy = shard.copies.iter_mut().find(|copy| !copy.primary && copy.node() == Some(node));
+    if let Some(copy) = copy {
+        copy.place = Place::Unassigned {
+            reason: "ALLOCATION_FAILED".to_owned(),
+            since_ms: now_ms(),
+            delayed_ms: None,
+        };
+        copy.last_node = Some(node.to_owned());
+        settle_primary(shard);
+    }
+}
+
+/// Promotes a replica if the primary is gone, and keeps the books on who has every document.
+fn settle_primary(shard: &mut Shard) {
+    if shard.primary_node().is_none()
+        && let Some(heir) = shard.copies.iter().position(|copy| copy.started_on().is_some())
+    {
+        for (at, copy) in shard.copies.iter_mut().enumerate() {
+            copy.primary = at == heir;
+        }
+        shard.primary_term += 1;
+    }
+    let started: BTreeSet<String> = shard.started().map(str::to_owned).collect();
+    // The last to go keep what they know.
+    if !started.is_empty() {
+        shard.in_sync = started;
+    } else if shard.copies.iter().any(|copy| copy.primary && copy.node().is_none()) {
+        for copy in shard.copies.iter_mut().filter(|copy| copy.node().is_some()) {
+            copy.last_node = copy.node().map(str::to_owned);
+            copy.place = Place::Unassigned {
+                reason: "PRIMARY_FAILED".to_owned(),
+                since_ms: now_ms(),
+                delayed_ms: None,
+            };
+        }
+    }
+}
+
+/// Marks a copy as in use.
+pub(super) fn start_copy(index: &mut Index, number: usize, node: &str) {
+    let Some(shard) = index.shards.get_mut(number) else { return };
+    for copy in &mut shard.copies {
+        if matches!(&copy.place, Place::Initializing { node: on, .. } if on == node) {
+            copy.place = Place::Started { node: node.to_owned() };
+            shard.in_sync.insert(node.to_owned());
+        }
+    }
+}
+
+/// Gives every copy a place that may have one.
+pub(super) fn reroute(state: &mut State, configured: &str) {
+    let now = now_ms();
+    let enabled = [&state.transient, &state.persistent]
+        .into_iter()
+        .find_map(|settings| settings.get(ALLOCATION))
+        .map_or(configured, String::as_str)
+        .to_owned();
+    let names: Vec<String> = state.indices.keys().cloned().collect();
+    for name in names {
+        let shards = state.indices.get(&name).map_or(0, |index| index.shards.len());
+        for number in 0..shards {
+            // The load counts all shards, those placed a moment ago too.
+            let load = load(state);
+            let Some(index) = state.indices.get_mut(&name) else { continue };
+            place(&mut index.shards[number], &load, &enabled, now);
+        }
+    }
+}
+
+/// Data nodes with the number of copies on each, the least loaded first, then by name.
+fn load(state: &State) -> Vec<String> {
+    let copies = || {
+        let shards = state.indices.values().flat_map(|index| &index.shards);
+        shards.flat_map(|shard| &shard.copies)
+    };
+    let mut nodes: Vec<_> = (state.nodes.values())
+        .filter(|node| node.is_data())
+        .map(|node| {
+            let count = copies().filter(|copy| copy.node() == Some(&node.id)).count();
+            (count, &node.name, &node.id)
+        })
+        .collect();
+    nodes.sort();
+    nodes.into_iter().map(|(_, _, id)| id.clone()).collect()
+}
+
+fn place(shard: &mut Shard, nodes: &[String], enabled: &str, now: u64) {
+    for copy in &mut shard.copies {
+        if let Place::Unassigned { delayed_ms: delayed @ Some(_), .. } = &mut copy.place
+            && delayed.is_some_and(|until| until <= now)
+        {
+            *delayed = None;
+        }
+    }
+    for at in 0..shard.copies.len() {
+        let Some(node) = target(shard, &shard.copies[at], nodes, enabled) else { continue };
+        let copy = &mut shard.copies[at];
+        copy.place = Place::Initializing { node, since_ms: now };
+        if copy.primary {
+            shard.primary_term += 1;
+        }
+    }
+}
+
+/// Where `copy` may go now.
+fn target(shard: &Shard, copy: &ShardCopy, nodes: &[String], enabled: &str) -> Option<String> {
+    let Place::Unassigned { delayed_ms, .. } = &copy.place else { return None };
+    let last = copy.last_node.as_ref();
+    let is_new = copy.primary && shard.in_sync.is_empty();
+    let allowed = match enabled {
+        "all" => true,
+        "primaries" => copy.primary,
+        "new_primaries" => is_new,
+        _ => false,
+    };
+    if !allowed || (!copy.primary && shard.primary_node().is_none()) {
+        return None;
+    }
+    let mut free = nodes.iter().filter(|node| {
+        let taken = shard.copies.iter().any(|other| other.node() == Some(node));
+        // An existing primary may only come back where every document is.
+        let complete = !copy.primary || is_new || shard.in_sync.contains(*node);
+        let waited_for = copy.primary || delayed_ms.is_none() || last == Some(*node);
+        !taken && complete && waited_for
+    });
+    free.clone().find(|node| last == Some(*node)).or_else(|| free.next()).cloned()
+}
+
+/// When time alone will change something next, in milliseconds since 1970.
+pub(super) fn next_deadline(state: &State) -> Option<u64> {
+    let shards = state.indices.values().flat_map(|index| &index.shards);
+    let copies = shards.flat_map(|shard| &shard.copies);
+    let deadlines = copies.filter_map(|copy| match &copy.place {
+        Place::Unassigned { delayed_ms, .. } => *delayed_ms,
+        Place::Initializing { .. } | Place::Started { .. } => None,
+    });
+    deadlines.min()
+}

@@ -1,0 +1,179 @@
+//! The cluster's state: what the elected master decides and every member keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// One member, as it was when it joined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NodeInfo {
+    /// Kept in the data path.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Another one in every life of the process.
+    pub(crate) ephemeral_id: String,
+    /// `host:port` for the other nodes.
+    pub(crate) transport: String,
+    /// `host:port` for everybody else.
+    pub(crate) http: String,
+    pub(crate) roles: BTreeSet<String>,
+    pub(crate) attributes: BTreeMap<String, String>,
+    pub(crate) version: String,
+    pub(crate) pid: u32,
+    pub(crate) started_ms: u64,
+}
+
+impl NodeInfo {
+    /// Whether it may vote and be elected.
+    pub(crate) fn is_master_eligible(&self) -> bool {
+        self.roles.contains("master") || self.roles.contains("cluster_manager")
+    }
+
+    /// Whether it may hold shards.
+    pub(crate) fn is_data(&self) -> bool {
+        self.roles.iter().any(|role| role == "data" || role.starts_with("data_"))
+    }
+}
+
+/// The state, in one version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) term: u64,
+    pub(crate) version: u64,
+    /// Empty before the first election.
+    pub(crate) cluster_uuid: String,
+    pub(crate) master: Option<String>,
+    /// By id.
+    pub(crate) nodes: BTreeMap<String, NodeInfo>,
+    /// Ids whose majority elects and commits.
+    pub(crate) last_committed_config: BTreeSet<String>,
+    /// The same from this version on, once it is committed.
+    pub(crate) last_accepted_config: BTreeSet<String>,
+    pub(crate) voting_config_exclusions: BTreeSet<(String, String)>,
+    pub(crate) persistent: BTreeMap<String, String>,
+    /// Forgotten when the whole cluster stops.
+    pub(crate) transient: BTreeMap<String, String>,
+    pub(crate) indices: BTreeMap<String, Index>,
+    /// Node-shutdown records by node id.
+    pub(crate) shutdowns: BTreeMap<String, Shutdown>,
+}
+
+/// One index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Index {
+    pub(crate) uuid: String,
+    pub(crate) created_ms: u64,
+    /// How long a copy waits for its node to come back.
+    pub(crate) delayed_timeout_ms: u64,
+    pub(crate) shards: Vec<Shard>,
+}
+
+impl Index {
+    /// How many replicas each shard has.
+    pub(crate) fn replicas(&self) -> usize {
+        self.shards.first().map_or(0, |shard| shard.copies.len().saturating_sub(1))
+    }
+}
+
+/// One shard: a primary and its replicas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shard {
+    /// Grows with every new primary: what an older one sends is refused.
+    pub(crate) primary_term: u64,
+    /// Nodes that have every acknowledged document. Empty: there never was one.
+    pub(crate) in_sync: BTreeSet<String>,
+    pub(crate) copies: Vec<ShardCopy>,
+}
+
+impl Shard {
+    /// The node of the primary, if that is started.
+    pub(crate) fn primary_node(&self) -> Option<&str> {
+        self.copies.iter().find(|copy| copy.primary).and_then(ShardCopy::started_on)
+    }
+
+    /// The nodes whose copies are started, the primary's first.
+    pub(crate) fn started(&self) -> impl Iterator<Item = &str> {
+        let primaries = self.copies.iter().filter(|copy| copy.primary);
+        primaries
+            .chain(self.copies.iter().filter(|copy| !copy.primary))
+            .filter_map(ShardCopy::started_on)
+    }
+}
+
+/// One copy of a shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ShardCopy {
+    pub(crate) primary: bool,
+    pub(crate) place: Place,
+    /// The node it was on before it lost its place.
+    pub(crate) last_node: Option<String>,
+}
+
+impl ShardCopy {
+    /// A copy that never had a place.
+    pub(crate) fn new(primary: bool, reason: &str) -> Self {
+        let place =
+            Place::Unassigned { reason: reason.to_owned(), since_ms: now_ms(), delayed_ms: None };
+        Self { primary, place, last_node: None }
+    }
+
+    /// The node that it is on, whether it is started or not.
+    pub(crate) fn node(&self) -> Option<&str> {
+        match &self.place {
+            Place::Unassigned { .. } => None,
+            Place::Initializing { node, .. } | Place::Started { node } => Some(node),
+        }
+    }
+
+    /// The node that it is started on.
+    pub(crate) fn started_on(&self) -> Option<&str> {
+        match &self.place {
+            Place::Started { node } => Some(node),
+            Place::Unassigned { .. } | Place::Initializing { .. } => None,
+        }
+    }
+}
+
+/// Where a copy is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Place {
+    /// Nowhere. `delayed_ms`: until then only its last node may have it back.
+    Unassigned { reason: String, since_ms: u64, delayed_ms: Option<u64> },
+    /// On its way to the node.
+    Initializing { node: String, since_ms: u64 },
+    /// In use there.
+    Started { node: String },
+}
+
+/// What somebody said about a node that is going to stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shutdown {
+    /// `restart`, `remove` or `replace`.
+    pub(crate) kind: String,
+    pub(crate) reason: String,
+    pub(crate) started_ms: u64,
+    pub(crate) allocation_delay: Option<String>,
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A duration as the engines write it (`30s`, `1m`, `0`), in milliseconds.
+pub(crate) fn time_value(text: &str) -> Option<u64> {
+    let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        "" if number == "0" => 1,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}

@@ -1,0 +1,225 @@
+//! What nodes say to each other: a line of greeting, a line of JSON, a line of answer, and the
+//! connection is done. Only [`Message::Follow`] keeps its connection: see `link.rs`.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::command::Command;
+use super::failure::Failure;
+use super::replication::Document;
+use super::state::{NodeInfo, State};
+use super::store::ShardId;
+use super::{Cluster, Mode};
+use crate::engine::complain;
+
+/// A connection that is not there after this long is not there.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// What one node asks another.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Message {
+    /// Who are you, and who is your master?
+    Hello,
+    /// Elect me. `last`: term and version of the state I would go on with.
+    Vote { term: u64, last: (u64, u64) },
+    /// Be a member of my cluster. The connection stays.
+    Follow { term: u64, leader: NodeInfo },
+    /// Let me be a member of your cluster.
+    Join { node: NodeInfo, term: u64 },
+    /// Keep this state.
+    Accept { leader: String, state: Box<State> },
+    /// Enough nodes have kept that state: it counts.
+    Commit { term: u64, version: u64 },
+    /// As master, change the state.
+    Command(Command),
+    /// As primary, keep a document.
+    Write { index: String, shard: usize, id: String, source: Value },
+    /// As another copy, keep a document.
+    Replicate { index: String, shard: ShardId, document: Document },
+    /// Give me a document.
+    Read { shard: ShardId, id: String },
+    /// Give me that many documents, and say how many there are.
+    List { shard: ShardId, most: usize },
+    /// As primary, give me all documents.
+    Dump { index: String, shard: ShardId },
+    /// As new copy, get all documents from there.
+    Recover { index: String, shard: ShardId, primary: NodeInfo },
+    /// How many documents and bytes are in your copies?
+    Sizes,
+}
+
+/// Number of documents and bytes, by shard.
+pub(crate) type Sizes = BTreeMap<String, (usize, u64)>;
+
+/// Answer to [`Message::Hello`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Hello {
+    pub(super) node: NodeInfo,
+    pub(super) leader: Option<NodeInfo>,
+    pub(super) term: u64,
+    /// Term and version of the state that it would go on with.
+    pub(super) last: (u64, u64),
+}
+
+/// A thread; its stack is small because nothing here is deep.
+pub(super) fn thread(run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().stack_size(256 * 1024).spawn(run)
+}
+
+/// Hears the other nodes, in the background.
+pub(super) fn serve(cluster: &Arc<Cluster>, listener: TcpListener) -> io::Result<()> {
+    let cluster = Arc::clone(cluster);
+    thread(move || {
+        for stream in listener.incoming().flatten() {
+            if cluster.lock().mode == Mode::Closed {
+                continue;
+            }
+            let cluster = Arc::clone(&cluster);
+            // Without a thread to spare the other node sees a connection that breaks off.
+            let _ = thread(move || {
+                // A node that broke the connection off needs no answer.
+                let _ = cluster.hear(stream);
+            });
+        }
+    })
+    .map(drop)
+}
+
+/// Reads one line; the end of the file is an error.
+pub(super) fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    match reader.read_line(&mut line)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line),
+    }
+}
+
+impl Cluster {
+    /// The first line of every connection: nodes that differ in it cannot talk to each other.
+    fn greeting(&self) -> String {
+        let encrypted = self.transport.as_ref().is_some_and(|transport| transport.encrypted);
+        let kind = if encrypted { "encrypted" } else { "plain" };
+        format!("standin-transport {kind} {}\n", self.name)
+    }
+
+    fn hear(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(self.fault_detection))?;
+        stream.set_nodelay(true)?;
+        let mut reader = BufReader::new(&stream);
+        let greeting = read_line(&mut reader)?;
+        if greeting != self.greeting() {
+            complain(&format!(
+                "closed a transport connection: it began with [{}] instead of [{}]",
+                greeting.trim_end(),
+                self.greeting().trim_end()
+            ));
+            return Ok(());
+        }
+        let message: Message = serde_json::from_str(&read_line(&mut reader)?)?;
+        if let Message::Follow { term, leader } = message {
+            return self.follow(term, leader, &stream, &mut reader);
+        }
+        let answer = self.answer(message);
+        say_line(&stream, &answer)
+    }
+
+    fn answer(self: &Arc<Self>, message: Message) -> Result<Value, Failure> {
+        match message {
+            Message::Hello => value(self.hello()),
+            Message::Vote { term, last } => value(self.vote(term, last)?),
+            Message::Join { node, term } => value(self.admit(node, term)?),
+            Message::Accept { leader, state } => value(self.accept(&leader, *state)?),
+            Message::Commit { term, version } => value(self.commit(term, version)?),
+            Message::Command(command) => self.command_here(command),
+            Message::Write { index, shard, id, source } => {
+                value(self.write_here(&index, shard, &id, source)?)
+            }
+            Message::Replicate { index, shard, document } => {
+                value(self.replicate(&index, &shard, document)?)
+            }
+            Message::Read { shard, id } => value(self.read_here(&shard, &id)?),
+            Message::List { shard, most } => value(self.list_here(&shard, most)?),
+            Message::Dump { index, shard } => value(self.dump(&index, &shard)?),
+            Message::Recover { index, shard, primary } => {
+                value(self.recover(&index, &shard, &primary)?)
+            }
+            Message::Sizes => value(self.sizes_here()?),
+            // Its connection is not for one answer.
+            Message::Follow { .. } => Err(Failure::no_master()),
+        }
+    }
+
+    /// Opens a connection to a node and says `message`.
+    pub(super) fn connect(
+        &self,
+        address: &str,
+        message: &Message,
+        patience: Duration,
+    ) -> io::Result<TcpStream> {
+        let mut failed = io::Error::other("it has no address");
+        for address in address.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, CONNECT.min(patience)) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(patience))?;
+                    stream.set_write_timeout(Some(patience))?;
+                    stream.set_nodelay(true)?;
+                    let line = serde_json::to_string(message)?;
+                    (&stream).write_all(format!("{}{line}\n", self.greeting()).as_bytes())?;
+                    return Ok(stream);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Asks the node at `address`.
+    pub(super) fn ask<T: DeserializeOwned>(
+        &self,
+        address: &str,
+        message: &Message,
+        patience: Duration,
+    ) -> Result<T, Failure> {
+        let exchange = || {
+            let stream = self.connect(address, message, patience)?;
+            let line = read_line(&mut BufReader::new(&stream))?;
+            io::Result::Ok(serde_json::from_str::<Result<Value, Failure>>(&line)?)
+        };
+        let answer = exchange().map_err(|error| Failure::not_connected(address, &error))??;
+        serde_json::from_value(answer).map_err(|error| Failure::not_connected(address, &error))
+    }
+
+    /// Asks a member, which may be this node itself.
+    pub(super) fn ask_member<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        member: &NodeInfo,
+        message: Message,
+        patience: Duration,
+    ) -> Result<T, Failure> {
+        if member.id != self.me.id {
+            return self.ask(&member.transport, &message, patience);
+        }
+        let answer = self.answer(message)?;
+        serde_json::from_value(answer).map_err(|error| Failure::not_connected(&member.name, &error))
+    }
+}
+
+/// Sends an answer.
+pub(super) fn say_line(mut stream: &TcpStream, answer: &Result<Value, Failure>) -> io::Result<()> {
+    let mut line = serde_json::to_string(answer)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes())
+}
+
+fn value(answer: impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(answer)
+        .map_err(|error| Failure::new(500, "serialization_exception", error.to_string()))
+}

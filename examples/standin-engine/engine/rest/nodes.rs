@@ -1,0 +1,147 @@
+//! `/` and `/_nodes`: who the nodes are, what processes they have.
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Answered, Node, Request};
+use crate::engine::cluster::{NodeInfo, State};
+use crate::engine::config::Distribution;
+
+/// What `/_nodes` can be asked for, of which the first three differ here.
+const METRICS: [&str; 14] = [
+    "jvm",
+    "process",
+    "http",
+    "transport",
+    "os",
+    "settings",
+    "plugins",
+    "thread_pool",
+    "ingest",
+    "aggregations",
+    "indices",
+    "search_pipelines",
+    "_all",
+    "_none",
+];
+
+impl Node {
+    pub(super) fn banner(&self) -> Answer {
+        let state = self.cluster.local_state();
+        let mut version = json!({
+            "number": self.cluster.me().version,
+            "build_type": "stand-in",
+            "build_snapshot": false,
+        });
+        let tagline = match self.config.behaviour.distribution {
+            Distribution::OpenSearch => {
+                version["distribution"] = json!("opensearch");
+                "The OpenSearch Project: https://opensearch.org/"
+            }
+            Distribution::Elasticsearch => {
+                version["build_flavor"] = json!("default");
+                "You Know, for Search"
+            }
+        };
+        let body = json!({
+            "name": self.config.node_name,
+            "cluster_name": self.config.cluster_name,
+            "cluster_uuid": super::state::uuid(&state),
+            "version": version,
+            "tagline": tagline,
+        });
+        Answer::json(200, body)
+    }
+
+    /// `/_nodes[/{nodes}][/{metrics}]`.
+    pub(super) fn nodes(&self, request: &Request, rest: &[&str]) -> Answered {
+        let are_metrics = |text: &str| text.split(',').all(|name| METRICS.contains(&name));
+        let (filter, metrics) = match *rest {
+            [] => ("_all", "_all"),
+            [one] if one != "_all" && are_metrics(one) => ("_all", one),
+            [one] => (one, "_all"),
+            [filter, metrics, ..] => (filter, metrics),
+        };
+        if request.query.contains_key("timeout") {
+            request.time("timeout", super::PATIENCE)?;
+        }
+        let state = self.cluster.local_state();
+        let wanted: Vec<&NodeInfo> = (state.nodes.values())
+            .filter(|node| filter.split(',').any(|name| self.is_named(&state, node, name)))
+            .collect();
+        let metrics: Vec<&str> = metrics.split(',').collect();
+        let (mut nodes, mut failures) = (Map::new(), Vec::new());
+        for node in &wanted {
+            match self.cluster.ask_about(node) {
+                Ok(node) => {
+                    let mut info = info(&node, &metrics);
+                    if self.has_shutdown() {
+                        info["build_flavor"] = json!("default");
+                    }
+                    nodes.insert(node.id.clone(), info);
+                }
+                Err(failure) => failures.push(json!({
+                    "type": "failed_node_exception",
+                    "reason": format!("Failed node [{}]", node.id),
+                    "node_id": node.id,
+                    "caused_by": {"type": failure.kind, "reason": failure.reason},
+                })),
+            }
+        }
+        let mut counts = json!({
+            "total": wanted.len(), "successful": nodes.len(), "failed": failures.len(),
+        });
+        if !failures.is_empty() {
+            counts["failures"] = json!(failures);
+        }
+        let cluster_name = &self.config.cluster_name;
+        Ok(Answer::json(
+            200,
+            json!({"_nodes": counts, "cluster_name": cluster_name, "nodes": nodes}),
+        ))
+    }
+
+    fn is_named(&self, state: &State, node: &NodeInfo, name: &str) -> bool {
+        match name {
+            "_all" => true,
+            "_local" => node.id == self.cluster.me().id,
+            "_master" | "_cluster_manager" => state.master.as_ref() == Some(&node.id),
+            name => node.id == name || node.name == name,
+        }
+    }
+}
+
+fn info(node: &NodeInfo, metrics: &[&str]) -> Value {
+    let wanted = |name: &str| metrics.contains(&name) || metrics.contains(&"_all");
+    let host = host(&node.transport);
+    let mut info = json!({
+        "name": node.name,
+        "transport_address": node.transport,
+        "host": host,
+        "ip": host,
+        "version": node.version,
+        "build_type": "stand-in",
+        "roles": node.roles,
+        "attributes": node.attributes,
+    });
+    if wanted("process") {
+        info["process"] =
+            json!({"refresh_interval_in_millis": 1000, "id": node.pid, "mlockall": false});
+    }
+    if wanted("jvm") {
+        info["jvm"] = json!({"pid": node.pid, "start_time_in_millis": node.started_ms});
+    }
+    if wanted("http") {
+        info["http"] = json!({"bound_address": [node.http], "publish_address": node.http});
+    }
+    if wanted("transport") {
+        info["transport"] = json!({
+            "bound_address": [node.transport], "publish_address": node.transport, "profiles": {},
+        });
+    }
+    info
+}
+
+/// The host of `host:port`.
+pub(super) fn host(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}

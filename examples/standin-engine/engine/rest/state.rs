@@ -1,0 +1,121 @@
+//! `/_cluster/state`: the nodes, the master, the voting configuration.
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Answered, Node, Request};
+use crate::engine::cluster::{NodeInfo, Place, ShardCopy, State};
+use crate::engine::config::Distribution;
+
+impl Node {
+    /// The parts named in `metrics`, all of them if it is empty.
+    pub(super) fn cluster_state(&self, request: &Request, metrics: &[&str]) -> Answered {
+        let state = self.state(request)?;
+        let metrics: Vec<&str> = metrics.first().map_or("_all", |it| it).split(',').collect();
+        let wanted = |name: &str| metrics.contains(&name) || metrics.contains(&"_all");
+        let mut body = json!({
+            "cluster_name": self.config.cluster_name,
+            "cluster_uuid": uuid(&state),
+        });
+        if wanted("version") {
+            body["version"] = json!(state.version);
+        }
+        if wanted("master_node") {
+            body["master_node"] = json!(state.master);
+        }
+        if wanted("cluster_manager_node")
+            && self.config.behaviour.distribution == Distribution::OpenSearch
+        {
+            body["cluster_manager_node"] = json!(state.master);
+        }
+        if wanted("blocks") {
+            body["blocks"] = json!({});
+        }
+        if wanted("nodes") {
+            let nodes = state.nodes.iter().map(|(id, node)| (id.clone(), self.member(node)));
+            body["nodes"] = nodes.collect::<Map<_, _>>().into();
+        }
+        if wanted("metadata") {
+            body["metadata"] = metadata(&state);
+        }
+        if wanted("routing_table") {
+            body["routing_table"] = routing_table(&state);
+        }
+        Ok(Answer::json(200, body))
+    }
+
+    fn member(&self, node: &NodeInfo) -> Value {
+        let mut member = json!({
+            "name": node.name,
+            "ephemeral_id": node.ephemeral_id,
+            "transport_address": node.transport,
+            "attributes": node.attributes,
+        });
+        if self.config.behaviour.distribution == Distribution::Elasticsearch {
+            member["external_id"] = json!(node.name);
+            member["roles"] = json!(node.roles);
+            member["version"] = json!(node.version);
+        }
+        member
+    }
+}
+
+/// The cluster's uuid, in the words for none.
+pub(super) fn uuid(state: &State) -> &str {
+    if state.cluster_uuid.is_empty() { "_na_" } else { &state.cluster_uuid }
+}
+
+fn metadata(state: &State) -> Value {
+    let exclusions = state.voting_config_exclusions.iter();
+    let exclusions: Vec<Value> =
+        exclusions.map(|(id, name)| json!({"node_id": id, "node_name": name})).collect();
+    let indices = state.indices.iter().map(|(name, index)| {
+        let body = json!({
+            "state": "open",
+            "settings": {"index": super::indices::settings(name, index)},
+        });
+        (name.clone(), body)
+    });
+    json!({
+        "cluster_uuid": uuid(state),
+        "cluster_uuid_committed": !state.cluster_uuid.is_empty(),
+        "cluster_coordination": {
+            "term": state.term,
+            "last_committed_config": state.last_committed_config,
+            "last_accepted_config": state.last_accepted_config,
+            "voting_config_exclusions": exclusions,
+        },
+        "indices": indices.collect::<Map<_, _>>(),
+    })
+}
+
+fn routing_table(state: &State) -> Value {
+    let indices = state.indices.iter().map(|(name, index)| {
+        let shards = index.shards.iter().enumerate().map(|(number, shard)| {
+            let copies: Vec<Value> =
+                shard.copies.iter().map(|copy| routed(name, number, copy)).collect();
+            (number.to_string(), json!(copies))
+        });
+        (name.clone(), json!({"shards": shards.collect::<Map<_, _>>()}))
+    });
+    json!({"indices": indices.collect::<Map<_, _>>()})
+}
+
+fn routed(index: &str, number: usize, copy: &ShardCopy) -> Value {
+    let doing = match &copy.place {
+        Place::Unassigned { .. } => "UNASSIGNED",
+        Place::Initializing { .. } => "INITIALIZING",
+        Place::Started { .. } => "STARTED",
+    };
+    let mut routed = json!({
+        "state": doing,
+        "primary": copy.primary,
+        "node": copy.node(),
+        "relocating_node": null,
+        "shard": number,
+        "index": index,
+    });
+    if let Place::Unassigned { reason, delayed_ms, .. } = &copy.place {
+        routed["unassigned_info"] = json!({"reason": reason, "delayed": delayed_ms.is_some()});
+    }
+    routed
+}

@@ -1,0 +1,58 @@
+//! Refusals and nonsense: typed, and each a sentence that helps.
+
+use super::super::{EngineError, health};
+use super::*;
+
+#[test]
+fn wrong_credentials_and_missing_rights_say_what_to_check() {
+    let sentence = |name| match health::parse(&recorded(ELASTICSEARCH_8, name)) {
+        Err(EngineError::Unauthorized(sentence)) => sentence,
+        other => panic!("{name}: {other:?}"),
+    };
+    let none = sentence("unauthorized_none");
+    assert!(none.contains("missing authentication credentials"), "{none}");
+    let wrong = sentence("unauthorized_wrong");
+    assert!(wrong.contains("was shown the API key and did not accept it (HTTP 401)"), "{wrong}");
+    assert!(wrong.contains("unable to authenticate user [elastic]"), "{wrong}");
+    assert!(wrong.contains("check the credentials of this cluster"), "{wrong}");
+    for name in ["forbidden", "forbidden_flush"] {
+        let forbidden = sentence(name);
+        assert!(forbidden.contains("may not do this (HTTP 403)"), "{forbidden}");
+        assert!(forbidden.contains("is unauthorized for user [looker]"), "{forbidden}");
+        assert!(forbidden.contains("`manage`"), "{forbidden}");
+    }
+}
+
+#[test]
+fn both_generations_of_refusals_are_read() {
+    let reason = |answer: Answer| match answer.refusal() {
+        EngineError::Refused { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    };
+    let plain = reason(recorded(ELASTICSEARCH_8, "unknown_route"));
+    assert!(plain.starts_with("no handler found for uri"), "{plain}");
+    let typed = r#"{"error":{"type":"circuit_breaking_exception","reason":"Data too large"}}"#;
+    assert_eq!(reason(made_up(429, typed)), "Data too large (circuit_breaking_exception)");
+    assert_eq!(reason(made_up(502, "<h1>Bad Gateway</h1>\n")), "<h1>Bad Gateway</h1>");
+    assert_eq!(reason(made_up(500, "")), "no reason given");
+}
+
+#[test]
+fn a_long_reason_is_cut_at_a_character() {
+    let answer = made_up(500, &"ü".repeat(5000));
+    let EngineError::Refused { reason, .. } = answer.refusal() else { panic!("a refusal") };
+    assert_eq!((reason.chars().count(), reason.chars().last()), (401, Some('…')));
+}
+
+#[test]
+fn what_is_no_engine_is_said_to_be_none() {
+    for (status, body) in [(200, "<html>Welcome to nginx!"), (200, "[]"), (204, "")] {
+        let answer = health::parse(&made_up(status, body));
+        let Err(EngineError::Protocol(sentence)) = answer else { panic!("{answer:?}") };
+        assert!(
+            sentence.contains("does an Elasticsearch or OpenSearch listen there"),
+            "{sentence}"
+        );
+        assert!(sentence.contains("http://10.0.0.7:9200"), "{sentence}");
+    }
+}

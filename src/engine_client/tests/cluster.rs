@@ -1,0 +1,207 @@
+//! Health, members, votes.
+
+use std::collections::BTreeSet;
+
+use super::super::topology::{self, Topology};
+use super::super::{Color, EngineError, Member, Voting, health, members};
+use super::*;
+
+#[track_caller]
+pub(super) fn topology_of(engine: &str, state: &str) -> Topology {
+    let state = answer_to(&topology::state_call(PATIENCE), engine, state);
+    let details = answer_to(&topology::details_call(PATIENCE), engine, "details");
+    let minimum = (engine == ELASTICSEARCH_6).then(|| {
+        let answer = answer_to(&topology::minimum_call(PATIENCE), engine, "minimum");
+        topology::parse_minimum(&answer).unwrap()
+    });
+    topology::parse(&state, topology::parse_details(&details).unwrap(), minimum).unwrap()
+}
+
+#[test]
+fn health_is_read_from_every_engine() {
+    for (engine, nodes, unassigned, primaries) in [
+        (OPENSEARCH_2, 3, 1, None),
+        (OPENSEARCH_3, 1, 8, None),
+        (ELASTICSEARCH_6, 3, 1, None),
+        (ELASTICSEARCH_7, 3, 1, None),
+        (ELASTICSEARCH_8, 3, 1, Some(0)),
+    ] {
+        let health = health::parse(&answer_to(&health::call(PATIENCE), engine, "health")).unwrap();
+        assert_eq!((health.status, health.timed_out), (Color::Yellow, false), "{engine}");
+        assert_eq!((health.number_of_nodes, health.number_of_data_nodes), (nodes, nodes));
+        assert_eq!((health.initializing_shards, health.relocating_shards), (0, 0));
+        assert_eq!(health.unassigned_shards, unassigned);
+        assert_eq!(health.unassigned_primary_shards, primaries);
+        assert_eq!((health.delayed_unassigned_shards, health.number_of_in_flight_fetch), (0, 0));
+        assert!(health.number_of_pending_tasks <= 1);
+    }
+}
+
+#[test]
+fn a_wait_that_was_too_short_is_an_answer() {
+    for engine in ALL {
+        let answer = recorded(engine, "health_408");
+        assert_eq!(answer.status, 408);
+        let health = health::parse(&answer).unwrap();
+        assert_eq!((health.timed_out, health.status), (true, Color::Yellow), "{engine}");
+    }
+    // But not any 408 is one.
+    assert!(matches!(health::parse(&made_up(408, "timeout")), Err(EngineError::Protocol(_))));
+}
+
+#[test]
+fn a_relocating_copy_is_counted() {
+    for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
+        let call = health::call(PATIENCE);
+        let health = health::parse(&answer_to(&call, engine, "health_relocating")).unwrap();
+        assert_eq!(health.relocating_shards, 1, "{engine}");
+    }
+}
+
+#[test]
+fn a_colour_nobody_knows_is_none_of_the_three() {
+    let body = String::from_utf8(recorded(OPENSEARCH_2, "health").body.into()).unwrap();
+    let health = health::parse(&made_up(200, &body.replace("yellow", "mauve"))).unwrap();
+    assert_eq!(health.status, Color::Unknown);
+}
+
+#[test]
+fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
+    for engine in [OPENSEARCH_2, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8] {
+        let health = health::parse(&answer_to(&health::call(PATIENCE), engine, "health_no_master"));
+        let Err(EngineError::Refused { status, reason, sentence }) = health else {
+            panic!("{engine}: {health:?}");
+        };
+        assert_eq!(status, 503);
+        assert!(reason.ends_with("_not_discovered_exception"), "{reason}");
+        assert!(sentence.contains("http://10.0.0.7:9200 to GET /_cluster/health"), "{sentence}");
+        assert!(sentence.contains("have an elected master?"), "{sentence}");
+        let state = answer_to(&topology::state_call(PATIENCE), engine, "state_no_master");
+        let state = topology::parse(&state, Default::default(), None);
+        assert!(matches!(state, Err(EngineError::Refused { status: 503, .. })), "{state:?}");
+    }
+}
+
+#[test]
+fn members_are_told_apart_by_both_ids() {
+    for engine in ALL {
+        let members = answer_to(&members::call(PATIENCE), engine, "members");
+        let members = members::parse(&members).unwrap();
+        let topology = topology_of(engine, "state");
+        assert_eq!(members.cluster_uuid, topology.cluster_uuid);
+        assert_eq!(members.elected_master, topology.elected_master);
+        let nodes: Vec<Member> = topology
+            .nodes
+            .into_iter()
+            .map(|node| Member { id: node.id, name: node.name, ephemeral_id: node.ephemeral_id })
+            .collect();
+        assert_eq!(members.nodes, nodes);
+    }
+    let members = members::parse(&recorded(OPENSEARCH_2, "members")).unwrap();
+    assert_eq!(members.cluster_uuid.as_deref(), Some("HHHrgapGQyCXt6wo3163vQ"));
+    assert_eq!(members.elected_master.as_deref(), Some("mURN_W7BQPOZ9jeMrDRWgg"));
+    let first = Member {
+        id: "Xylk0DyHRxi6QGarWKRUMA".into(),
+        name: "logs-0".into(),
+        ephemeral_id: "cOgUb_HjQIqQ3wFELf-q-g".into(),
+    };
+    assert_eq!((members.nodes.len(), &members.nodes[0]), (3, &first));
+}
+
+#[test]
+fn a_master_by_its_newer_name_is_the_same_master() {
+    let body = r#"{"cluster_uuid":"_na_","cluster_manager_node":"m","nodes":{}}"#;
+    let members = members::parse(&made_up(200, body)).unwrap();
+    assert_eq!((members.cluster_uuid, members.elected_master), (None, Some("m".into())));
+}
+
+#[test]
+fn nodes_are_described_as_a_whole() {
+    for engine in ALL {
+        let topology = topology_of(engine, "state");
+        assert!(topology.version > 0);
+        for (at, node) in topology.nodes.iter().enumerate() {
+            assert_eq!(node.attributes["zone"], node.name.replace("logs-", "z"), "{engine}");
+            assert!(node.transport_address.starts_with("127.0.0.1:193"), "{node:?}");
+            assert!(at == 0 || topology.nodes[at - 1].id < node.id);
+            let roles = node.roles.as_ref().unwrap();
+            let master = if engine.starts_with('o') { "cluster_manager" } else { "master" };
+            assert!(roles.contains(master) && roles.contains("data"), "{roles:?}");
+            assert!(engine.ends_with(&node.version.unwrap().to_string()));
+            assert!(node.jvm_start_ms.unwrap() > 1_795_000_000_000, "{node:?}");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_a_node_all_the_same() {
+    let state = recorded(OPENSEARCH_2, "state");
+    let mut details = topology::parse_details(&recorded(OPENSEARCH_2, "details")).unwrap();
+    details.remove("mURN_W7BQPOZ9jeMrDRWgg");
+    let topology = topology::parse(&state, details, None).unwrap();
+    let silent = &topology.nodes[1];
+    assert_eq!((silent.id.as_str(), silent.name.as_str()), ("mURN_W7BQPOZ9jeMrDRWgg", "logs-1"));
+    assert_eq!((&silent.roles, silent.version, silent.jvm_start_ms), (&None, None, None));
+    assert!(topology.nodes[2].roles.is_some());
+    // All of them may be silent: then the filter leaves nothing of the answer.
+    assert!(topology::parse_details(&made_up(200, "{}")).unwrap().is_empty());
+}
+
+#[test]
+fn votes_are_the_two_configurations() {
+    for engine in [OPENSEARCH_2, OPENSEARCH_3, ELASTICSEARCH_7, ELASTICSEARCH_8] {
+        let topology = topology_of(engine, "state");
+        let everybody: BTreeSet<String> =
+            topology.nodes.iter().map(|node| node.id.clone()).collect();
+        let expected = Voting::Configurations {
+            committed: everybody.clone(),
+            accepted: everybody,
+            exclusions: BTreeSet::new(),
+        };
+        assert_eq!(topology.voting, expected, "{engine}");
+    }
+}
+
+#[test]
+fn votes_under_way_and_excluded_nodes_are_told() {
+    let state = String::from_utf8(recorded(ELASTICSEARCH_7, "state").body.into()).unwrap();
+    let state = state
+        .replace(
+            r#""last_accepted_config":["daihRyA4Rf6C8LUUJWVh1Q","#,
+            r#""last_accepted_config":["#,
+        )
+        .replace(
+            r#""voting_config_exclusions":[]"#,
+            r#""voting_config_exclusions":[{"node_id":"_absent_","node_name":"logs-0"},
+               {"node_id":"lNKeI-30ShiyKbTj1UmaYA","node_name":"_absent_"}]"#,
+        );
+    let topology = topology::parse(&made_up(200, &state), Default::default(), None).unwrap();
+    let Voting::Configurations { committed, accepted, exclusions } = topology.voting else {
+        panic!("{:?}", topology.voting);
+    };
+    assert_eq!((committed.len(), accepted.len()), (3, 2));
+    assert!(!accepted.contains("daihRyA4Rf6C8LUUJWVh1Q"));
+    let excluded: Vec<&str> = exclusions.iter().map(String::as_str).collect();
+    assert_eq!(excluded, ["lNKeI-30ShiyKbTj1UmaYA", "logs-0"]);
+}
+
+#[test]
+fn elasticsearch_6_counts_masters() {
+    assert_eq!(topology_of(ELASTICSEARCH_6, "state").voting, Voting::MinimumMasterNodes(2));
+    let minimum = |body: &str| topology::parse_minimum(&made_up(200, body));
+    let set = r#"{"persistent":{"discovery":{"zen":{"minimum_master_nodes":"3"}}},
+        "defaults":{"discovery":{"zen":{"minimum_master_nodes":"2"}}}}"#;
+    assert_eq!(minimum(set), Ok(3));
+    let unset = r#"{"defaults":{"discovery":{"zen":{"minimum_master_nodes":"-1"}}}}"#;
+    assert_eq!(minimum(unset), Ok(1));
+    for strange in ["{}", r#"{"defaults":{"discovery":{"zen":{"minimum_master_nodes":"two"}}}}"#] {
+        assert!(matches!(minimum(strange), Err(EngineError::Protocol(_))));
+    }
+}
+
+#[test]
+fn a_state_without_votes_is_no_state() {
+    let state = topology::parse(&recorded(ELASTICSEARCH_6, "state"), Default::default(), None);
+    let Err(EngineError::Protocol(sentence)) = state else { panic!("{state:?}") };
+    assert!(sentence.contains("no voting configuration"), "{sentence}");
+}

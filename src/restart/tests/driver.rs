@@ -1,0 +1,289 @@
+//! A controller in its world: plan after plan, carried out as the contract says.
+
+use std::collections::BTreeSet;
+
+use super::laws::Laws;
+use super::page::Page;
+use super::world::World;
+use crate::restart::lint::lint;
+use crate::restart::{Action, Plan, Policy, Snapshot, plan};
+
+/// What becomes of one action on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Done,
+    Lost,
+    Doubled,
+    /// It arrives this much later, in milliseconds; nobody learns of it.
+    Late(u64),
+    /// The controller ends before it, and another one begins without memory.
+    Crash,
+    /// The controller ends right after it.
+    CrashAfter,
+}
+
+/// How long the answers to a plan's requests take.
+const ANSWERS: u64 = 100;
+/// How long a controller waits at least after something did not go as it should.
+const PATIENCE: u64 = 1_000;
+
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) world: World,
+    pub(crate) policy: Policy,
+    pub(crate) page: Page,
+    pub(crate) laws: Laws,
+    /// What the linter, the laws and the driver complain about.
+    pub(crate) wrong: Vec<String>,
+    /// Fates of the next actions, in order; all that follow are done.
+    pub(crate) fates: Vec<Fate>,
+    /// No controller runs.
+    pub(crate) is_off: bool,
+    /// The next request that tightens allocation arrives this much later, in milliseconds.
+    pub(crate) slow_allocation: Option<u64>,
+    /// The least time between two looks while nothing is done, in milliseconds.
+    pub(crate) idle: u64,
+    pub(crate) flushed: BTreeSet<String>,
+    last: Option<Vec<Action>>,
+    /// Events told by this controller: each is told once.
+    told: BTreeSet<crate::restart::Event>,
+    pub(crate) passes: usize,
+    pub(crate) ledger_writes: usize,
+    pub(crate) patches: usize,
+    pub(crate) conflicts: usize,
+}
+
+impl Driver {
+    pub(crate) fn new(world: World, policy: Policy) -> Self {
+        Self {
+            laws: Laws::new(&world),
+            page: Page::new(&world),
+            world,
+            policy,
+            wrong: Vec::new(),
+            fates: Vec::new(),
+            is_off: false,
+            slow_allocation: None,
+            idle: ANSWERS,
+            flushed: BTreeSet::new(),
+            last: None,
+            told: BTreeSet::new(),
+            passes: 0,
+            ledger_writes: 0,
+            patches: 0,
+            conflicts: 0,
+        }
+    }
+
+    /// One look, one plan, and what follows from it; then time until the next look.
+    pub(crate) fn pass(&mut self, until: u64) {
+        if self.is_off {
+            let at = self.world.next().unwrap_or(until).min(until);
+            self.world.advance(at.max(self.world.now + 1));
+            self.page.note(&mut self.world, None);
+            return;
+        }
+        let (snapshot, version) = self.world.observe(&self.flushed);
+        let made = self.make(&snapshot);
+        let wait = self.follow(&snapshot, version, &made);
+        self.page.note(&mut self.world, Some(&made));
+        let now = self.world.now;
+        let look = now + wait;
+        let event = self.world.next().unwrap_or(look);
+        self.world.advance(look.min(event.max(now + 1)).min(until.max(now + 1)));
+        self.page.note(&mut self.world, None);
+    }
+
+    /// Passes until then, or until the test is content.
+    pub(crate) fn run(&mut self, span: u64, mut content: impl FnMut(&Self) -> bool) -> bool {
+        let until = self.world.now + span;
+        let mut still = 0;
+        while self.world.now < until {
+            if content(self) {
+                return true;
+            }
+            let before = self.world.now;
+            self.pass(until);
+            still = if self.world.now - before < ANSWERS { still + 1 } else { 0 };
+            if still > 500 {
+                self.wrong.push("the controller runs hot".into());
+                return false;
+            }
+        }
+        content(self)
+    }
+
+    /// The plan for a snapshot: the same twice, and without fault.
+    pub(crate) fn make(&mut self, snapshot: &Snapshot) -> Plan {
+        self.passes += 1;
+        let made = plan(snapshot, &self.policy);
+        if made != plan(snapshot, &self.policy) {
+            self.complain("the same snapshot gives two plans".into());
+        }
+        for complaint in lint(snapshot, &self.policy, &made) {
+            self.complain(complaint);
+        }
+        made
+    }
+
+    fn complain(&mut self, complaint: String) {
+        let seconds = (self.world.now - super::world::START) / 1000;
+        let known = format!(" s: {complaint}");
+        if !self.wrong.iter().any(|line| line.ends_with(&known)) {
+            self.wrong.push(format!("{seconds}{known}"));
+        }
+    }
+
+    /// Carries a plan out; how long until the next look, in milliseconds.
+    pub(crate) fn follow(&mut self, snapshot: &Snapshot, version: u64, made: &Plan) -> u64 {
+        if let Some(Action::WriteLedger(ledger)) = made.actions.first() {
+            self.write(snapshot, version, ledger, &made.actions[1..]);
+            self.last = None;
+            return ANSWERS;
+        }
+        let news: Vec<Action> =
+            made.actions.iter().filter(|action| self.is_news(action)).cloned().collect();
+        if news.is_empty() {
+            self.last = None;
+            return made.requeue_after.max(self.idle);
+        }
+        let mut well = true;
+        for action in &news {
+            let fate = self.fate_of(action);
+            if fate == Fate::Crash {
+                self.crash();
+                return PATIENCE;
+            }
+            well &= self.carry_out(action, fate);
+            if fate == Fate::CrashAfter {
+                self.crash();
+                return PATIENCE;
+            }
+        }
+        if !well {
+            self.last = None;
+            return made.requeue_after.max(PATIENCE);
+        }
+        if self.last.as_ref() == Some(&news) {
+            self.complain(format!("done again though it was done: {news:?}"));
+        }
+        self.last = Some(news);
+        ANSWERS
+    }
+
+    /// An event that comes with every plan is told once.
+    fn is_news(&mut self, action: &Action) -> bool {
+        match action {
+            Action::Tell(event) => self.told.insert(event.clone()),
+            _ => true,
+        }
+    }
+
+    fn fate_of(&mut self, action: &Action) -> Fate {
+        match action {
+            Action::TightenAllocation { .. } if self.slow_allocation.is_some() => {
+                self.slow_allocation.take().map_or(Fate::Done, Fate::Late)
+            }
+            _ if self.fates.is_empty() => Fate::Done,
+            _ => self.fates.remove(0),
+        }
+    }
+
+    fn carry_out(&mut self, action: &Action, fate: Fate) -> bool {
+        if let Action::PatchPod { .. } = action {
+            self.patches += 1;
+        }
+        match fate {
+            Fate::Lost | Fate::Crash => {
+                self.page.action(&mut self.world, action, " (lost)");
+                false
+            }
+            Fate::Late(by) => {
+                self.page.action(&mut self.world, action, " (late)");
+                let at = self.world.now + by;
+                self.world.carry_out_at(at, action.clone());
+                false
+            }
+            Fate::Done | Fate::Doubled | Fate::CrashAfter => {
+                let done = self.world.carry_out(action);
+                if fate == Fate::Doubled {
+                    let _ = self.world.carry_out(action);
+                }
+                if let Action::Flush { node } = action {
+                    self.flushed.insert(node.clone());
+                }
+                self.page.action(&mut self.world, action, if done { "" } else { " (refused)" });
+                self.laws.look(&self.world, &self.policy);
+                done
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        snapshot: &Snapshot,
+        version: u64,
+        ledger: &crate::restart::Ledger,
+        rest: &[Action],
+    ) {
+        let fate = if self.fates.is_empty() { Fate::Done } else { self.fates.remove(0) };
+        if matches!(fate, Fate::Lost | Fate::Crash) {
+            self.crash();
+            return;
+        }
+        if !self.world.object.write_ledger(version, ledger) {
+            self.conflicts += 1;
+            return;
+        }
+        self.ledger_writes += 1;
+        self.laws.ledger(&self.world, &snapshot.ledger, ledger);
+        let over = |ledger: &crate::restart::Ledger| {
+            ledger.restart.as_ref().map(|restart| restart.request.id.clone())
+        };
+        if over(&snapshot.ledger) != over(ledger) {
+            self.flushed.clear();
+        }
+        for line in super::in_words::ledger(&snapshot.ledger, ledger) {
+            self.world.happened("ledger", line);
+        }
+        if fate == Fate::CrashAfter {
+            self.crash();
+            return;
+        }
+        for action in rest {
+            let _ = self.is_news(action);
+            self.world.carry_out(action);
+            self.page.action(&mut self.world, action, "");
+        }
+    }
+
+    /// This controller is gone, and with it what it remembered.
+    pub(crate) fn crash(&mut self) {
+        self.world.happened("crash", "the controller ends; another one begins");
+        self.flushed.clear();
+        self.told.clear();
+        self.last = None;
+    }
+
+    /// Nothing is going on, owed or queued, and nothing shows on a pod.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let ledger = self.world.ledger();
+        let shows = |pod: &super::world::SimPod| {
+            [crate::restart::annotation::PHASE, crate::restart::annotation::SHOWN]
+                .iter()
+                .any(|key| pod.annotations.contains_key(*key))
+        };
+        ledger.restart.is_none()
+            && ledger.queued.is_none()
+            && ledger.debts.is_empty()
+            && !self.world.pods.iter().any(shows)
+    }
+
+    /// Everything that was complained about, and what the end leaves to be complained about.
+    pub(crate) fn verdict(&mut self) -> Vec<String> {
+        let mut wrong = std::mem::take(&mut self.wrong);
+        wrong.append(&mut self.laws.wrong);
+        wrong.extend(self.laws.at_the_end(&self.world));
+        wrong
+    }
+}

@@ -1,0 +1,174 @@
+//! What a ledger write changes, in words.
+
+use crate::restart::{Ledger, Member, Restart, Step};
+
+pub(crate) fn ledger(old: &Ledger, new: &Ledger) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in new.history.iter().filter(|entry| !old.history.contains(entry)) {
+        let why =
+            if entry.reason.is_empty() { String::new() } else { format!(": {}", entry.reason) };
+        lines.push(format!(
+            "{} is over: {} after {} s, {} nodes{why}",
+            entry.id,
+            entry.outcome.as_str(),
+            entry.seconds,
+            entry.nodes
+        ));
+    }
+    match (&old.restart, &new.restart) {
+        (Some(before), Some(after)) if before.request.id == after.request.id => {
+            restart(before, after, &mut lines);
+        }
+        (_, after) => {
+            if let Some(begun) = after {
+                let members: Vec<&str> =
+                    begun.members.iter().map(|member| member.node.as_str()).collect();
+                lines.push(format!(
+                    "{} begins: {}, {}",
+                    begun.request.id,
+                    begun.request.strategy.as_str(),
+                    members.join(" ")
+                ));
+            }
+        }
+    }
+    if old.queued != new.queued {
+        lines.push(match &new.queued {
+            Some(queued) => format!("{} is queued", queued.id),
+            None => "nothing is queued any more".into(),
+        });
+    }
+    debts(old, new, &mut lines);
+    for fence in new.fences.iter().filter(|fence| !old.fences.contains(fence)) {
+        let what = if fence.lifting { "to be started again" } else { "to be kept stopped" };
+        lines.push(format!("{} is {what} (sequence {})", fence.node, fence.sequence));
+    }
+    for fence in &old.fences {
+        if !new.fences.iter().any(|other| other.pod_uid == fence.pod_uid) {
+            lines.push(format!("{} is not kept stopped any more", fence.node));
+        }
+    }
+    if lines.is_empty() {
+        lines.push("remembers what was asked, or whose cluster it is".into());
+    }
+    lines
+}
+
+/// The ledger as it stands, in words.
+pub(crate) fn whole(ledger: &Ledger) -> Vec<String> {
+    let empty = Ledger { history: ledger.history.clone(), ..Ledger::default() };
+    let mut lines = self::ledger(&empty, ledger);
+    for member in ledger.restart.iter().flat_map(|restart| &restart.members) {
+        let line = changed(Some(&Member::default()), member);
+        lines.extend(line);
+    }
+    lines
+}
+
+fn restart(old: &Restart, new: &Restart, lines: &mut Vec<String>) {
+    let id = &new.request.id;
+    if old.direction != new.direction {
+        lines.push(format!("{id} goes {:?}", new.direction).to_lowercase());
+    }
+    if old.once.allocation != new.once.allocation {
+        lines.push(format!("{id} has allocation tightened"));
+    }
+    if old.once.flush != new.once.flush {
+        lines.push(format!("{id} has flushed"));
+    }
+    if old.frozen != new.frozen {
+        lines.push(format!("{id} has its checksums frozen"));
+    }
+    if let (None, Some(ending)) = (&old.ending, &new.ending) {
+        lines.push(format!(
+            "{id} stops no more nodes, will be {}: {}",
+            ending.outcome.as_str(),
+            ending.reason
+        ));
+    }
+    for member in &new.members {
+        let before = old.members.iter().find(|other| other.pod_uid == member.pod_uid);
+        if let Some(line) = changed(before, member) {
+            lines.push(line);
+        }
+    }
+    for member in &old.members {
+        if !new.members.iter().any(|other| other.pod_uid == member.pod_uid) {
+            lines.push(format!("{} is no member any more", member.node));
+        }
+    }
+}
+
+fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
+    let node = &now.node;
+    let Some(before) = before else {
+        return Some(format!("{node} is a member ({})", now.pod_uid));
+    };
+    if before == now {
+        return None;
+    }
+    let on = now.expected.as_deref().unwrap_or("what is mounted");
+    Some(match now.step {
+        Step::Scheduled => format!("{node} waits for its turn"),
+        Step::Restarting if before.step == Step::Restarting && before.start != now.start => {
+            format!("{node} is started once more: start {}", now.start)
+        }
+        Step::Restarting if before.step == Step::Restarting && before.expected == now.expected => {
+            return None;
+        }
+        Step::Restarting if before.step == Step::Restarting => format!("{node} is to run {on}"),
+        Step::Restarting => {
+            format!("{node} has its turn: stop {}, start {} on {on}", now.stop, now.start)
+        }
+        Step::Aborting => {
+            let back = now.compensation.as_ref();
+            let how = back.map(|back| {
+                let stop = back.stop.map(|stop| format!("stop {stop}, ")).unwrap_or_default();
+                format!(": {stop}start {} on {}", back.start, back.config.as_str())
+            });
+            format!("{node} is on the way back{}", how.unwrap_or_default())
+        }
+        Step::Finished => match &now.ending {
+            None => format!("{node} is done"),
+            Some(ending) if ending.reason.is_empty() => {
+                format!("{node} is {}", ending.outcome.as_str())
+            }
+            Some(ending) => format!("{node} is {}: {}", ending.outcome.as_str(), ending.reason),
+        },
+    })
+}
+
+fn debts(old: &Ledger, new: &Ledger, lines: &mut Vec<String>) {
+    for debt in &new.debts.start {
+        if !old.debts.start.contains(debt) {
+            lines.push(format!(
+                "owes {} start {} on {}",
+                debt.node,
+                debt.sequence,
+                debt.config.as_str()
+            ));
+        }
+    }
+    for debt in &old.debts.start {
+        if !new.debts.start.iter().any(|other| other.pod_uid == debt.pod_uid) {
+            lines.push(format!("owes {} no start any more", debt.node));
+        }
+    }
+    match (&old.debts.allocation, &new.debts.allocation) {
+        (None, Some(debt)) => lines.push(format!("owes allocation, for {}", debt.restart)),
+        (Some(debt), None) => {
+            lines.push(format!("owes no allocation any more, for {}", debt.restart))
+        }
+        (None, None) | (Some(_), Some(_)) => {}
+    }
+    for debt in &new.debts.records {
+        if !old.debts.records.contains(debt) {
+            lines.push(format!("owes the end of {}'s record", debt.node));
+        }
+    }
+    for debt in &old.debts.records {
+        if !new.debts.records.contains(debt) {
+            lines.push(format!("owes nothing for {}'s record any more", debt.node));
+        }
+    }
+}

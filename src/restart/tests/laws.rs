@@ -1,0 +1,216 @@
+//! Laws over a whole run, checked on what really happened in the world, not on what was planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::world::{SimPod, Verdict, World};
+use crate::api::Desired;
+use crate::restart::{
+    AllocationBefore, Direction, Event, LastRestart, Ledger, Outcome, Policy, Reason, Restart,
+    Strategy, annotation,
+};
+
+/// Who the managers are told is asking.
+const US: &str = "stayput-reconciler";
+
+#[derive(Debug)]
+pub(crate) struct Laws {
+    pub(crate) wrong: Vec<String>,
+    /// How allocation is to be at the end.
+    pub(crate) before: AllocationBefore,
+    /// How many judgements were looked at.
+    seen: usize,
+    /// Restarts begun, and how they ended.
+    begun: BTreeSet<String>,
+    over: BTreeMap<String, Outcome>,
+    queued: BTreeSet<String>,
+    /// Stops of ours that took effect: restart, pod, direction.
+    stops: BTreeMap<(String, String, Direction), u64>,
+    used: BTreeSet<(String, u64)>,
+    /// What every pod ran on when the restart under way began.
+    configs: BTreeMap<String, Option<String>>,
+    /// Pods that somebody else gave orders since the restart began.
+    interfered: BTreeSet<String>,
+    /// The engine was red.
+    pub(crate) was_red: bool,
+}
+
+impl Laws {
+    pub(crate) fn new(world: &World) -> Self {
+        Self {
+            wrong: Vec::new(),
+            before: world.engine.allocation.setting.clone(),
+            seen: 0,
+            begun: BTreeSet::new(),
+            over: BTreeMap::new(),
+            queued: BTreeSet::new(),
+            stops: BTreeMap::new(),
+            used: BTreeSet::new(),
+            configs: BTreeMap::new(),
+            interfered: BTreeSet::new(),
+            was_red: false,
+        }
+    }
+
+    /// Looks at the requests judged since the last look.
+    pub(crate) fn look(&mut self, world: &World, policy: &Policy) {
+        self.was_red |= world.engine.health(world.now).color == crate::restart::Color::Red;
+        let fresh: Vec<_> = world.judged[self.seen..].to_vec();
+        self.seen = world.judged.len();
+        for judged in fresh {
+            if judged.by != US {
+                self.interfered.insert(judged.uid.clone());
+                continue;
+            }
+            let (Verdict::Accepted, Some(sequence)) = (&judged.verdict, judged.sequence) else {
+                continue;
+            };
+            if !self.used.insert((judged.uid.clone(), sequence)) {
+                self.wrong.push(format!("S5: {sequence} took effect twice at {}", judged.pod));
+            }
+            if !(judged.is_stop && judged.took_effect) {
+                continue;
+            }
+            let Some(restart) = &world.ledger().restart else { continue };
+            let member = restart.members.iter().find(|member| member.pod_uid == judged.uid);
+            let Some(member) = member else { continue };
+            let turn = member.stop == sequence;
+            let key = (
+                restart.request.id.clone(),
+                judged.uid.clone(),
+                match turn {
+                    true => Direction::Forward,
+                    false => Direction::Back,
+                },
+            );
+            let stops = self.stops.entry(key).or_default();
+            *stops += 1;
+            if *stops > 1 {
+                self.wrong.push(format!("S5: {} was stopped twice", judged.pod));
+            }
+            if restart.request.strategy != Strategy::Coordinated && turn {
+                self.not_too_many(world, policy, restart, &judged.pod);
+            }
+        }
+    }
+
+    /// S1, as it is in the world.
+    fn not_too_many(&mut self, world: &World, policy: &Policy, restart: &Restart, this: &str) {
+        let down = world.pods.iter().filter(|pod| {
+            let ours = restart
+                .members
+                .iter()
+                .any(|member| member.pod_uid == pod.uid && member.is_under_way());
+            !pod.gone && (pod.name == this || ours && pod.machine.up(world.now).is_none())
+        });
+        let down = down.count();
+        if down > usize::try_from(policy.max_unavailable).unwrap() {
+            self.wrong.push(format!("S1: {down} nodes are down after the stop of {this}"));
+        }
+    }
+
+    /// The ledger was written.
+    pub(crate) fn ledger(&mut self, world: &World, old: &Ledger, new: &Ledger) {
+        let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
+        if id(old) != id(new) {
+            if let Some(before) = &old.restart {
+                self.is_over(world, before, new);
+            }
+            if let Some(begun) = &new.restart {
+                self.begun.insert(begun.request.id.clone());
+                self.interfered.clear();
+                let config = |pod: &super::world::SimPod| {
+                    (pod.uid.clone(), pod.machine.checksum().map(str::to_owned))
+                };
+                self.configs = world.pods.iter().map(config).collect();
+            }
+        }
+        for entry in new.history.iter().filter(|entry| !old.history.contains(entry)) {
+            if let Some(before) = self.over.insert(entry.id.clone(), entry.outcome) {
+                self.wrong.push(format!("L1: {} ended twice, first {before:?}", entry.id));
+            }
+        }
+        self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
+    }
+
+    /// S11: nobody is left on the one config while others are on the other.
+    fn is_over(&mut self, world: &World, before: &Restart, new: &Ledger) {
+        if before.request.strategy != Strategy::Coordinated {
+            return;
+        }
+        let (mut old, mut fresh) = (Vec::new(), Vec::new());
+        for member in &before.members {
+            let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid && !pod.gone);
+            let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
+            let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
+            let Some(pod) = pod.filter(|_| !owed && !fenced) else { continue };
+            let was = self.configs.get(&member.pod_uid).cloned().flatten();
+            if was == member.expected || self.interfered.contains(&member.pod_uid) {
+                continue;
+            }
+            match pod.machine.checksum() {
+                Some(now) if Some(now) == member.expected.as_deref() => fresh.push(&member.node),
+                Some(now) if Some(now) == was.as_deref() => old.push(&member.node),
+                _ => {}
+            }
+        }
+        if !old.is_empty() && !fresh.is_empty() {
+            self.wrong.push(format!(
+                "S11: {} ends split: {old:?} on the old config, {fresh:?} on the new one",
+                before.request.id
+            ));
+        }
+    }
+
+    /// A node that came back as asked is shown so, however the restart as a whole ended.
+    fn last_restart_is_told(&self, world: &World, pod: &SimPod, wrong: &mut Vec<String>) {
+        let Some(last) = pod.annotations.get(annotation::LAST_RESTART) else { return };
+        let last: LastRestart = serde_json::from_str(last).unwrap();
+        let of_pod = |event: &&(u64, Event)| event.1.pod.as_ref() == Some(&pod.uid);
+        let told = world.told.iter().rev().filter(of_pod).find(|(_, event)| {
+            matches!(event.reason, Reason::NodeRestarted | Reason::NodeRestartAborted)
+        });
+        let since = |at: u64| at >= last.started.0;
+        if let Some((at, event)) = told
+            && since(*at)
+            && event.reason == Reason::NodeRestarted
+            && last.outcome != Outcome::Done
+        {
+            wrong.push(format!("{} is back and shows {:?}", pod.name, last.outcome));
+        }
+    }
+
+    /// L1 to L4, once nothing is in the way any more.
+    pub(crate) fn at_the_end(&self, world: &World) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let ledger = world.ledger();
+        for id in self.begun.iter().chain(&self.queued) {
+            if !self.over.contains_key(id) {
+                wrong.push(format!("L1: {id} did not end"));
+            }
+        }
+        // What is owed to an engine that somebody keeps from forming a cluster stays owed.
+        let can_be_paid = world.engine.look(world.now).is_ok();
+        if !ledger.debts.start.is_empty() || can_be_paid && !ledger.debts.is_empty() {
+            wrong.push(format!("L2: owed at the end: {:?}", ledger.debts));
+        }
+        let allocation = &world.engine.allocation;
+        if can_be_paid && (allocation.marker.is_some() || allocation.setting != self.before) {
+            wrong.push(format!("S8: allocation at the end: {:?}", world.engine.allocation));
+        }
+        for pod in world.pods.iter().filter(|pod| !pod.gone) {
+            let fenced = ledger.fences.iter().any(|fence| fence.pod_uid == pod.uid);
+            let last = pod.machine.life().last_request();
+            let ours = last.as_ref().is_none_or(|last| last.by == US);
+            if ours && !fenced && pod.machine.life().desired() == Desired::Stopped {
+                wrong.push(format!("L3: {} is left stopped", pod.name));
+            }
+            self.last_restart_is_told(world, pod, &mut wrong);
+            for key in [annotation::PHASE, annotation::SHOWN] {
+                if let Some(value) = pod.annotations.get(key) {
+                    wrong.push(format!("L4: {} still has {key}={value}", pod.name));
+                }
+            }
+        }
+        wrong
+    }
+}

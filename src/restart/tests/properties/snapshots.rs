@@ -1,0 +1,92 @@
+//! Any snapshot: shuffled, partial, old.
+
+use proptest::prelude::*;
+
+use super::super::driver::Driver;
+use super::super::scenario::play_line;
+use super::{Case, case};
+use crate::restart::lint::lint;
+use crate::restart::{Snapshot, Unknown, plan};
+
+/// Snapshots from all along a run in which everything goes as it should.
+fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {
+    let mut driver = case.driver();
+    driver.fates.clear();
+    play_line(&mut driver, "change config logs-* v2");
+    play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
+    let mut seen = Vec::new();
+    for _ in 0..60 {
+        let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
+        seen.push(snapshot);
+        driver.run(1_500, |_| false);
+    }
+    (driver, seen)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_order_of_what_was_read_is_of_no_matter(case in case(), turn in 1_usize..5) {
+        let (driver, seen) = snapshots(&case);
+        for snapshot in seen {
+            let mut other = snapshot.clone();
+            let pods = other.pods.len();
+            other.pods.rotate_left(turn % pods);
+            other.pods.reverse();
+            if let Ok(engine) = &mut other.engine {
+                engine.nodes.reverse();
+                if let Ok(copies) = &mut engine.shards {
+                    copies.reverse();
+                }
+            }
+            prop_assert_eq!(plan(&snapshot, &driver.policy), plan(&other, &driver.policy));
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_never_makes_a_bad_plan(case in case(), hidden in 0_usize..32) {
+        let (driver, seen) = snapshots(&case);
+        for mut snapshot in seen {
+            let unknown = || Unknown { sentence: "not this time".into() };
+            for (at, pod) in snapshot.pods.iter_mut().enumerate() {
+                if hidden & (1 << at) != 0 {
+                    pod.manager = Err(unknown());
+                }
+            }
+            let made = plan(&snapshot, &driver.policy);
+            prop_assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+            if let Ok(engine) = &mut snapshot.engine {
+                engine.shards = Err(unknown());
+                engine.voting = Err(unknown());
+                let made = plan(&snapshot, &driver.policy);
+                prop_assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+                if let Ok(engine) = &mut snapshot.engine {
+                    engine.allocation = Err(unknown());
+                    engine.health = Err(unknown());
+                    engine.records = Err(unknown());
+                }
+                let made = plan(&snapshot, &driver.policy);
+                prop_assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+            }
+            snapshot.engine = Err(unknown());
+            let made = plan(&snapshot, &driver.policy);
+            prop_assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn an_old_ledger_beside_a_new_world_never_makes_a_bad_plan(case in case(), age in 1_usize..20) {
+        let (driver, seen) = snapshots(&case);
+        for at in age..seen.len() {
+            let mut mixed = seen[at].clone();
+            mixed.ledger = seen[at - age].ledger.clone();
+            let made = plan(&mixed, &driver.policy);
+            prop_assert_eq!(lint(&mixed, &driver.policy, &made), Vec::<String>::new());
+            let mut mixed = seen[at].clone();
+            mixed.pods = seen[at - age].pods.clone();
+            let made = plan(&mixed, &driver.policy);
+            prop_assert_eq!(lint(&mixed, &driver.policy, &made), Vec::<String>::new());
+        }
+    }
+}

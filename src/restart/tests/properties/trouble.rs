@@ -1,0 +1,182 @@
+//! What goes wrong, and how it is mended.
+
+use proptest::prelude::*;
+
+use super::super::driver::Driver;
+use super::super::scenario::play_line;
+use crate::restart::Unknown;
+
+/// One thing that goes wrong; numbers choose a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trouble {
+    Freeze(usize),
+    Thaw(usize),
+    Disconnect(usize),
+    Reconnect(usize),
+    ContainerRestarts(usize),
+    EngineDies(usize),
+    EngineRefuses(usize),
+    EngineDoesNotEnd(usize),
+    ConfigDoesNotArrive(usize),
+    SourcesMove(usize),
+    Replace(usize),
+    PersonStops(usize),
+    PersonStarts(usize),
+    PhaseAway(usize),
+    PhaseMoved(usize),
+    KeepStopped(usize),
+    LetRun(usize),
+    EngineUnreachable,
+    EngineReachable,
+    Pause,
+    Resume,
+    Cancel,
+    AskAgain,
+    Crash,
+    /// Another controller that looked a while ago carries out what it then saw.
+    Stale,
+    /// A look that finds the engine, or one manager, or one pod missing, is carried out.
+    BlindToEngine,
+    BlindToManager(usize),
+    BlindToPod(usize),
+}
+
+pub(super) fn troubles(within: u64) -> impl Strategy<Value = Vec<(u64, Trouble)>> {
+    use Trouble::*;
+    let of_node = (0_usize..16, 0_usize..5).prop_map(|(which, node)| match which {
+        0 => Freeze(node),
+        1 => Thaw(node),
+        2 => Disconnect(node),
+        3 => Reconnect(node),
+        4 => ContainerRestarts(node),
+        5 => EngineDies(node),
+        6 => EngineRefuses(node),
+        7 => EngineDoesNotEnd(node),
+        8 => ConfigDoesNotArrive(node),
+        9 => SourcesMove(node),
+        10 => Replace(node),
+        11 => PersonStops(node),
+        12 => PersonStarts(node),
+        13 => PhaseAway(node),
+        14 => PhaseMoved(node),
+        _ => KeepStopped(node),
+    });
+    let blind = prop_oneof![
+        Just(BlindToEngine),
+        (0_usize..5).prop_map(BlindToManager),
+        (0_usize..5).prop_map(BlindToPod),
+        (0_usize..5).prop_map(LetRun),
+        Just(Stale),
+    ];
+    let of_all = prop_oneof![
+        Just(EngineUnreachable),
+        Just(EngineReachable),
+        Just(Pause),
+        Just(Resume),
+        Just(Cancel),
+        Just(AskAgain),
+        Just(Crash),
+        Just(Stale),
+    ];
+    let trouble = prop_oneof![2 => of_node, 1 => of_all, 1 => blind];
+    prop::collection::vec((0..within, trouble), 0..10).prop_map(|mut troubles| {
+        troubles.sort_by_key(|(at, _)| *at);
+        troubles
+    })
+}
+
+impl Trouble {
+    pub(super) fn happens(self, driver: &mut Driver) {
+        let count = driver.world.pods.len();
+        let name = |node: usize| format!("logs-{}", node % count);
+        let line = match self {
+            Self::Freeze(node) => format!("freeze manager {}", name(node)),
+            Self::Thaw(node) => format!("thaw manager {}", name(node)),
+            Self::Disconnect(node) => format!("disconnect manager {}", name(node)),
+            Self::Reconnect(node) => format!("reconnect manager {}", name(node)),
+            Self::ContainerRestarts(node) => format!("container of {} restarts", name(node)),
+            Self::EngineDies(node) => format!("engine of {} dies", name(node)),
+            Self::EngineRefuses(node) => format!("engine of {} refuses v2", name(node)),
+            Self::EngineDoesNotEnd(node) => format!("engine of {} does not end", name(node)),
+            Self::ConfigDoesNotArrive(node) => format!("config of {} does not arrive", name(node)),
+            Self::SourcesMove(node) => format!("change config {} v3", name(node)),
+            Self::Replace(node) => format!("replace pod {}", name(node)),
+            Self::PersonStops(node) => format!("person stops {}", name(node)),
+            Self::PersonStarts(node) => format!("person starts {}", name(node)),
+            Self::PhaseAway(node) => format!("annotate pod {} restart-phase -", name(node)),
+            Self::PhaseMoved(node) => format!("annotate pod {} restart-phase start", name(node)),
+            Self::KeepStopped(node) => format!("annotate pod {} stopped true", name(node)),
+            Self::LetRun(node) => format!("annotate pod {} stopped -", name(node)),
+            Self::EngineUnreachable => "engine unreachable".into(),
+            Self::EngineReachable => "engine reachable".into(),
+            Self::Pause => "pause".into(),
+            Self::Resume => "resume".into(),
+            Self::Cancel => "cancel r1".into(),
+            Self::AskAgain => "request rolling r2 deadline 15m".into(),
+            Self::Crash => "crash".into(),
+            Self::Stale => return stale(driver),
+            Self::BlindToEngine | Self::BlindToManager(_) | Self::BlindToPod(_) => {
+                return self.blind(driver);
+            }
+        };
+        play_line(driver, &line);
+    }
+
+    fn blind(self, driver: &mut Driver) {
+        driver.page.script(&format!("{self:?}"));
+        let flushed = driver.flushed.clone();
+        let (mut snapshot, version) = driver.world.observe(&flushed);
+        let at = |node: usize| node % snapshot.pods.len();
+        let unknown = || Unknown { sentence: "not this time".into() };
+        match self {
+            Self::BlindToManager(node) => {
+                let at = at(node);
+                snapshot.pods[at].manager = Err(unknown());
+            }
+            Self::BlindToPod(node) => {
+                let at = at(node);
+                snapshot.pods.remove(at);
+            }
+            _ => snapshot.engine = Err(unknown()),
+        }
+        let made = driver.make(&snapshot);
+        driver.follow(&snapshot, version, &made);
+    }
+}
+
+/// A look is taken, a minute passes for everybody else, and then what was planned is done.
+fn stale(driver: &mut Driver) {
+    driver.page.script("a look is taken by somebody slow");
+    let (snapshot, version) = driver.world.observe(&driver.flushed.clone());
+    let made = driver.make(&snapshot);
+    driver.run(60_000, |_| false);
+    driver.page.script("the slow one does what it planned then");
+    driver.follow(&snapshot, version, &made);
+}
+
+/// Everything that can be mended is.
+pub(super) fn is_over(driver: &mut Driver) {
+    driver.page.script("from here on all goes well");
+    driver.fates.clear();
+    for at in 0..driver.world.pods.len() {
+        let name = driver.world.pods[at].name.clone();
+        let now = driver.world.now;
+        let machine = &mut driver.world.pod(&name).machine;
+        machine.unreachable = false;
+        machine.habits.refuses.clear();
+        let stuck = std::mem::take(&mut machine.habits.immortal)
+            && machine.life().desired() == crate::api::Desired::Stopped;
+        if machine.frozen {
+            driver.world.thaw(&name);
+        }
+        let pod = driver.world.pod(&name);
+        if stuck {
+            pod.machine.lets_go(now);
+        }
+        pod.unstick(now);
+        driver.world.annotate(&name, crate::restart::annotation::STOPPED, None);
+    }
+    driver.world.engine.unreachable = false;
+    driver.world.object.touch().paused = false;
+    driver.world.settle();
+}

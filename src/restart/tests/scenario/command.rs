@@ -1,0 +1,214 @@
+//! The lines of a script, one command each.
+
+use super::wait;
+use crate::api::{Span, StartRequest, StopRequest};
+use crate::restart::tests::driver::Driver;
+use crate::restart::tests::world::{Asked, SimPod};
+use crate::restart::{OnConfigChange, Request, Sources, Strategy, Target, Time, annotation};
+
+/// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`.
+pub(super) fn nodes(text: &str) -> Vec<(String, String)> {
+    let many = |count: usize| {
+        (0..count).map(|at| (format!("logs-{at}"), "master+data".to_owned())).collect()
+    };
+    match text {
+        "one node" => many(1),
+        "two nodes" => many(2),
+        "three nodes" => many(3),
+        named => named
+            .split_whitespace()
+            .map(|node| node.split_once(':').expect("a node has roles: name:master+data"))
+            .map(|(name, roles)| (name.to_owned(), roles.to_owned()))
+            .collect(),
+    }
+}
+
+pub(super) fn carry_out(driver: &mut Driver, line: &str) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let now = driver.world.now;
+    match words[..] {
+        ["run", "until", ref rest @ ..] => wait::until(driver, rest),
+        ["run", span] => {
+            driver.run(span_of(span), |_| false);
+        }
+        ["show"] => show(driver),
+        ["policy", ref rest @ ..] => policy(driver, rest),
+        ["change", "config", pods, to] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).change_sources(Sources::Checksum(to.into()), now);
+            }
+        }
+        ["remove", "source", "of", pods] => {
+            for pod in matching(driver, pods) {
+                let absent = Sources::Absent(format!("Secret {pod}-config is absent"));
+                driver.world.pod(&pod).change_sources(absent, now);
+            }
+        }
+        ["request", strategy, ref rest @ ..] => request(driver, strategy, rest),
+        ["cancel", id] => annotate_cluster(driver, annotation::CANCEL, Some(id)),
+        ["annotate", "cluster", key, "-"] => annotate_cluster(driver, &full(key), None),
+        ["annotate", "cluster", key, value] => annotate_cluster(driver, &full(key), Some(value)),
+        ["annotate", "pod", pod, key, "-"] => driver.world.annotate(pod, &full(key), None),
+        ["annotate", "pod", pod, key, value] => {
+            driver.world.annotate(pod, &full(key), Some(value));
+        }
+        ["pause"] => driver.world.object.touch().paused = true,
+        ["resume"] => driver.world.object.touch().paused = false,
+        ["keep", node, "stopped"] => {
+            driver.world.object.touch().stopped.insert(node.into());
+        }
+        ["let", node, "run"] => {
+            driver.world.object.touch().stopped.remove(node);
+        }
+        ["delete", "the", "searchcluster"] => driver.world.object.touch().deleting = true,
+        ["crash"] => driver.crash(),
+        ["controller", "off"] => driver.is_off = true,
+        ["controller", "on"] => driver.is_off = false,
+        ["delay", "allocation", span] => driver.slow_allocation = Some(span_of(span)),
+        ["records", "on"] => driver.world.engine.keeps_records = true,
+        ["engine", "unreachable"] => driver.world.engine.unreachable = true,
+        ["engine", "reachable"] => driver.world.engine.unreachable = false,
+        ["engine", "is", "another", "cluster"] => driver.world.engine.uuid = "uuid-of-b".into(),
+        ["somebody", "sets", "allocation", to] => {
+            driver.world.engine.allocation.setting.transient = Some(to.into());
+            driver.laws.before.transient = Some(to.into());
+        }
+        ["somebody", "resets", "allocation"] => {
+            driver.world.engine.allocation = crate::restart::Allocation::default();
+        }
+        ["freeze", "manager", pod] => driver.world.pod(pod).machine.freeze(),
+        ["thaw", "manager", pod] => driver.world.thaw(pod),
+        ["disconnect", "manager", pod] => driver.world.pod(pod).machine.unreachable = true,
+        ["reconnect", "manager", pod] => driver.world.pod(pod).machine.unreachable = false,
+        ["container", "of", pod, "restarts"] => driver.world.pod(pod).machine.comes_back(now),
+        ["disk", "of", pod, "is", "read-only"] => driver.world.pod(pod).machine.read_only = true,
+        ["config", "of", pod, "does", "not", "arrive"] => {
+            driver.world.pod(pod).mount_is_stuck = true;
+        }
+        ["config", "of", pod, "arrives"] => driver.world.pod(pod).unstick(now),
+        ["engine", "of", pods, "refuses", checksum] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).machine.habits.refuses.insert(checksum.into());
+            }
+        }
+        ["engine", "of", pod, "starts", "in", span] => {
+            driver.world.pod(pod).machine.habits.start = span_of(span);
+        }
+        ["engine", "of", pod, "does", "not", "end"] => {
+            driver.world.pod(pod).machine.habits.immortal = true;
+        }
+        ["engine", "of", pod, "ends", "after", "all"] => {
+            driver.world.pod(pod).machine.lets_go(now);
+        }
+        ["engine", "of", pod, "dies"] => driver.world.pod(pod).machine.engine_dies(now),
+        ["person", "stops", pod] => person(driver, pod, Asked::Stop(StopRequest::default())),
+        ["person", "starts", pod] => person(driver, pod, Asked::Start(StartRequest::default())),
+        ["owner", "will", "replace", pod] => {
+            driver.world.pod(pod).outdated = Some("its StatefulSet has a newer revision".into());
+        }
+        ["replace", "pod", pod] => replace(driver, pod),
+        ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).unlisted = true,
+        ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,
+        _ => panic!("no such command: {line}"),
+    }
+    driver.world.settle();
+}
+
+fn full(key: &str) -> String {
+    let known = annotation::ALL.into_iter().find(|known| known.rsplit('/').next() == Some(key));
+    known.unwrap_or_else(|| panic!("no annotation of ours: {key}")).to_owned()
+}
+
+/// `logs-1`, or `logs-*` for all that begin so.
+fn matching(driver: &Driver, pattern: &str) -> Vec<String> {
+    let names = driver.world.pods.iter().filter(|pod| !pod.gone).map(|pod| pod.name.clone());
+    match pattern.strip_suffix('*') {
+        Some(start) => names.filter(|name| name.starts_with(start)).collect(),
+        None => names.filter(|name| name == pattern).collect(),
+    }
+}
+
+pub(super) fn span_of(text: &str) -> u64 {
+    let span = humantime::parse_duration(text).unwrap_or_else(|_| panic!("no span: {text}"));
+    u64::try_from(span.as_millis()).unwrap()
+}
+
+fn annotate_cluster(driver: &mut Driver, key: &str, value: Option<&str>) {
+    let annotations = &mut driver.world.object.touch().annotations;
+    match value {
+        Some(value) => annotations.insert(key.to_owned(), value.to_owned()),
+        None => annotations.remove(key),
+    };
+}
+
+/// `request rolling r1 nodes logs-1,logs-2 deadline 10m after 5m`.
+fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
+    let strategy = match strategy {
+        "rolling" => Strategy::Rolling,
+        "immediate" => Strategy::Immediate,
+        "coordinated" => Strategy::Coordinated,
+        other => panic!("no strategy: {other}"),
+    };
+    let mut request = Request { id: rest[0].into(), strategy, ..Request::default() };
+    for pair in rest[1..].chunks(2) {
+        match pair {
+            ["nodes", nodes] => {
+                let nodes = nodes.split(',').map(str::to_owned).collect();
+                request.target = Target { nodes, ..Target::default() };
+            }
+            ["deadline", span] => request.deadline = Some(Span(span_of(span))),
+            ["after", span] => {
+                request.not_before = Some(Time(driver.world.now).plus(span_of(span)));
+            }
+            other => panic!("no part of a request: {other:?}"),
+        }
+    }
+    let text = serde_json::to_string(&request).unwrap();
+    annotate_cluster(driver, annotation::REQUEST, Some(&text));
+}
+
+fn policy(driver: &mut Driver, words: &[&str]) {
+    let policy = &mut driver.policy;
+    match words {
+        ["allowOutage"] => policy.allow_outage = true,
+        ["no", "rollback"] => policy.rollback = false,
+        ["maxUnavailable", count] => policy.max_unavailable = count.parse().unwrap(),
+        ["phaseTimeout", span] => policy.phase_timeout = span_of(span),
+        ["onConfigChange", "rolling"] => policy.on_config_change = OnConfigChange::Rolling,
+        ["onConfigChange", "coordinated"] => policy.on_config_change = OnConfigChange::Coordinated,
+        other => panic!("no policy: {other:?}"),
+    }
+}
+
+fn person(driver: &mut Driver, pod: &str, asked: Asked) {
+    let uid = driver.world.pod(pod).uid.clone();
+    driver.world.ask(&uid, asked, "person");
+}
+
+/// The pod is deleted, and its owner makes another one of the same name.
+fn replace(driver: &mut Driver, name: &str) {
+    let now = driver.world.now;
+    let pod = driver.world.pod(name);
+    let Sources::Checksum(config) = pod.sources.clone() else { panic!("sources of {name}") };
+    let incarnation: u32 = pod.uid.rsplit("uid").next().unwrap().parse().unwrap();
+    let mut next = SimPod::new(name, incarnation + 1, &config, now);
+    next.machine.boots_now(now);
+    *pod = next;
+}
+
+/// Everything, in words.
+fn show(driver: &mut Driver) {
+    let now = driver.world.now;
+    let ledger = driver.world.ledger().clone();
+    let lines = crate::restart::tests::in_words::whole(&ledger);
+    for line in lines {
+        driver.page.line(now, "  ledger", &line);
+    }
+    for at in 0..driver.world.pods.len() {
+        let pod = &driver.world.pods[at];
+        let line = crate::restart::tests::page::told(pod, &driver.world);
+        driver.page.line(now, "  pod", &format!("{} {line}", pod.name));
+    }
+    let engine = driver.world.engine.told(now);
+    driver.page.line(now, "  engine", &engine);
+}

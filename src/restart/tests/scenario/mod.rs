@@ -1,0 +1,128 @@
+//! Scripts that are played in a world, with the page of text each must give. A script is read aloud
+//! as it stands; `UPDATE_DOCS=1 cargo test --lib restart::tests::scenario` writes the pages anew.
+
+mod command;
+mod wait;
+
+use super::driver::Driver;
+use super::world::World;
+use crate::restart::Policy;
+
+/// Carries out one line of a script.
+pub(crate) fn play_line(driver: &mut Driver, line: &str) {
+    driver.page.script(line);
+    command::carry_out(driver, line);
+    driver.laws.look(&driver.world, &driver.policy);
+}
+
+/// Plays a script; the page, and what is wrong.
+fn play(script: &str) -> (String, Vec<String>) {
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut told = String::new();
+    let mut driver = None;
+    for line in lines.by_ref() {
+        if let Some(remark) = line.strip_prefix('#') {
+            told.push_str(&format!("#{remark}\n"));
+            continue;
+        }
+        let nodes = line.strip_prefix("cluster ").unwrap_or_else(|| {
+            panic!("a script begins with its cluster, not with {line:?}");
+        });
+        let nodes = command::nodes(nodes);
+        let nodes: Vec<(&str, &str)> =
+            nodes.iter().map(|(name, roles)| (name.as_str(), roles.as_str())).collect();
+        let mut begun = Driver::new(World::new(&nodes), Policy::default());
+        begun.page.script(line);
+        driver = Some(begun);
+        break;
+    }
+    let mut driver = driver.expect("a script has a cluster");
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        play_line(&mut driver, line);
+    }
+    let wrong = driver.verdict();
+    let now = driver.world.now;
+    let figures = format!(
+        "{} ledger writes, {} pod patches, {} plans{}",
+        driver.ledger_writes,
+        driver.patches,
+        driver.passes,
+        if driver.laws.was_red { ", red for a time" } else { "" }
+    );
+    driver.page.line(now, "end", &figures);
+    told.push_str(driver.page.text());
+    (told, wrong)
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden pages")]
+fn compare(name: &str, script: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("src/restart/tests/scenarios/{name}.expected"));
+    let (page, wrong) = play(script);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).expect("the scenarios can be written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(wrong.is_empty(), "{name}:\n{}\n{page}", wrong.join("\n"));
+    let differs = page.lines().zip(expected.lines()).position(|(now, then)| now != then);
+    assert!(
+        page == expected,
+        "{name}.expected differs from line {:?} on; write the pages anew with \
+         `UPDATE_DOCS=1 cargo test --lib restart::tests::scenario` and read the difference\n{page}",
+        differs.map(|at| at + 1)
+    );
+}
+
+macro_rules! scenarios {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let name = stringify!($name);
+                compare(name, include_str!(concat!("../scenarios/", stringify!($name), ".txt")));
+            }
+        )*
+    };
+}
+
+scenarios! {
+    aborted_while_stopping
+    another_cluster_answers
+    cancel
+    controller_crash
+    coordinated_frozen_checksums
+    coordinated_pod_not_listed
+    coordinated_pod_replaced
+    coordinated_turned_back_early
+    drift
+    engine_will_not_start
+    foreign_controller
+    foreign_setting_beside
+    frozen_before_stop
+    frozen_manager
+    half_of_coordinated
+    half_of_coordinated_forward
+    health_lost_before_stop
+    immediate_one_node
+    kept_stopped
+    kept_stopped_in_its_turn
+    kept_stopped_while_paused
+    late_allocation
+    manager_not_durable
+    no_rollback
+    one_node
+    pause
+    persons_stop
+    phase_edited_by_hand
+    pod_not_listed
+    pod_replaced
+    queue_of_one
+    rolling_config_change
+    searchcluster_deleted
+    secret_never_arrives
+    shutdown_records
+    source_absent
+    stop_never_ends
+    trigger_on_cluster
+    two_masters_by_hand
+}

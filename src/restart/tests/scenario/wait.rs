@@ -1,0 +1,52 @@
+//! `run until …`: what a script waits for. It fails if that does not come.
+
+use super::command::span_of;
+use crate::restart::annotation;
+use crate::restart::tests::driver::Driver;
+
+/// The longest a script waits.
+const LONGEST: u64 = 4 * 60 * 60 * 1000;
+
+pub(super) fn until(driver: &mut Driver, words: &[&str]) {
+    let came = match words {
+        ["done"] => {
+            driver.run(2_000, |_| false);
+            let came = driver.run(LONGEST, |driver| {
+                driver.is_at_rest() && driver.world.engine.allocation.marker.is_none()
+            });
+            // What follows at once belongs to it.
+            came && {
+                driver.run(2_000, |_| false);
+                true
+            }
+        }
+        ["done", "within", span] => driver.run(span_of(span), Driver::is_at_rest),
+        [pod, "shows", phase] => driver.run(LONGEST, |driver| {
+            let found = driver.world.pods.iter().find(|other| other.name == *pod);
+            found.is_some_and(|pod| {
+                pod.annotations.get(annotation::PHASE).map(String::as_str) == Some(phase)
+            })
+        }),
+        ["allocation", "is", setting] => driver.run(LONGEST, |driver| {
+            driver.world.engine.effective_setting().unwrap_or("unset") == *setting
+        }),
+        ["restart", "begins"] => {
+            driver.run(LONGEST, |driver| driver.world.ledger().restart.is_some())
+        }
+        ["restart", "is", "over"] => {
+            driver.run(LONGEST, |driver| driver.world.ledger().restart.is_none())
+        }
+        ["something", "is", "owed"] => {
+            driver.run(LONGEST, |driver| !driver.world.ledger().debts.start.is_empty())
+        }
+        [pod, "is", state] => driver.run(LONGEST, |driver| {
+            let found = driver.world.pods.iter().find(|other| other.name == *pod);
+            found.is_some_and(|pod| pod.machine.life().state().as_str() == *state)
+        }),
+        other => panic!("nothing to wait for: {other:?}"),
+    };
+    if !came {
+        driver.wrong.push(format!("waited in vain until {}", words.join(" ")));
+        driver.page.script("… in vain");
+    }
+}

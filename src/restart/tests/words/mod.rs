@@ -1,0 +1,6 @@
+//! The words people and programs exchange with us.
+
+mod annotations;
+mod phase;
+mod request;
+mod time;

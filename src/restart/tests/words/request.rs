@@ -1,0 +1,98 @@
+//! The request on the SearchCluster.
+
+use proptest::prelude::*;
+
+use crate::api::Span;
+use crate::restart::{Request, Strategy, Target, Time};
+
+#[test]
+fn an_id_is_all_it_takes() {
+    let request = Request::parse(r#"{"id":"a"}"#).expect("a request");
+    assert_eq!(request, Request { id: "a".to_owned(), ..Request::default() });
+    assert_eq!(request.strategy, Strategy::Rolling);
+    assert_eq!(request.target, Target::default());
+}
+
+#[test]
+fn every_field_is_read() {
+    let text = r#"{"id":"2026-11-21.a_B","strategy":"coordinated",
+        "target":{"nodes":["logs-1","logs-0"],"role":"data_hot","zone":"z1"},
+        "notBefore":"2026-11-21T03:00:00Z","deadline":"1h 30m","by":"alice"}"#;
+    let request = Request {
+        id: "2026-11-21.a_B".to_owned(),
+        strategy: Strategy::Coordinated,
+        target: Target {
+            nodes: vec!["logs-1".to_owned(), "logs-0".to_owned()],
+            role: Some("data_hot".to_owned()),
+            zone: Some("z1".to_owned()),
+        },
+        not_before: Some(Time(1_795_230_000_000)),
+        deadline: Some(Span(90 * 60 * 1000)),
+        by: Some("alice".to_owned()),
+    };
+    assert_eq!(Request::parse(text), Ok(request));
+}
+
+#[test]
+fn what_cannot_be_understood_is_refused_in_a_sentence() {
+    for (what, text, words) in [
+        ("no JSON", "rolling", "write for example"),
+        ("nothing", "", "write for example"),
+        ("no object", "\"a\"", "write for example"),
+        ("no id", "{}", "id"),
+        ("two objects", r#"{"id":"a"} {"id":"b"}"#, "trailing"),
+        ("the same field twice", r#"{"id":"a","id":"b"}"#, "duplicate field"),
+        ("an id that is a number", r#"{"id":7}"#, "expected a string"),
+        ("an empty id", r#"{"id":""}"#, "is no id"),
+        ("an id with a space", r#"{"id":"a b"}"#, "is no id"),
+        ("an id that ends a line", r#"{"id":"a\n"}"#, "is no id"),
+        ("an id with a letter beyond ASCII", r#"{"id":"ä"}"#, "letters, digits"),
+        ("a typo in a field", r#"{"id":"a","stragety":"rolling"}"#, "stragety"),
+        ("a typo in the target", r#"{"id":"a","target":{"node":["b"]}}"#, "nodes"),
+        ("a strategy of another tool", r#"{"id":"a","strategy":"simple"}"#, "coordinated"),
+        ("a phase for a strategy", r#"{"id":"a","strategy":"schedule"}"#, "immediate"),
+        ("no strategy after all", r#"{"id":"a","strategy":null}"#, "expected value"),
+        ("no moment", r#"{"id":"a","notBefore":"tomorrow"}"#, "tomorrow"),
+        ("a moment without a zone", r#"{"id":"a","notBefore":"2026-11-21 03:00"}"#, "RFC 3339"),
+        ("no span", r#"{"id":"a","deadline":"soon"}"#, "soon"),
+        ("a span without a unit", r#"{"id":"a","deadline":"60"}"#, "60"),
+        ("a span beyond a day", r#"{"id":"a","deadline":"25h"}"#, "longer than a day"),
+    ] {
+        let told = Request::parse(text).expect_err(what);
+        assert!(told.contains(words), "{what}: {told}");
+    }
+}
+
+#[test]
+fn an_id_has_at_most_63_characters() {
+    let parse = |length| Request::parse(&format!(r#"{{"id":"{}"}}"#, "a".repeat(length)));
+    assert!(parse(63).is_ok());
+    assert!(parse(64).expect_err("too long").contains("1 to 63"));
+}
+
+#[test]
+fn what_is_left_out_is_not_written() {
+    let request = Request { id: "a".to_owned(), ..Request::default() };
+    let written = serde_json::to_string(&request).expect("JSON");
+    assert_eq!(written, r#"{"id":"a","strategy":"rolling","target":{}}"#);
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(
+        id in "[A-Za-z0-9._-]{1,63}",
+        strategy in prop::sample::select(vec![Strategy::Immediate, Strategy::Rolling, Strategy::Coordinated]),
+        nodes in prop::collection::vec("[a-z0-9-]{1,20}", 0..4),
+        role in prop::option::of("[a-z_]{1,12}"),
+        zone in prop::option::of(any::<String>()),
+        not_before in prop::option::of(0..253_402_300_800_000_u64),
+        deadline in prop::option::of(0..=Span::MAX.0),
+        by in prop::option::of(any::<String>()),
+    ) {
+        let target = Target { nodes, role, zone };
+        let not_before = not_before.map(Time);
+        let request = Request { id, strategy, target, not_before, deadline: deadline.map(Span), by };
+        let written = serde_json::to_string(&request).expect("JSON");
+        prop_assert_eq!(Request::parse(&written), Ok(request));
+    }
+}

@@ -1,0 +1,226 @@
+//! The engine's cluster: who is in it, who votes, which copies are where. Small, and with the one
+//! property that matters here: what a restart does to it is what a real one would show.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::shards::Shards;
+use crate::restart::{
+    Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown, Voting,
+};
+
+/// What a node is told to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Role {
+    pub(crate) roles: BTreeSet<String>,
+    pub(crate) zone: Option<String>,
+}
+
+/// A shutdown record, and when the engine has prepared for it.
+#[derive(Debug, Clone)]
+struct Announced {
+    reason: String,
+    complete_at: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Searching {
+    pub(crate) uuid: String,
+    pub(crate) roles: BTreeMap<String, Role>,
+    /// Names of the nodes in the cluster, with the process each is.
+    joined: BTreeMap<String, String>,
+    master: Option<String>,
+    /// Ids of those who vote.
+    voters: BTreeSet<String>,
+    pub(crate) shards: Shards,
+    pub(crate) allocation: Allocation,
+    /// Whether it knows node-shutdown records.
+    pub(crate) keeps_records: bool,
+    records: BTreeMap<String, Announced>,
+    /// Its API cannot be reached.
+    pub(crate) unreachable: bool,
+}
+
+/// The id under which the engine knows a node, for good.
+pub(crate) fn id_of(node: &str) -> String {
+    format!("id-{node}")
+}
+
+impl Searching {
+    pub(crate) fn new(roles: BTreeMap<String, Role>) -> Self {
+        Self {
+            uuid: "uuid-of-logs".into(),
+            roles,
+            joined: BTreeMap::new(),
+            master: None,
+            voters: BTreeSet::new(),
+            shards: Shards::default(),
+            allocation: Allocation::default(),
+            keeps_records: false,
+            records: BTreeMap::new(),
+            unreachable: false,
+        }
+    }
+
+    fn is_eligible(&self, node: &str) -> bool {
+        self.roles.get(node).is_some_and(|role| {
+            role.roles.contains("master") || role.roles.contains("cluster_manager")
+        })
+    }
+
+    /// Takes note of the processes that answer: name of the node to id of the run.
+    pub(crate) fn settle(&mut self, now: u64, up: &BTreeMap<String, String>) {
+        let eligible: BTreeSet<String> =
+            up.keys().filter(|node| self.is_eligible(node)).map(|node| id_of(node)).collect();
+        if self.voters.is_empty() {
+            self.voters = odd(&BTreeSet::new(), &eligible);
+        }
+        let votes = self.voters.intersection(&eligible).count();
+        let formed = 2 * votes > self.voters.len();
+        let joined = if formed { up.clone() } else { BTreeMap::new() };
+        self.joined = joined;
+        if !formed {
+            self.master = None;
+            return;
+        }
+        if self.master.as_ref().is_none_or(|master| !self.joined.contains_key(master)) {
+            let voter = |node: &&String| self.voters.contains(&id_of(node));
+            self.master = self.joined.keys().find(voter).cloned();
+        }
+        if eligible.len() >= 3 {
+            self.voters = odd(&self.voters, &eligible);
+        }
+        let data: BTreeSet<String> =
+            self.joined.keys().filter(|node| self.holds_data(node)).cloned().collect();
+        let effective = self.effective_setting().map(str::to_owned);
+        self.shards.settle(now, &data, effective.as_deref());
+    }
+
+    fn holds_data(&self, node: &str) -> bool {
+        let is_data = |role: &String| role == "data" || role.starts_with("data_");
+        self.roles.get(node).is_some_and(|role| role.roles.iter().any(is_data))
+    }
+
+    pub(crate) fn effective_setting(&self) -> Option<&str> {
+        let setting = &self.allocation.setting;
+        setting.transient.as_deref().or(setting.persistent.as_deref())
+    }
+
+    pub(crate) fn next(&self, now: u64) -> Option<u64> {
+        let records = self.records.values().map(|record| record.complete_at);
+        records.filter(|at| *at > now).chain(self.shards.next(now)).min()
+    }
+
+    pub(crate) fn is_joined(&self, node: &str) -> bool {
+        self.joined.contains_key(node)
+    }
+
+    /// Can a request that changes it be answered?
+    fn takes_writes(&self) -> bool {
+        self.master.is_some() && !self.unreachable
+    }
+
+    pub(crate) fn tighten(&mut self, value: &str, marker: Marker) -> bool {
+        if !self.takes_writes() {
+            return false;
+        }
+        let setting = &mut self.allocation.setting;
+        setting.persistent = Some(value.to_owned());
+        if marker.before.transient.is_some() {
+            setting.transient = Some(value.to_owned());
+        }
+        self.allocation.marker = Some(marker);
+        true
+    }
+
+    pub(crate) fn restore(&mut self, before: &AllocationBefore) -> bool {
+        if !self.takes_writes() {
+            return false;
+        }
+        self.allocation = Allocation { setting: before.clone(), marker: None };
+        true
+    }
+
+    pub(crate) fn announce(&mut self, now: u64, node_id: &str, reason: &str) -> bool {
+        if !self.takes_writes() || !self.keeps_records {
+            return false;
+        }
+        let record = Announced { reason: reason.to_owned(), complete_at: now + 500 };
+        self.records.insert(node_id.to_owned(), record);
+        true
+    }
+
+    pub(crate) fn forget(&mut self, node_id: &str) -> bool {
+        self.takes_writes() && self.records.remove(node_id).is_some()
+    }
+
+    /// What its API says.
+    pub(crate) fn look(&self, now: u64) -> Result<Engine, Unknown> {
+        if self.unreachable || self.joined.is_empty() {
+            let sentence = "no node of the engine answers with an elected master".to_owned();
+            return Err(Unknown { sentence });
+        }
+        let node = |(name, run): (&String, &String)| Node {
+            id: id_of(name),
+            name: name.clone(),
+            ephemeral_id: format!("ephemeral-{run}"),
+            roles: self.roles[name].roles.clone(),
+            zone: self.roles[name].zone.clone(),
+            version: "8.19.0".into(),
+        };
+        let record = |(id, record): (&String, &Announced)| Record {
+            node_id: id.clone(),
+            is_restart: true,
+            reason: record.reason.clone(),
+            complete: record.complete_at <= now,
+        };
+        Ok(Engine {
+            version: "elasticsearch 8.19.0".into(),
+            cluster_uuid: self.uuid.clone(),
+            nodes: self.joined.iter().map(node).collect(),
+            master: self.master.as_ref().map(|master| id_of(master)),
+            health: Ok(self.health(now)),
+            voting: Ok(Voting::Configurations {
+                committed: self.voters.clone(),
+                accepted: self.voters.clone(),
+            }),
+            shards: Ok(self.shards.copies(now)),
+            allocation: Ok(self.allocation.clone()),
+            records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),
+        })
+    }
+
+    pub(crate) fn health(&self, now: u64) -> Health {
+        let data = self.joined.keys().filter(|node| self.holds_data(node)).count();
+        self.shards.health(now, u32::try_from(data).unwrap())
+    }
+
+    /// One line for people.
+    pub(crate) fn told(&self, now: u64) -> String {
+        let Some(master) = &self.master else { return "no master".into() };
+        let nodes: Vec<&str> = self.joined.keys().map(String::as_str).collect();
+        let mut line =
+            format!("{:?}, {}, master {master}", self.health(now).color, nodes.join(" "));
+        line.make_ascii_lowercase();
+        if let Some(setting) = self.effective_setting() {
+            line += &format!(", allocation {setting}");
+        }
+        if let Some(marker) = &self.allocation.marker {
+            line += &format!(" (marked by {})", marker.restart);
+        }
+        for (node, record) in &self.records {
+            line += &format!(", shutdown of {node} announced by {}", record.reason);
+        }
+        line
+    }
+}
+
+/// An odd number of voters: those who had a vote before the others.
+fn odd(before: &BTreeSet<String>, eligible: &BTreeSet<String>) -> BTreeSet<String> {
+    let kept = before.intersection(eligible).cloned();
+    let added = eligible.difference(before).cloned();
+    let mut voters: Vec<String> = kept.chain(added).collect();
+    if voters.len() % 2 == 0 {
+        voters.pop();
+    }
+    voters.into_iter().collect()
+}

@@ -1,0 +1,387 @@
+//! A manager and the process it runs: the shipped state machine, and around it what the kernel, the
+//! disk and the engine would do. It can be frozen, as by SIGSTOP: then what reaches it waits.
+
+use std::collections::BTreeSet;
+
+use crate::api::{Code, ConfigChoice, StartRequest, StopRequest};
+use crate::lifecycle::{
+    Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Refusal, Tree,
+};
+use crate::restart::{LastExit, LastRequest, Manager, Run};
+
+/// How long things take on this node, in milliseconds, and what its engine does not do.
+#[derive(Debug, Clone)]
+pub(crate) struct Habits {
+    /// From the stop signal to the end.
+    pub(crate) stop: u64,
+    /// From the spawn to ready.
+    pub(crate) start: u64,
+    /// Checksums of configs it ends on, soon after the spawn.
+    pub(crate) refuses: BTreeSet<String>,
+    /// It does not react to signals, not even to KILL.
+    pub(crate) immortal: bool,
+}
+
+/// What somebody asks.
+#[derive(Debug, Clone)]
+pub(crate) enum Asked {
+    Stop(StopRequest),
+    Start(StartRequest),
+}
+
+/// A process of the engine.
+#[derive(Debug, Clone)]
+struct Process {
+    run: String,
+    checksum: Option<String>,
+    up_at: u64,
+    dies_at: Option<u64>,
+    told_up: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    life: Lifecycle,
+    pub(crate) habits: Habits,
+    pub(crate) mounted: Option<String>,
+    pub(crate) last_good: Option<String>,
+    pub(crate) frozen: bool,
+    pub(crate) unreachable: bool,
+    /// Its disk takes no writes.
+    pub(crate) read_only: bool,
+    process: Option<Process>,
+    /// What came while it was frozen.
+    queue: Vec<(Asked, String)>,
+    runs: u64,
+    saved: Option<(crate::lifecycle::Intent, Option<crate::api::Exit>)>,
+    exited: bool,
+}
+
+/// How a request was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// For the first time, and accepted.
+    Accepted,
+    /// It had been accepted before.
+    Again,
+    /// Refused.
+    Refused(Code),
+    /// It waits; nobody is there to judge.
+    Waits,
+    /// It never came.
+    Lost,
+}
+
+const FAILS_AFTER: u64 = 3_000;
+
+impl Machine {
+    /// A manager in a fresh pod, whose engine has been running on `config` for a while.
+    pub(crate) fn running(uid: &str, config: &str, now: u64) -> Self {
+        let policy = Policy {
+            pod: Some(uid.to_owned()),
+            probe: true,
+            staged: true,
+            keep_last_good: true,
+            ..Policy::default()
+        };
+        let mut machine = Self {
+            life: Lifecycle::new(policy, now),
+            habits: Habits {
+                stop: 5_000,
+                start: 20_000,
+                refuses: BTreeSet::new(),
+                immortal: false,
+            },
+            mounted: Some(config.to_owned()),
+            last_good: None,
+            frozen: false,
+            unreachable: false,
+            read_only: false,
+            process: None,
+            queue: Vec::new(),
+            runs: 0,
+            saved: None,
+            exited: false,
+        };
+        machine.happens(now, Event::Boot(Recovered::Fresh));
+        if let Some(process) = &mut machine.process {
+            process.up_at = now;
+        }
+        machine.wake(now);
+        machine
+    }
+
+    /// Its engine has only just been spawned.
+    pub(crate) fn boots_now(&mut self, now: u64) {
+        self.saved = None;
+        self.comes_back(now);
+    }
+
+    /// The container ends and comes back; the engine's processes end with it.
+    pub(crate) fn comes_back(&mut self, now: u64) {
+        self.process = None;
+        self.queue.clear();
+        self.frozen = false;
+        self.exited = false;
+        self.life = Lifecycle::new(self.life.policy().clone(), now);
+        let recovered = match self.saved.clone() {
+            None => Recovered::Fresh,
+            Some((intent, last_exit)) => Recovered::Journal { intent: Box::new(intent), last_exit },
+        };
+        self.happens(now, Event::Boot(recovered));
+    }
+
+    pub(crate) fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Goes on: first with what had come meanwhile.
+    pub(crate) fn thaw(&mut self, now: u64) -> Vec<(Asked, String, Verdict)> {
+        self.frozen = false;
+        let queue = std::mem::take(&mut self.queue);
+        self.wake(now);
+        let judge = |(asked, by): (Asked, String)| {
+            let verdict = self.asks(now, asked.clone(), &by);
+            (asked, by, verdict)
+        };
+        queue.into_iter().map(judge).collect()
+    }
+
+    /// A process that did not end on KILL does so after all.
+    pub(crate) fn lets_go(&mut self, now: u64) {
+        self.habits.immortal = false;
+        if let Some(process) = &mut self.process {
+            process.dies_at = Some(now);
+        }
+        self.wake(now);
+    }
+
+    /// The engine ends without being asked.
+    pub(crate) fn engine_dies(&mut self, now: u64) {
+        if let Some(process) = &mut self.process {
+            process.dies_at = Some(now);
+        }
+        self.wake(now);
+    }
+
+    pub(crate) fn asks(&mut self, now: u64, asked: Asked, by: &str) -> Verdict {
+        if self.unreachable {
+            return Verdict::Lost;
+        }
+        if self.frozen {
+            self.queue.push((asked, by.to_owned()));
+            return Verdict::Waits;
+        }
+        let before = self.life.intent().fence.clone();
+        let by = by.to_owned();
+        let reply = match asked {
+            Asked::Stop(request) => self.happens(now, Event::Stop { request, by }),
+            Asked::Start(request) => self.happens(now, Event::Start { request, by }),
+        };
+        match reply {
+            Some(Ok(_)) if self.life.intent().fence.sequence > before.sequence => Verdict::Accepted,
+            Some(Ok(_)) => Verdict::Again,
+            Some(Err(refusal)) => Verdict::Refused(refusal.code),
+            None => Verdict::Lost,
+        }
+    }
+
+    /// When something will happen by itself.
+    pub(crate) fn next(&self) -> Option<u64> {
+        let process = self.process.as_ref();
+        let dies = process.and_then(|process| process.dies_at);
+        if self.frozen {
+            return None;
+        }
+        let up = process.filter(|process| !process.told_up).map(|process| process.up_at);
+        let timers = self.life.timers().map(|(_, due)| due).min();
+        [dies, up, timers].into_iter().flatten().min()
+    }
+
+    /// What is due happens.
+    pub(crate) fn wake(&mut self, now: u64) {
+        while !self.frozen {
+            let Some(event) = self.due(now) else { return };
+            self.happens(now, event);
+        }
+    }
+
+    fn due(&mut self, now: u64) -> Option<Event> {
+        if self.process.as_ref().is_some_and(|process| process.dies_at.is_some_and(|at| at <= now))
+        {
+            let process = self.process.take()?;
+            let clean = self.life.state() == crate::api::State::Stopping;
+            let status = if clean { ExitStatus::Code(143) } else { ExitStatus::Code(78) };
+            drop(process);
+            return Some(Event::EngineExited { status, oom: false });
+        }
+        if let Some(process) = &mut self.process
+            && !process.told_up
+            && process.up_at <= now
+        {
+            process.told_up = true;
+            return Some(Event::Ready);
+        }
+        let due = self.life.timers().filter(|(_, at)| *at <= now).min_by_key(|(_, at)| *at);
+        due.map(|(timer, _)| Event::Timer(timer))
+    }
+
+    fn happens(&mut self, now: u64, event: Event) -> Option<Result<(), Refusal>> {
+        let mut todo = std::collections::VecDeque::from(self.life.step(now, event));
+        let mut reply = None;
+        while let Some(effect) = todo.pop_front() {
+            let next = match effect {
+                Effect::Reply(answer) => {
+                    reply = Some(answer.map(|_| ()));
+                    None
+                }
+                other => self.carry_out(now, other),
+            };
+            // What follows from an effect comes before what was wanted after it.
+            if let Some(event) = next {
+                for effect in self.life.step(now, event).into_iter().rev() {
+                    todo.push_front(effect);
+                }
+            }
+        }
+        reply
+    }
+
+    fn carry_out(&mut self, now: u64, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Prepare { choice, expected } => {
+                Some(Event::Prepared(self.prepare(choice, expected)))
+            }
+            Effect::Persist(version) if self.read_only => {
+                Some(Event::PersistFailed { version, error: "the file system is read-only".into() })
+            }
+            Effect::Persist(version) => {
+                let intent = self.life.journaled_intent().clone();
+                self.saved = Some((intent, self.life.last_exit().cloned()));
+                Some(Event::Persisted(version))
+            }
+            Effect::Spawn(prepared) => Some(self.spawn(now, prepared)),
+            Effect::SignalLeader(_) | Effect::SignalServer(_) | Effect::TermStragglers => {
+                let stop = self.habits.stop;
+                self.dies(now + stop);
+                None
+            }
+            Effect::KillTree => {
+                self.dies(now);
+                None
+            }
+            Effect::ScanTree => {
+                let mut tree = Tree::default();
+                if let Some(process) = &self.process {
+                    let command = format!("engine of run {}", process.run);
+                    tree.stragglers.push(crate::api::Process { pid: 1, command });
+                }
+                Some(Event::Tree(tree))
+            }
+            Effect::KeepLastGood => {
+                self.last_good = self.process.as_ref().and_then(|process| process.checksum.clone());
+                None
+            }
+            Effect::Exit(_) => {
+                self.exited = true;
+                None
+            }
+            Effect::DumpThreads | Effect::Reply(_) => None,
+        }
+    }
+
+    fn prepare(&self, choice: ConfigChoice, expected: Option<String>) -> Result<Prepared, Refusal> {
+        let checksum = match choice {
+            ConfigChoice::Mounted => self.mounted.clone(),
+            ConfigChoice::LastGood if self.last_good.is_none() => {
+                return Err(Refusal::new(Code::NoLastGood, "no config was ever good"));
+            }
+            ConfigChoice::LastGood => self.last_good.clone(),
+        };
+        if expected.is_some() && expected != checksum {
+            return Err(Refusal::new(Code::ChecksumMismatch, "another config is mounted"));
+        }
+        Ok(Prepared { checksum, choice })
+    }
+
+    fn spawn(&mut self, now: u64, prepared: Prepared) -> Event {
+        self.runs += 1;
+        let uid = self.life.policy().pod.clone().unwrap_or_default();
+        let id = format!("{uid}-run{}", self.runs);
+        let refused =
+            prepared.checksum.as_ref().is_some_and(|sum| self.habits.refuses.contains(sum));
+        self.process = Some(Process {
+            run: id.clone(),
+            checksum: prepared.checksum,
+            up_at: now + if refused { u64::MAX / 2 } else { self.habits.start },
+            dies_at: refused.then(|| now + FAILS_AFTER),
+            told_up: false,
+        });
+        Event::Spawned { id, pid: 1 }
+    }
+
+    fn dies(&mut self, at: u64) {
+        let immortal = self.habits.immortal;
+        if let Some(process) = self.process.as_mut().filter(|_| !immortal) {
+            process.dies_at = Some(process.dies_at.unwrap_or(at).min(at));
+        }
+    }
+
+    /// The container has ended with the manager; it is to be started anew.
+    pub(crate) fn has_exited(&self) -> bool {
+        self.exited
+    }
+
+    /// Id of the process that answers, if one does. A process goes on while its manager is frozen.
+    pub(crate) fn up(&self, now: u64) -> Option<&str> {
+        let process = self.process.as_ref()?;
+        let alive = process.dies_at.is_none_or(|at| at > now);
+        (alive && process.up_at <= now).then_some(process.run.as_str())
+    }
+
+    /// Since when the process is up, or will be; for the world's clock.
+    pub(crate) fn process_turns_at(&self) -> impl Iterator<Item = u64> + '_ {
+        self.process
+            .iter()
+            .flat_map(|process| [Some(process.up_at), process.dies_at].into_iter().flatten())
+    }
+
+    pub(crate) fn checksum(&self) -> Option<&str> {
+        self.process.as_ref()?.checksum.as_deref()
+    }
+
+    pub(crate) fn life(&self) -> &Lifecycle {
+        &self.life
+    }
+
+    /// What `GET /es/status` says, as far as decisions need it.
+    pub(crate) fn status(&self, now: u64) -> Manager {
+        let run = self.life.run();
+        Manager {
+            version: "0.1.0".into(),
+            pod_uid: self.life.policy().pod.clone(),
+            durable: self.life.is_durable(),
+            desired: self.life.desired(),
+            state: self.life.state(),
+            ready: Some(self.up(now).is_some() && self.life.state() == crate::api::State::Running),
+            sequence: self.life.intent().fence.sequence,
+            last_request: self.life.last_request().map(|last| LastRequest {
+                sequence: last.sequence,
+                kind: last.kind,
+                accepted: last.accepted,
+                by: last.by,
+            }),
+            run: run.map(|run| Run { id: run.id, checksum: run.checksum, config: run.config }),
+            last_exit: self.life.last_exit().map(|exit| LastExit {
+                run: exit.run.clone(),
+                code: exit.shell_code(),
+                reason: exit.reason,
+            }),
+            mounted: self.mounted.clone(),
+            lagging: None,
+            live_mismatch: None,
+            last_good: self.last_good.clone(),
+            why: self.life.why().map(|why| why.message),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Everything that a plan acts on, as plain data driven by a clock of its own: the SearchCluster,
+//! pods and their managers, the kubelet, the engine's cluster.
+
+pub(crate) mod engine;
+pub(crate) mod machine;
+mod object;
+pub(crate) mod perform;
+mod pods;
+mod shards;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::restart::{Ledger, Snapshot, Time, Unknown, needs_engine};
+
+pub(crate) use engine::{Role, Searching};
+pub(crate) use machine::{Asked, Machine, Verdict};
+pub(crate) use object::Object;
+pub(crate) use perform::in_words;
+pub(crate) use pods::SimPod;
+
+/// When every world begins.
+pub(crate) const START: u64 = 1_795_000_000_000;
+
+/// A request to a manager, and what became of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Judgement {
+    pub(crate) at: u64,
+    pub(crate) uid: String,
+    pub(crate) pod: String,
+    pub(crate) is_stop: bool,
+    pub(crate) sequence: Option<u64>,
+    pub(crate) by: String,
+    pub(crate) verdict: Verdict,
+    /// The request changed what the engine is.
+    pub(crate) took_effect: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) now: u64,
+    pub(crate) object: Object,
+    pub(crate) pods: Vec<SimPod>,
+    pub(crate) engine: Searching,
+    /// Requests that are on their way, by when they arrive.
+    late: BTreeMap<(u64, u64), crate::restart::Action>,
+    count: u64,
+    /// Every request that came to a manager, in order.
+    pub(crate) judged: Vec<Judgement>,
+    /// Every event told.
+    pub(crate) told: Vec<(u64, crate::restart::Event)>,
+    /// What happened, in words, not yet taken by the page.
+    pub(crate) lines: Vec<(u64, &'static str, String)>,
+}
+
+impl World {
+    /// A cluster at rest: every node runs on its config, everything is green.
+    pub(crate) fn new(nodes: &[(&str, &str)]) -> Self {
+        let roles = nodes.iter().map(|(name, roles)| {
+            let roles = roles.split('+').map(str::to_owned).collect();
+            ((*name).to_owned(), Role { roles, zone: None })
+        });
+        let mut world = Self {
+            now: START,
+            object: Object::new("search/logs"),
+            pods: nodes.iter().map(|(name, _)| SimPod::new(name, 1, "v1", START)).collect(),
+            engine: Searching::new(roles.collect()),
+            late: BTreeMap::new(),
+            count: 0,
+            judged: Vec::new(),
+            told: Vec::new(),
+            lines: Vec::new(),
+        };
+        world.engine.shards.recovery = 4_000;
+        let data: Vec<&str> = nodes
+            .iter()
+            .filter(|(_, roles)| roles.contains("data"))
+            .map(|(name, _)| *name)
+            .collect();
+        for shard in 0..data.len().min(3) {
+            let mut holders: Vec<&str> = data.clone();
+            holders.rotate_left(shard);
+            holders.truncate(2);
+            world.engine.shards.add("logs", u32::try_from(shard).unwrap(), &holders);
+        }
+        world.settle();
+        world
+    }
+
+    /// A number nobody had before.
+    pub(crate) fn fresh(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    pub(crate) fn pod(&mut self, name: &str) -> &mut SimPod {
+        let found = self.pods.iter_mut().find(|pod| pod.name == name);
+        found.unwrap_or_else(|| panic!("there is no pod {name}"))
+    }
+
+    pub(crate) fn by_uid(&mut self, uid: &str) -> Option<&mut SimPod> {
+        self.pods.iter_mut().find(|pod| pod.uid == uid)
+    }
+
+    pub(crate) fn happened(&mut self, who: &'static str, what: impl Into<String>) {
+        self.lines.push((self.now, who, what.into()));
+    }
+
+    /// Everybody takes note of what is now.
+    pub(crate) fn settle(&mut self) {
+        let now = self.now;
+        let up = self.pods.iter().filter(|pod| !pod.gone).filter_map(|pod| {
+            let run = pod.machine.up(now)?;
+            Some((pod.name.clone(), run.to_owned()))
+        });
+        let up: BTreeMap<String, String> = up.collect();
+        self.engine.settle(now, &up);
+    }
+
+    /// When something will happen by itself.
+    pub(crate) fn next(&self) -> Option<u64> {
+        let of_pods = self.pods.iter().filter_map(|pod| pod.next(self.now));
+        let late = self.late.keys().next().map(|(at, _)| *at);
+        of_pods.chain(self.engine.next(self.now)).chain(late).min()
+    }
+
+    /// Time passes until then, and everything happens that happens meanwhile.
+    pub(crate) fn advance(&mut self, until: u64) {
+        while let Some(at) = self.next().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.happen();
+        }
+        self.now = self.now.max(until);
+        self.settle();
+    }
+
+    /// What is due happens.
+    fn happen(&mut self) {
+        let now = self.now;
+        for pod in &mut self.pods {
+            pod.happen(now);
+        }
+        while let Some((&key, _)) = self.late.first_key_value().filter(|((at, _), _)| *at <= now) {
+            if let Some(action) = self.late.remove(&key) {
+                self.happened("late", format!("a request arrives: {}", perform::in_words(&action)));
+                self.carry_out(&action);
+            }
+        }
+        self.settle();
+    }
+
+    /// What the reconciler's reads would give now, and the version of the SearchCluster read.
+    pub(crate) fn observe(&mut self, flushed: &BTreeSet<String>) -> (Snapshot, u64) {
+        let fresh = self.fresh();
+        let now = self.now;
+        let listed = self.pods.iter().filter(|pod| !pod.gone && !pod.unlisted);
+        let not_read = Unknown { sentence: "the engine was not asked".into() };
+        let mut snapshot = Snapshot {
+            now: Time(now),
+            fresh_id: format!("fresh-{fresh}"),
+            cluster: self.object.cluster.clone(),
+            ledger: self.object.ledger.clone(),
+            pods: listed.map(|pod| pod.look(now)).collect(),
+            engine: Err(not_read),
+            flushed: flushed.clone(),
+        };
+        if needs_engine(&snapshot) {
+            snapshot.engine = self.engine.look(now);
+        }
+        (snapshot, self.object.version)
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.object.ledger
+    }
+}

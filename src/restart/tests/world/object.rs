@@ -1,0 +1,35 @@
+//! The SearchCluster object: every write makes a new version, a stale one is refused.
+
+use crate::restart::{Cluster, Ledger};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Object {
+    /// `metadata.resourceVersion`.
+    pub(crate) version: u64,
+    pub(crate) cluster: Cluster,
+    pub(crate) ledger: Ledger,
+}
+
+impl Object {
+    pub(crate) fn new(name: &str) -> Self {
+        let cluster = Cluster { name: name.into(), has_status: true, ..Cluster::default() };
+        Self { version: 1, cluster, ledger: Ledger::default() }
+    }
+
+    /// Whether the write was taken.
+    pub(crate) fn write_ledger(&mut self, read: u64, ledger: &Ledger) -> bool {
+        if read != self.version {
+            return false;
+        }
+        self.version += 1;
+        self.ledger = ledger.clone();
+        self.cluster.has_status = true;
+        true
+    }
+
+    /// Somebody writes something else of it.
+    pub(crate) fn touch(&mut self) -> &mut Cluster {
+        self.version += 1;
+        &mut self.cluster
+    }
+}

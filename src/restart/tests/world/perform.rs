@@ -1,0 +1,212 @@
+//! What becomes of a plan's actions: one write or one request each, with the preconditions the
+//! executor sends along.
+
+use std::collections::BTreeMap;
+
+use super::{Asked, Judgement, Verdict, World};
+use crate::api::{Span, StartRequest, State, StopRequest};
+use crate::restart::{Action, Change, annotation};
+
+/// Who the managers are told is asking.
+pub(crate) const US: &str = "stayput-reconciler";
+
+/// The action as a person would say it.
+pub(crate) fn in_words(action: &Action) -> String {
+    match action {
+        Action::WriteLedger(_) => "write the ledger".into(),
+        Action::Tell(event) => format!("tell {}: {}", event.reason.as_str(), event.message),
+        Action::AddFinalizer => "put the finalizer on".into(),
+        Action::RemoveFinalizer => "take the finalizer off".into(),
+        Action::ClaimTrigger { phase, request } => {
+            format!("replace the phase {phase} by request {}", request.id)
+        }
+        Action::ClearAnnotation { key, value } => format!("remove {key}={value}"),
+        Action::PatchPod { uid, changes } => {
+            let said = |(key, change): (&String, &Change)| {
+                let short = key.rsplit('/').next().unwrap_or_default();
+                match &change.wanted {
+                    Some(wanted) => format!("{short}={wanted}"),
+                    None => format!("no {short}"),
+                }
+            };
+            format!("patch {uid}: {}", changes.iter().map(said).collect::<Vec<_>>().join(", "))
+        }
+        Action::Stop { uid, sequence, .. } => format!("stop {sequence} to {uid}"),
+        Action::Start { uid, sequence, checksum, config } => {
+            let on = checksum.clone().unwrap_or_else(|| config.as_str().to_owned());
+            format!("start {sequence} to {uid} on {on}")
+        }
+        Action::TightenAllocation { value, marker } => {
+            format!("set allocation to {value}, marked {}", marker.restart)
+        }
+        Action::RestoreAllocation { before } => format!(
+            "set allocation back to {}",
+            before
+                .transient
+                .as_ref()
+                .or(before.persistent.as_ref())
+                .map_or("unset", String::as_str)
+        ),
+        Action::Flush { node } => format!("flush for {node}"),
+        Action::PutRecord { node_id, reason } => format!("announce {node_id} for {reason}"),
+        Action::DeleteRecord { node_id } => format!("delete the record of {node_id}"),
+    }
+}
+
+impl World {
+    /// The action is done later than it was asked.
+    pub(crate) fn carry_out_at(&mut self, at: u64, action: Action) {
+        let count = self.fresh();
+        self.late.insert((at, count), action);
+    }
+
+    /// Does what the executor does; ledger and flush are the driver's. Whether it was taken.
+    pub(crate) fn carry_out(&mut self, action: &Action) -> bool {
+        let now = self.now;
+        let done = match action {
+            Action::WriteLedger(_) | Action::Flush { .. } => true,
+            Action::Tell(event) => {
+                self.told.push((now, event.clone()));
+                true
+            }
+            Action::AddFinalizer => {
+                self.object.touch().finalizer = true;
+                true
+            }
+            Action::RemoveFinalizer => {
+                self.object.touch().finalizer = false;
+                true
+            }
+            Action::ClaimTrigger { phase, request } => {
+                let there = &self.object.cluster.annotations;
+                if there.get(annotation::PHASE) != Some(phase) {
+                    return false;
+                }
+                let text = serde_json::to_string(request).unwrap();
+                let annotations = &mut self.object.touch().annotations;
+                annotations.remove(annotation::PHASE);
+                annotations.insert(annotation::REQUEST.into(), text);
+                true
+            }
+            Action::ClearAnnotation { key, value } => {
+                if self.object.cluster.annotations.get(key) != Some(value) {
+                    return false;
+                }
+                self.object.touch().annotations.remove(key);
+                true
+            }
+            Action::PatchPod { uid, changes } => self.patch(uid, changes),
+            Action::Stop { uid, sequence, drain } => {
+                let request = StopRequest {
+                    sequence: Some(*sequence),
+                    pod: Some(uid.clone()),
+                    grace: None,
+                    drain: Some(Span(*drain)),
+                };
+                self.ask(uid, Asked::Stop(request), US)
+            }
+            Action::Start { uid, sequence, checksum, config } => {
+                let request = StartRequest {
+                    sequence: Some(*sequence),
+                    pod: Some(uid.clone()),
+                    checksum: checksum.clone(),
+                    config: *config,
+                };
+                self.ask(uid, Asked::Start(request), US)
+            }
+            Action::TightenAllocation { value, marker } => {
+                self.engine.tighten(value, marker.clone())
+            }
+            Action::RestoreAllocation { before } => self.engine.restore(before),
+            Action::PutRecord { node_id, reason } => self.engine.announce(now, node_id, reason),
+            Action::DeleteRecord { node_id } => self.engine.forget(node_id),
+        };
+        self.settle();
+        done
+    }
+
+    fn patch(&mut self, uid: &str, changes: &BTreeMap<String, Change>) -> bool {
+        let now = self.now;
+        let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
+        if changes.iter().any(|(key, change)| pod.annotations.get(key) != change.seen.as_ref()) {
+            return false;
+        }
+        for (key, change) in changes {
+            match &change.wanted {
+                Some(wanted) => pod.annotations.insert(key.clone(), wanted.clone()),
+                None => pod.annotations.remove(key),
+            };
+        }
+        pod.was_patched(now);
+        true
+    }
+
+    /// Somebody writes an annotation of a pod, or removes it.
+    pub(crate) fn annotate(&mut self, pod: &str, key: &str, value: Option<&str>) {
+        let now = self.now;
+        let pod = self.pod(pod);
+        match value {
+            Some(value) => pod.annotations.insert(key.to_owned(), value.to_owned()),
+            None => pod.annotations.remove(key),
+        };
+        pod.was_patched(now);
+    }
+
+    /// Somebody asks the manager of a pod.
+    pub(crate) fn ask(&mut self, uid: &str, asked: Asked, by: &str) -> bool {
+        let now = self.now;
+        let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
+        let before = pod.machine.life().state();
+        let verdict = pod.machine.asks(now, asked.clone(), by);
+        let after = pod.machine.life().state();
+        let name = pod.name.clone();
+        self.note(uid, name, &asked, by, verdict.clone(), before != after);
+        matches!(verdict, Verdict::Accepted | Verdict::Again)
+    }
+
+    fn note(
+        &mut self,
+        uid: &str,
+        pod: String,
+        asked: &Asked,
+        by: &str,
+        verdict: Verdict,
+        took_effect: bool,
+    ) {
+        let (is_stop, sequence) = match asked {
+            Asked::Stop(request) => (true, request.sequence),
+            Asked::Start(request) => (false, request.sequence),
+        };
+        let word = match &verdict {
+            Verdict::Accepted => "accepted".into(),
+            Verdict::Again => "accepted before".into(),
+            Verdict::Refused(code) => format!("refused, {}", code.as_str()),
+            Verdict::Waits => "no answer".into(),
+            Verdict::Lost => "not delivered".into(),
+        };
+        let kind = if is_stop { "stop" } else { "start" };
+        let number = sequence.map(|sequence| format!(" {sequence}")).unwrap_or_default();
+        let whose = if by == US { String::new() } else { format!(" by {by}") };
+        self.happened("ask", format!("{pod} {kind}{number}{whose}: {word}"));
+        let uid = uid.to_owned();
+        let by = by.to_owned();
+        let at = self.now;
+        self.judged.push(Judgement { at, uid, pod, is_stop, sequence, by, verdict, took_effect });
+    }
+
+    /// A frozen manager goes on.
+    pub(crate) fn thaw(&mut self, pod: &str) {
+        let now = self.now;
+        let pod = self.pod(pod);
+        let (uid, name) = (pod.uid.clone(), pod.name.clone());
+        let before = pod.machine.life().state();
+        let judged = pod.machine.thaw(now);
+        for (asked, by, verdict) in judged {
+            // Of several that waited, which one changed the state is told by the state machine.
+            let is_stop = matches!(asked, Asked::Stop(_));
+            let took_effect = verdict == Verdict::Accepted && is_stop == (before == State::Running);
+            self.note(&uid, name.clone(), &asked, &by, verdict, took_effect);
+        }
+        self.settle();
+    }
+}

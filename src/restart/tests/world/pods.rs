@@ -1,0 +1,121 @@
+//! A pod, and what the kubelet does for it.
+
+use std::collections::BTreeMap;
+
+use super::machine::Machine;
+use crate::restart::{Pod, Sources, Unknown};
+
+/// When the kubelet looks at a pod's volumes by itself, at the latest.
+const KUBELET: u64 = 80_000;
+/// When it does after the pod was patched.
+const NUDGED: u64 = 1_000;
+
+#[derive(Debug, Clone)]
+pub(crate) struct SimPod {
+    pub(crate) uid: String,
+    pub(crate) name: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) terminating: bool,
+    pub(crate) gone: bool,
+    /// The reconciler's list does not have it, though it is there.
+    pub(crate) unlisted: bool,
+    pub(crate) outdated: Option<String>,
+    pub(crate) deadly_probe: Option<String>,
+    pub(crate) sources: Sources,
+    pub(crate) machine: Machine,
+    /// The kubelet does not bring the config.
+    pub(crate) mount_is_stuck: bool,
+    kubelet_at: Option<u64>,
+    container_back_at: Option<u64>,
+}
+
+impl SimPod {
+    pub(crate) fn new(name: &str, incarnation: u32, config: &str, now: u64) -> Self {
+        let uid = format!("{name}-uid{incarnation}");
+        Self {
+            machine: Machine::running(&uid, config, now),
+            uid,
+            name: name.to_owned(),
+            annotations: BTreeMap::new(),
+            terminating: false,
+            gone: false,
+            unlisted: false,
+            outdated: None,
+            deadly_probe: None,
+            sources: Sources::Checksum(config.to_owned()),
+            mount_is_stuck: false,
+            kubelet_at: None,
+            container_back_at: None,
+        }
+    }
+
+    /// A source of its config is written.
+    pub(crate) fn change_sources(&mut self, sources: Sources, now: u64) {
+        self.sources = sources;
+        self.kubelet_at = Some(now + KUBELET);
+    }
+
+    /// Its object was patched, so the kubelet looks at it.
+    pub(crate) fn was_patched(&mut self, now: u64) {
+        if let Some(at) = &mut self.kubelet_at {
+            *at = (*at).min(now + NUDGED);
+        }
+    }
+
+    /// The volumes are brought up to date, if they ever are.
+    pub(crate) fn unstick(&mut self, now: u64) {
+        self.mount_is_stuck = false;
+        self.kubelet_at = Some(now + NUDGED);
+    }
+
+    pub(crate) fn next(&self, now: u64) -> Option<u64> {
+        let turns = self.machine.process_turns_at().filter(|at| *at > now);
+        let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
+        turns.chain(self.machine.next()).chain(kubelet).chain(self.container_back_at).min()
+    }
+
+    pub(crate) fn happen(&mut self, now: u64) {
+        if self.kubelet_at.is_some_and(|at| at <= now && !self.mount_is_stuck) {
+            self.kubelet_at = None;
+            if let Sources::Checksum(checksum) = &self.sources {
+                self.machine.mounted = Some(checksum.clone());
+            }
+        }
+        self.machine.wake(now);
+        if self.machine.has_exited() && self.container_back_at.is_none() {
+            self.container_back_at = Some(now + 1_000);
+        }
+        if self.container_back_at.is_some_and(|at| at <= now) {
+            self.container_back_at = None;
+            self.machine.comes_back(now);
+        }
+    }
+
+    pub(crate) fn look(&self, now: u64) -> Pod {
+        let silent = self.machine.frozen || self.machine.unreachable;
+        let manager = if silent || self.container_back_at.is_some() {
+            Err(Unknown { sentence: format!("the manager of {} does not answer", self.name) })
+        } else {
+            let mut manager = self.machine.status(now);
+            if let Sources::Checksum(wanted) = &self.sources
+                && manager.mounted.as_ref() != Some(wanted)
+            {
+                manager.lagging = Some("config/elasticsearch.yml".into());
+            }
+            Ok(manager)
+        };
+        Pod {
+            uid: self.uid.clone(),
+            name: self.name.clone(),
+            node: self.name.clone(),
+            annotations: self.annotations.clone(),
+            ready: self.machine.up(now).is_some() && !self.terminating,
+            terminating: self.terminating,
+            crash_looping: false,
+            outdated: self.outdated.clone(),
+            deadly_probe: self.deadly_probe.clone(),
+            sources: self.sources.clone(),
+            manager,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `deploy/` and `docs/first-ten-minutes.md`: what can be said of them without a cluster. The real
+//! apiserver takes them in `tests/real/kubernetes/install.rs`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Map, Number, Value};
+use stayput::cluster::{SearchCluster, allows};
+use yaml_rust2::{Yaml, YamlLoader};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).into()
+}
+
+fn json(yaml: &Yaml) -> Value {
+    match yaml {
+        Yaml::String(text) => Value::String(text.clone()),
+        Yaml::Integer(number) => Value::Number(Number::from(*number)),
+        Yaml::Boolean(truth) => Value::Bool(*truth),
+        Yaml::Array(items) => items.iter().map(json).collect(),
+        Yaml::Hash(fields) => {
+            let fields = fields.iter().map(|(key, value)| {
+                (key.as_str().expect("keys are strings").to_owned(), json(value))
+            });
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        Yaml::Null => Value::Null,
+        other => panic!("no manifest has {other:?}"),
+    }
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    YamlLoader::load_from_str(text).unwrap().iter().map(json).collect()
+}
+
+fn manifests(file: &str) -> Vec<Value> {
+    documents(&fs::read_to_string(root().join(file)).unwrap())
+}
+
+fn first_ten_minutes() -> String {
+    fs::read_to_string(root().join("docs/first-ten-minutes.md")).unwrap()
+}
+
+fn usable(object: Value) -> SearchCluster {
+    let cluster: SearchCluster = serde_json::from_value(object).unwrap();
+    cluster.check().unwrap_or_else(|problems| panic!("{problems:#?}"));
+    cluster
+}
+
+#[test]
+fn the_example_can_be_used_and_its_credentials_allow_it() {
+    let [cluster, secret] = manifests("deploy/example/searchcluster.yaml").try_into().unwrap();
+    let cluster = usable(cluster);
+    let credentials = cluster.spec.engine.credentials_secret.as_deref().unwrap();
+    assert_eq!(secret["metadata"]["name"], credentials);
+    let annotations = serde_json::from_value(secret["metadata"]["annotations"].clone()).unwrap();
+    let name = cluster.metadata.name.as_deref().unwrap();
+    assert_eq!(allows(credentials, &annotations, name), Ok(()));
+}
+
+/// What stands there as a comment is what would be without it.
+#[test]
+fn the_defaults_shown_in_the_example_are_the_defaults() {
+    let text = fs::read_to_string(root().join("deploy/example/searchcluster.yaml")).unwrap();
+    let shown: String = text
+        .lines()
+        .map(|line| {
+            let commented = line.starts_with("  ") && line.trim_start().starts_with("# ");
+            let is_sample = ["nodeNameLabel", "stopped"].iter().any(|field| line.contains(field));
+            match commented && !is_sample {
+                true => line.replacen("# ", "", 1) + "\n",
+                false => line.to_owned() + "\n",
+            }
+        })
+        .collect();
+    let [with, _] = documents(&shown).try_into().unwrap();
+    let [without, _] = documents(&text).try_into().unwrap();
+    assert_ne!(with, without, "nothing was uncommented");
+    assert_eq!(usable(with).spec, usable(without).spec);
+}
+
+/// One namespace gives what all give, and nothing else.
+#[test]
+fn both_installs_give_the_same_rights() {
+    let rules = |file: &str| manifests(file).remove(0)["rules"].take();
+    assert!(rules("deploy/everywhere.yaml").as_array().is_some_and(|rules| rules.len() > 4));
+    assert_eq!(rules("deploy/everywhere.yaml"), rules("deploy/namespaced/role.yaml"));
+}
+
+#[test]
+fn the_name_in_the_pods_is_the_name_of_the_account() {
+    let account = "system:serviceaccount:stayput:stayput-reconciler";
+    let accounts = manifests("deploy/base/rbac.yaml");
+    assert_eq!(accounts[0]["kind"], "ServiceAccount");
+    let metadata = &accounts[0]["metadata"];
+    let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
+    assert_eq!(
+        format!("system:serviceaccount:{}:{}", namespace.as_str().unwrap(), name.as_str().unwrap()),
+        account
+    );
+    let patch = fs::read_to_string(root().join("examples/kubernetes/patch.yaml")).unwrap();
+    assert!(patch.contains(&format!("{account}=es:read es:control")));
+}
+
+fn blocks(document: &str) -> Vec<&str> {
+    let blocks = document.split("```sh\n").skip(1);
+    blocks.map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn every_block_of_the_first_ten_minutes_is_a_script() {
+    let document = first_ten_minutes();
+    let blocks = blocks(&document);
+    assert!(blocks.len() > 10, "{}", blocks.len());
+    for block in blocks {
+        let checked = Command::new("sh").args(["-n", "-c", block]).status().unwrap();
+        assert!(checked.success(), "{block}");
+    }
+}
+
+#[test]
+fn the_first_ten_minutes_declare_a_cluster_that_can_be_used() {
+    let document = first_ten_minutes();
+    let manifests: Vec<&str> = document
+        .split("<<'YAML'\n")
+        .skip(1)
+        .map(|rest| rest.split("\nYAML\n").next().unwrap())
+        .collect();
+    assert_eq!(manifests.len(), 1);
+    let [declared] = documents(manifests[0]).try_into().unwrap();
+    assert!(usable(declared).policy().unwrap().has_sources);
+}
+
+/// Paths in the document are files of this repository.
+#[test]
+fn the_first_ten_minutes_name_files_that_are_there() {
+    let document = first_ten_minutes();
+    let words = document.split(|c: char| c.is_whitespace() || "()`".contains(c));
+    let paths: Vec<&str> = words
+        .map(|word| word.trim_start_matches("../").trim_end_matches(['.', ',', ';', ':']))
+        .filter(|word| ["deploy/", "examples/", "docker/"].iter().any(|at| word.starts_with(at)))
+        .collect();
+    assert!(paths.len() > 5, "{paths:?}");
+    for path in paths {
+        assert!(root().join(path).exists(), "{path}");
+    }
+}

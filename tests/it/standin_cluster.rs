@@ -1,0 +1,175 @@
+//! Stand-in engines as a cluster: what the suite for real engines says, and what only they can do.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
+use serde_json::{Value, json};
+
+use crate::engine_conformance::{Cluster, STORIES, tell};
+use crate::support::standin_cluster::Three;
+
+/// Runs each story on a cluster of its own, as a test of its own.
+macro_rules! stories {
+    ($($module:ident: $($story:ident)+;)+) => {
+        /// Those that are tests here.
+        const TOLD: &[&str] =
+            &[$($(concat!(stringify!($module), "::", stringify!($story))),+),+];
+
+        mod opensearch {
+            $($(#[test] fn $story() {
+                super::run("", concat!(stringify!($module), "::", stringify!($story)));
+            })+)+
+        }
+        mod elasticsearch {
+            $($(#[test] fn $story() {
+                let settings = "standin.distribution: elasticsearch";
+                super::run(settings, concat!(stringify!($module), "::", stringify!($story)));
+            })+)+
+        }
+    };
+}
+stories! {
+    routes: it_says_who_it_is health_waits_and_says_so settings_come_and_go
+        shutdown_records_are_kept;
+    documents: what_is_acknowledged_is_found a_write_waits_for_its_primary;
+    restarts: a_node_is_restarted the_master_is_restarted the_whole_cluster_is_restarted;
+    stops: an_only_copy_makes_the_cluster_red without_a_majority_there_is_no_master
+        a_late_node_is_not_waited_for;
+}
+
+fn run(settings: &str, name: &str) {
+    let story = STORIES.iter().find(|(story, _)| *story == name).expect("a story");
+    tell(&mut Three::started(settings), *story);
+}
+
+#[test]
+fn no_story_is_left_out() {
+    let all: BTreeSet<&str> = STORIES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(TOLD.iter().copied().collect::<BTreeSet<_>>(), all);
+}
+
+fn get(cluster: &Three, node: usize, target: &str) -> (u16, Value) {
+    cluster.ask(node, "GET", target, None).expect("it answers")
+}
+
+#[test]
+fn the_first_master_and_every_next_one_is_known_beforehand() {
+    let mut cluster = Three::started("");
+    let master = |cluster: &Three, node| {
+        let (status, rows) = get(cluster, node, "/_cat/nodes?h=name,master&format=json");
+        let rows: Vec<Value> = serde_json::from_value(rows).expect("rows");
+        assert_eq!(status, 200);
+        rows.into_iter().find(|row| row["master"] == "*").expect("a master")["name"].clone()
+    };
+    assert_eq!(master(&cluster, 1), "n0");
+    cluster.stop(0);
+    assert_eq!(get(&cluster, 2, "/_cluster/health?wait_for_nodes=2").0, 200);
+    assert_eq!(master(&cluster, 2), "n1");
+}
+
+#[test]
+fn a_replica_takes_its_time_if_it_is_told_to() {
+    let cluster = Three::started("standin.recovery_ms: 600000");
+    let (status, _) = cluster.ask(0, "PUT", "/docs", Some(&json!({}))).expect("it answers");
+    assert_eq!(status, 200);
+    let (_, health) = get(&cluster, 1, "/_cluster/health");
+    let shards = (&health["active_shards"], &health["initializing_shards"]);
+    assert_eq!((&health["status"], shards), (&json!("yellow"), (&json!(1), &json!(1))));
+    let wanted = "/_cluster/health?wait_for_no_initializing_shards=true&timeout=0s";
+    assert_eq!(get(&cluster, 1, wanted).0, 408);
+}
+
+#[test]
+fn nodes_of_different_encryption_do_not_form_a_cluster() {
+    let mut cluster = Three::started("");
+    cluster.stop(2);
+    cluster.configure(2, "transport.encrypted: true");
+    cluster.start(2);
+    let (status, body) = get(&cluster, 2, "/_cluster/health?timeout=300ms");
+    assert_eq!((status, &body["status"]), (503, &json!(503)));
+    assert_eq!(get(&cluster, 0, "/_cluster/health?wait_for_nodes=2&timeout=10s").0, 200);
+    // Half a change is no change: the cluster goes over as a whole.
+    for node in [0, 1] {
+        cluster.stop(node);
+        cluster.configure(node, "transport.encrypted: true");
+        cluster.start(node);
+    }
+    assert_eq!(get(&cluster, 2, "/_cluster/health?wait_for_nodes=3&timeout=20s").0, 200);
+}
+
+#[test]
+fn a_frozen_node_is_a_member_until_it_has_been_silent_for_too_long() {
+    let mut cluster = Three::started("standin.fault_detection_ms: 1500");
+    let began = Instant::now();
+    cluster.engine(2).signal(SIGSTOP);
+    assert_eq!(get(&cluster, 1, "/_cluster/health").1["number_of_nodes"], 3);
+    assert_eq!(get(&cluster, 1, "/_cluster/health?wait_for_nodes=2&timeout=20s").0, 200);
+    assert!(began.elapsed() > Duration::from_millis(500), "{:?}", began.elapsed());
+    cluster.engine(2).signal(SIGCONT);
+    assert_eq!(get(&cluster, 2, "/_cluster/health?wait_for_nodes=3&timeout=20s").0, 200);
+}
+
+#[test]
+fn a_frozen_master_is_replaced_and_comes_back_as_a_member() {
+    let mut cluster = Three::started("standin.fault_detection_ms: 1500");
+    cluster.engine(0).signal(SIGSTOP);
+    assert_eq!(get(&cluster, 1, "/_cluster/health?wait_for_nodes=2&timeout=20s").0, 200);
+    let body = json!({"persistent": {"cluster.metadata.stayput": "while it was away"}});
+    assert_eq!(
+        cluster.ask(2, "PUT", "/_cluster/settings", Some(&body)).expect("it answers").0,
+        200
+    );
+    cluster.engine(0).signal(SIGCONT);
+    assert_eq!(get(&cluster, 1, "/_cluster/health?wait_for_nodes=3&timeout=20s").0, 200);
+    let known = "/_cluster/health?wait_for_nodes=3&timeout=20s";
+    assert_eq!(get(&cluster, 0, known).0, 200);
+    let (_, settings) = get(&cluster, 0, "/_cluster/settings?flat_settings=true");
+    assert_eq!(settings["persistent"]["cluster.metadata.stayput"], "while it was away");
+}
+
+#[test]
+fn a_killed_node_is_off_the_list_at_once_and_its_documents_are_kept() {
+    let mut cluster = Three::started("");
+    for id in 0..5 {
+        let (status, _) =
+            cluster.ask(id % 3, "PUT", &format!("/docs/_doc/{id}"), Some(&json!({}))).expect("201");
+        assert_eq!(status, 201);
+    }
+    assert_eq!(get(&cluster, 0, "/_cluster/health?wait_for_status=green").0, 200);
+    for node in 0..3 {
+        cluster.engine(node).signal(SIGKILL);
+        assert_eq!(cluster.engine(node).wait(), 137);
+        let other = (node + 1) % 3;
+        let wanted = "/_cluster/health?wait_for_nodes=2&wait_for_status=yellow&timeout=20s";
+        assert_eq!(get(&cluster, other, wanted).0, 200);
+        assert_eq!(get(&cluster, other, "/docs/_count").1["count"], 5);
+        cluster.start(node);
+        let wanted = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=20s";
+        assert_eq!(get(&cluster, other, wanted).0, 200);
+    }
+}
+
+#[test]
+fn a_restart_record_keeps_the_copies_for_the_node() {
+    let mut cluster = Three::started("standin.distribution: elasticsearch");
+    let settings = json!({"settings": {"index.unassigned.node_left.delayed_timeout": "0"}});
+    assert_eq!(cluster.ask(0, "PUT", "/docs", Some(&settings)).expect("200").0, 200);
+    assert_eq!(get(&cluster, 0, "/_cluster/health?wait_for_status=green").0, 200);
+    let rows = get(&cluster, 0, "/_cat/shards?format=json&h=node,id,prirep").1;
+    let row = rows.as_array().and_then(|rows| rows.iter().find(|row| row["prirep"] == "r"));
+    let (name, id) = row.map(|row| (&row["node"], &row["id"])).expect("a replica");
+    let node = (0..3).find(|node| cluster.name(*node) == *name).expect("a node");
+    let target = format!("/_nodes/{}/shutdown", id.as_str().expect("an id"));
+    let record = json!({"type": "restart", "reason": "r", "allocation_delay": "20m"});
+    let other = (node + 1) % 3;
+    assert_eq!(cluster.ask(other, "PUT", &target, Some(&record)).expect("200").0, 200);
+    cluster.stop(node);
+    let (_, health) = get(&cluster, other, "/_cluster/health?wait_for_nodes=2");
+    assert_eq!(health["delayed_unassigned_shards"], 1);
+    let rows = get(&cluster, other, "/_cat/shards?format=json&h=ur").1;
+    assert!(rows.to_string().contains("NODE_RESTARTING"), "{rows}");
+    cluster.start(node);
+    let wanted = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=20s";
+    assert_eq!(get(&cluster, other, wanted).0, 200);
+}

@@ -1,0 +1,105 @@
+//! Three stand-in engines that form a cluster.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::Signal::SIGTERM;
+use serde_json::Value;
+
+use super::standin::{Engine, StandIn};
+use crate::engine_conformance::Cluster;
+
+/// Three nodes, `n0` to `n2`, each with an address of its own.
+pub(crate) struct Three {
+    hosts: [String; 3],
+    nodes: [StandIn; 3],
+    engines: [Option<Engine>; 3],
+    settings: String,
+}
+
+impl Three {
+    /// Nodes that are not started, with these settings besides their own.
+    pub(crate) fn new(settings: &str) -> Self {
+        static CLUSTERS: AtomicU32 = AtomicU32::new(0);
+        // Loopback is a whole network: no other process, and no other test of this one, is there.
+        let (process, cluster) = (std::process::id(), CLUSTERS.fetch_add(1, Ordering::Relaxed));
+        let (a, b) = (1 + process / 250 % 250, 1 + process % 250);
+        let hosts = [1, 2, 3].map(|node| format!("127.{a}.{b}.{}", cluster * 4 + node));
+        let nodes = [(); 3].map(|()| StandIn::new(""));
+        let three =
+            Self { hosts, nodes, engines: [const { None }; 3], settings: settings.to_owned() };
+        for node in 0..3 {
+            three.configure(node, "");
+        }
+        three
+    }
+
+    /// Nodes that run and have found each other.
+    pub(crate) fn started(settings: &str) -> Self {
+        let mut three = Self::new(settings);
+        (0..3).for_each(|node| three.start(node));
+        three.ask(0, "GET", "/_cluster/health?wait_for_nodes=3", None).expect("n0 answers");
+        three
+    }
+
+    /// Gives a node further settings, for its next start.
+    pub(crate) fn configure(&self, node: usize, settings: &str) {
+        let seeds: Vec<String> = self.hosts.iter().map(|host| format!("{host}:9300")).collect();
+        self.nodes[node].configure(&format!(
+            "cluster.name: three\nnode.name: n{node}\nnetwork.host: {}\nhttp.port: 9200\n\
+             discovery.seed_hosts: {seeds:?}\ncluster.initial_master_nodes: n0,n1,n2\n\
+             {}\n{settings}",
+            self.hosts[node], self.settings
+        ));
+    }
+
+    /// The engine of a node that runs.
+    pub(crate) fn engine(&mut self, node: usize) -> &mut Engine {
+        self.engines[node].as_mut().expect("it runs")
+    }
+}
+
+impl Cluster for Three {
+    fn is_elasticsearch(&self) -> bool {
+        self.settings.contains("standin.distribution: elasticsearch")
+    }
+
+    fn name(&self, node: usize) -> String {
+        format!("n{node}")
+    }
+
+    fn ask(
+        &self,
+        node: usize,
+        method: &str,
+        target: &str,
+        body: Option<&Value>,
+    ) -> Option<(u16, Value)> {
+        let mut stream = TcpStream::connect((self.hosts[node].as_str(), 9200)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a setting");
+        let body = body.map(ToString::to_string).unwrap_or_default();
+        let length = body.len();
+        let request =
+            format!("{method} {target} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let status = answer.split(' ').nth(1)?.parse().ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        Some((status, serde_json::from_str(body).unwrap_or_default()))
+    }
+
+    fn stop(&mut self, node: usize) {
+        let mut engine = self.engines[node].take().expect("it runs");
+        engine.signal(SIGTERM);
+        assert_eq!(engine.wait(), 143);
+    }
+
+    fn start(&mut self, node: usize) {
+        let mut engine = self.nodes[node].start();
+        engine.expect_line("started");
+        self.engines[node] = Some(engine);
+    }
+}

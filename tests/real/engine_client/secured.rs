@@ -1,0 +1,124 @@
+//! An Elasticsearch that knows its users, over TLS.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use stayput::engine_client::{
+    Access, Allocation, Color, Credentials, Distribution, EngineClient, EngineError, Flush, tls,
+};
+use stayput::https::Pem;
+
+use super::{BOUND, client, wait};
+use crate::support::engine::{Kind, Node};
+use crate::support::skip::skip;
+
+const SETTINGS: &str = "xpack.security.enabled: true\nxpack.security.http.ssl.enabled: true\n\
+    xpack.security.http.ssl.certificate: http.crt\nxpack.security.http.ssl.key: http.key\n\
+    xpack.security.authc.realms.file.file1.order: 0";
+/// Passwords that name no hash are compared as they are.
+const USERS: &str = "admin:admin-secret\nlooker:looker-secret\n";
+const USERS_ROLES: &str = "superuser:admin\nlooking:looker\n";
+const ROLES: &str = "looking:\n  cluster: [monitor]\n";
+
+/// A CA, and what it signed: a certificate for 127.0.0.1 and `logs.search`, and its key.
+fn issue() -> (String, String, String) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"));
+    let ca = ca.expect("a CA");
+    let mut params = CertificateParams::new(["logs.search".to_owned()]).expect("a name");
+    params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.signed_by(&key, &ca).expect("a certificate");
+    (ca.pem(), certificate.pem(), key.serialize_pem())
+}
+
+#[test]
+fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
+    let name = "engine_client::secured::the_right_user_is_let_in_and_every_other_is_told_why_not";
+    let mut node = match Node::new(Kind::Elasticsearch) {
+        Ok(node) => node,
+        Err(why) => return skip(name, &why),
+    };
+    let (ca, certificate, key) = issue();
+    node.swap_with(
+        SETTINGS,
+        &[
+            ("http.crt", &certificate),
+            ("http.key", &key),
+            ("users", USERS),
+            ("users_roles", USERS_ROLES),
+            ("roles.yml", ROLES),
+        ],
+    );
+    let mut launch = node.launch();
+    // The probe cannot log in.
+    let ready = launch.options.iter().position(|option| option == "--ready").expect("--ready");
+    launch.options[ready + 1] = format!("tcp://127.0.0.1:{}", node.http_port());
+    let manager = launch.start();
+    manager.api.until_ready();
+
+    let connect = |ca: &str, server_name: Option<&str>, credentials| -> EngineClient {
+        let access = Access::Tls {
+            tls: tls(&Pem::new("the CA of the test", ca), None).expect("a CA"),
+            server_name: server_name.map(str::to_owned),
+            credentials,
+        };
+        client(&[("127.0.0.1".into(), node.http_port())], &access)
+    };
+    let basic = |user: &str, password: &str| {
+        Some(Credentials::Basic { user: user.into(), password: password.into() })
+    };
+
+    let admin = connect(&ca, None, basic("admin", "admin-secret"));
+    let engine = wait(admin.identify()).expect("an engine");
+    assert_eq!(engine.distribution, Distribution::Elasticsearch);
+    assert_eq!((engine.version.to_string().as_str(), engine.has_node_shutdown), ("8.19.0", false));
+    assert_eq!(wait(admin.health()).expect("health").status, Color::Green);
+    let before = wait(admin.allocation()).expect("settings");
+    assert_eq!(before, Allocation::default());
+    let named = connect(&ca, Some("logs.search"), basic("admin", "admin-secret"));
+    assert_eq!(wait(named.health()).expect("health").number_of_nodes, 1);
+
+    let wrong_name = connect(&ca, Some("metrics.search"), basic("admin", "admin-secret"));
+    match wait(wrong_name.health()) {
+        Err(EngineError::Untrusted(why)) => assert!(why.contains("metrics.search"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    let wrong_ca = connect(&issue().0, None, basic("admin", "admin-secret"));
+    match wait(wrong_ca.health()) {
+        Err(EngineError::Untrusted(why)) => assert!(why.contains("not signed by"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    for (credentials, shown) in [
+        (basic("admin", "wrong-secret"), "was shown the user and password"),
+        (basic("nobody", "admin-secret"), "was shown the user and password"),
+        (Some(Credentials::ApiKey("aWQ6a2V5".into())), "was shown the API key"),
+        (None, "was shown the client certificate, if any"),
+    ] {
+        let outsider = connect(&ca, None, credentials);
+        match wait(outsider.health()) {
+            Err(EngineError::Unauthorized(why)) => {
+                assert!(why.contains(shown) && why.contains("HTTP 401"), "{why}");
+                assert!(!why.contains("secret"), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(wait(outsider.identify()), Err(EngineError::Unauthorized(_))));
+    }
+
+    let looker = connect(&ca, None, basic("looker", "looker-secret"));
+    let seen = wait(looker.identify()).expect("monitor is enough to look");
+    assert_eq!(seen, engine);
+    let topology = wait(looker.topology(&seen)).expect("monitor is enough to look");
+    assert_eq!((topology.nodes.len(), topology.shards.len()), (1, 0));
+    match wait(looker.tighten(&before, "primaries", "{}")) {
+        Err(EngineError::Unauthorized(why)) => {
+            assert!(why.contains("HTTP 403") && why.contains("`manage`"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    match wait(looker.flush(&engine, BOUND)) {
+        Flush::NotKnown(why) => assert!(why.contains("indices:admin/flush"), "{why}"),
+        done @ Flush::Done { .. } => panic!("{done:?}"),
+    }
+    assert_eq!(wait(admin.allocation()).expect("settings"), before);
+}

@@ -1,0 +1,257 @@
+//! A cluster of three nodes, whole, short of one, without a master, and whole again.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use stayput::engine_client::{
+    Access, Allocation, Color, Distribution, Engine, EngineClient, EngineError, Flush, Members,
+    RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
+};
+
+use super::{BOUND, client, wait};
+use crate::support::cluster::{Cluster, Flavor, PodIdentity};
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
+const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":"all"}}"#;
+
+fn story(flavor: Flavor, name: &str) {
+    let mut cluster = match Cluster::prepare(flavor, "search", PodIdentity::three(), None) {
+        Ok(cluster) => cluster,
+        Err(why) => return skip(name, &why),
+    };
+    cluster.start();
+    fill(&cluster);
+    let endpoints: Vec<(String, u16)> =
+        cluster.members.iter().map(|m| (m.address.to_string(), cluster.ports.http)).collect();
+    let client = client(&endpoints, &Access::Plain);
+
+    let engine = wait(client.identify()).expect("an engine");
+    let version = match flavor {
+        Flavor::OpenSearch => (Distribution::OpenSearch, "2.19.3", false),
+        Flavor::Elasticsearch => (Distribution::Elasticsearch, "8.19.0", false),
+        Flavor::ElasticsearchWithRecords => (Distribution::Elasticsearch, "8.19.0", true),
+    };
+    let seen = (engine.distribution, engine.version.to_string(), engine.has_node_shutdown);
+    assert_eq!(seen, (version.0, version.1.to_owned(), version.2));
+    assert_eq!(engine.cluster_name, format!("test-{}", cluster.ports.http));
+    assert_eq!(engine.node_name, "logs-0");
+    assert!(engine.cluster_uuid.as_deref().is_some_and(|uuid| uuid.len() == 22), "{engine:?}");
+
+    let health = wait(client.health()).expect("health");
+    assert_eq!((health.status, health.timed_out), (Color::Green, false), "{health:?}");
+    assert_eq!((health.number_of_nodes, health.number_of_data_nodes), (3, 3));
+    assert_eq!(health.cluster_name, engine.cluster_name);
+    assert_eq!((health.initializing_shards, health.relocating_shards), (0, 0));
+    assert_eq!((health.unassigned_shards, health.delayed_unassigned_shards), (0, 0));
+
+    let members = looks_whole(&cluster, &client, &engine);
+    allocation(&client);
+    match wait(client.flush(&engine, BOUND)) {
+        Flush::Done { synced, total, successful, failed } => {
+            assert_eq!((synced, total, successful, failed), (false, 5, 5, 0));
+        }
+        other => panic!("{other:?}"),
+    }
+    if engine.has_node_shutdown {
+        records(&client, &members);
+    }
+    without_one(&cluster, &client, &engine, &members);
+    without_a_master(&cluster, &client, &engine);
+}
+
+/// Two shards with a replica, one without.
+fn fill(cluster: &Cluster) {
+    let rest = cluster.members[0].rest;
+    for (index, shards, replicas) in [("docs", 2, 1), ("single", 1, 0)] {
+        let settings = json!({ "settings": {
+            "number_of_shards": shards, "number_of_replicas": replicas,
+            // Or a stopped node's copies would be built elsewhere.
+            "index.unassigned.node_left.delayed_timeout": "1h",
+        } });
+        let target = format!("/{index}?wait_for_active_shards=all");
+        rest.send("PUT", &target, Some(&settings)).expect("an answer").expect(200);
+    }
+    assert!((0..10).all(|id| rest.index("docs", id)));
+    cluster.until_formed();
+}
+
+fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Members {
+    let topology = wait(client.topology(engine)).expect("a topology");
+    let Topology { cluster_uuid, version, elected_master, voting, nodes, shards } = topology;
+    assert_eq!(cluster_uuid, engine.cluster_uuid);
+    assert!(version > 0);
+    let ids: BTreeSet<String> = nodes.iter().map(|node| node.id.clone()).collect();
+    assert!(ids.contains(elected_master.as_ref().expect("a master")));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis();
+    for member in &cluster.members {
+        let mut named = nodes.iter().filter(|node| node.name == member.pod.name);
+        let (Some(node), None) = (named.next(), named.next()) else { panic!("{nodes:#?}") };
+        assert_eq!(node.attributes["zone"], member.zone);
+        assert_eq!(node.attributes["stayput"], "first");
+        let transport = format!("{}:{}", member.address, cluster.ports.transport);
+        assert_eq!(node.transport_address, transport);
+        assert_eq!(node.version, Some(engine.version));
+        assert!(node.roles.as_ref().is_some_and(|roles| roles.contains("data")), "{node:?}");
+        let started = u128::from(node.jvm_start_ms.expect("a time"));
+        assert!(started < now && started + 3_600_000 > now, "{started} of {now}");
+    }
+    let Voting::Configurations { committed, accepted, exclusions } = voting else {
+        panic!("{voting:?}");
+    };
+    assert_eq!((&committed, &accepted, exclusions.len()), (&ids, &ids, 0));
+
+    let alone = unreplicated(&shards);
+    assert_eq!(alone.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["single"]);
+    assert!(shards.iter().all(|shard| shard.state == ShardState::Started), "{shards:#?}");
+    assert!(shards.iter().all(|shard| shard.relocating_to.is_none()));
+    let copies: Vec<(&str, u32, bool)> =
+        shards.iter().map(|shard| (&*shard.index, shard.number, shard.primary)).collect();
+    let docs = [(0, false), (0, true), (1, false), (1, true)];
+    let mut expected: Vec<_> = docs.map(|(number, primary)| ("docs", number, primary)).into();
+    expected.push(("single", 0, true));
+    assert_eq!(copies, expected);
+    let places = |shard: &Shard| shard.node_name.clone().expect("a node");
+    assert!(shards.iter().all(|shard| NAMES.contains(&&*places(shard))));
+    assert!(shards[..4].chunks(2).all(|pair| places(&pair[0]) != places(&pair[1])));
+
+    let members = wait(client.members()).expect("members");
+    assert_eq!((&members.cluster_uuid, &members.elected_master), (&cluster_uuid, &elected_master));
+    let listed: Vec<_> = nodes
+        .iter()
+        .map(|node| (node.id.clone(), node.name.clone(), node.ephemeral_id.clone()))
+        .collect();
+    let expected: Vec<_> = members
+        .nodes
+        .iter()
+        .map(|node| (node.id.clone(), node.name.clone(), node.ephemeral_id.clone()))
+        .collect();
+    assert_eq!(listed, expected);
+    members
+}
+
+fn allocation(client: &EngineClient) {
+    let read = || wait(client.allocation()).expect("settings");
+    let unset = Allocation::default();
+    assert_eq!(read(), unset);
+    wait(client.tighten(&unset, "primaries", MARK)).expect("tightened");
+    let persistent = Some("primaries".to_owned());
+    let marked = Allocation { persistent, transient: None, marker: Some(MARK.into()) };
+    assert_eq!(read(), marked);
+    assert_eq!(marked.effective(), Some("primaries"));
+    wait(client.restore(&unset)).expect("restored");
+    assert_eq!(read(), unset);
+
+    // A transient value wins over the persistent one, so it is tightened as well.
+    let before = Allocation { transient: Some("all".into()), ..Allocation::default() };
+    wait(client.tighten(&before, "none", MARK)).expect("tightened");
+    let none = Some("none".to_owned());
+    let marked =
+        Allocation { persistent: none.clone(), transient: none, marker: Some(MARK.into()) };
+    assert_eq!(read(), marked);
+    wait(client.restore(&before)).expect("restored");
+    assert_eq!(read(), before);
+    match wait(client.tighten(&unset, "some", MARK)) {
+        Err(EngineError::Refused { status: 400, sentence, .. }) => {
+            assert!(sentence.contains("SOME"), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(read(), before);
+}
+
+fn records(client: &EngineClient, members: &Members) {
+    let read = || wait(client.shutdown_records()).expect("records");
+    let node = &members.nodes[1].id;
+    assert_eq!(read(), []);
+    let delay = Duration::from_secs(20 * 60);
+    wait(client.put_restart_record(node, "stayput r-1", delay)).expect("a record");
+    let records = read();
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!((&record.node_id, record.reason.as_str()), (node, "stayput r-1"));
+    assert_eq!((record.kind, record.status), (RecordKind::Restart, RecordStatus::Complete));
+    let migration = record.shard_migration.as_ref().map(|migration| migration.status);
+    assert_eq!(migration, Some(RecordStatus::Complete));
+    wait(client.delete_record(node)).expect("deleted");
+    assert_eq!(read(), []);
+    wait(client.delete_record(node)).expect("gone as well");
+}
+
+/// The first endpoint is dead: the others are asked. Then the node is back, as another process.
+fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before: &Members) {
+    let api = &cluster.member("logs-0").manager().api;
+    api.stop();
+    let members = eventually("logs-0 is gone from the list", || {
+        let members = wait(client.members()).ok()?;
+        let names: Vec<&str> = members.nodes.iter().map(|node| node.name.as_str()).collect();
+        (!names.contains(&"logs-0") && members.elected_master.is_some()).then_some(members)
+    });
+    assert_eq!((members.nodes.len(), &members.cluster_uuid), (2, &before.cluster_uuid));
+    let topology = wait(client.topology(engine)).expect("a topology");
+    assert!(topology.shards.iter().all(|shard| shard.node_name.as_deref() != Some("logs-0")));
+    let health = wait(client.health()).expect("health");
+    assert_eq!((health.number_of_nodes, health.timed_out), (2, false));
+    assert!(health.status > Color::Green && health.unassigned_shards > 0, "{health:?}");
+    assert!(matches!(wait(client.identify()), Ok(found) if found.node_name != "logs-0"));
+
+    api.start(&json!({}));
+    cluster.until_formed();
+    let after = wait(client.members()).expect("members");
+    let find = |members: &Members| {
+        members.nodes.iter().find(|node| node.name == "logs-0").cloned().expect("logs-0")
+    };
+    let (old, new) = (find(before), find(&after));
+    assert_eq!(old.id, new.id);
+    assert_ne!(old.ephemeral_id, new.ephemeral_id);
+}
+
+/// Two of three are stopped: what needs a master is refused in time, the rest is answered.
+fn without_a_master(cluster: &Cluster, client: &EngineClient, engine: &Engine) {
+    for name in ["logs-0", "logs-1"] {
+        cluster.member(name).manager().api.stop();
+    }
+    let refused = |outcome: Result<(), EngineError>| match outcome {
+        Err(EngineError::Refused { status: 503, sentence, .. }) => {
+            assert!(sentence.contains("elected master"), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    };
+    let began = Instant::now();
+    eventually("the last node misses its master", || wait(client.members()).err());
+    refused(wait(client.health()).map(drop));
+    refused(wait(client.topology(engine)).map(drop));
+    refused(wait(client.allocation()).map(drop));
+    refused(wait(client.tighten(&Allocation::default(), "primaries", MARK)));
+    let found = wait(client.identify()).expect("identity needs no master");
+    let expected = Engine { node_name: "logs-2".into(), ..engine.clone() };
+    assert_eq!(found, expected);
+    let bound = Duration::from_millis(500);
+    let flush = Instant::now();
+    assert!(matches!(wait(client.flush(engine, bound)), Flush::NotKnown(_)));
+    assert!(flush.elapsed() < BOUND, "{:?}", flush.elapsed());
+    assert!(began.elapsed() < BOUND * 6, "{:?}", began.elapsed());
+
+    let last = cluster.member("logs-2");
+    last.manager().api.stop();
+    match wait(client.health()) {
+        Err(EngineError::NotReachable(why)) => {
+            assert!(
+                NAMES.len() == 3 && why.matches("cannot be connected to").count() == 3,
+                "{why}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn opensearch() {
+    story(Flavor::OpenSearch, "engine_client::three::opensearch");
+}
+
+#[test]
+fn elasticsearch_with_records() {
+    story(Flavor::ElasticsearchWithRecords, "engine_client::three::elasticsearch_with_records");
+}

@@ -1,0 +1,69 @@
+//! A test that is killed leaves a machine on which the next one runs.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use crate::support::kubernetes::cluster::Cluster;
+use crate::support::kubernetes::left_by;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+const TEST: &str = "kubernetes::killed::a_killed_test_leaves_nothing_that_runs";
+/// Tells the test that it is the one to be killed.
+const VICTIM: &str = "STAYPUT_TEST_IS_KILLED";
+const RUNS: &str = "the cluster runs";
+
+#[test]
+fn a_killed_test_leaves_nothing_that_runs() {
+    if std::env::var_os(VICTIM).is_some() {
+        let _cluster = Cluster::start();
+        println!("{RUNS}");
+        loop {
+            thread::park();
+        }
+    }
+    // Here and gone, so that what is missing is known.
+    if let Err(why) = Cluster::start() {
+        return skip(TEST, &why);
+    }
+    let mut victim = Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", TEST, "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program runs");
+    let said = BufReader::new(victim.stdout.take().expect("a pipe"));
+    said.lines().map_while(Result::ok).find(|line| line.contains(RUNS)).expect("a cluster");
+    let pid = victim.id();
+    assert!(daemons_of(pid) >= 6, "etcd, apiserver, controllers, scheduler, containerd, kubelet");
+    assert!(has_wire(pid));
+    victim.kill().expect("it runs");
+    victim.wait().expect("it is ours");
+
+    eventually("all its daemons end", || (daemons_of(pid) == 0).then_some(()));
+    eventually("its wire is gone", || (!has_wire(pid)).then_some(()));
+    assert!(!left_by(pid).is_empty(), "its files stay");
+    drop(Cluster::start());
+    assert_eq!(left_by(pid), Vec::<std::path::PathBuf>::new(), "until the next test");
+    assert_eq!(left_by(std::process::id()), Vec::<std::path::PathBuf>::new());
+}
+
+/// How many processes have a file of that test's in their arguments.
+fn daemons_of(pid: u32) -> usize {
+    let mark = format!("stayput-kube.{pid}.");
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(&mark)).count()
+}
+
+/// Whether a network device bears that test's mark.
+fn has_wire(pid: u32) -> bool {
+    let mark = format!("stayput-kube.{pid}.");
+    let devices = fs::read_dir("/sys/class/net").expect("devices").flatten();
+    let mut aliases = devices.filter_map(|device| fs::read(device.path().join("ifalias")).ok());
+    aliases.any(|alias| String::from_utf8_lossy(&alias).starts_with(&mark))
+}

@@ -1,0 +1,156 @@
+//! One node of the cluster: its config as a volume, its manager, its pod's identity.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::{ADDRESSES, Flavor, PodIdentity, Ports, Rest, Shared};
+use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
+use crate::support::engine::{own_files, variables, work_directory};
+use crate::support::manager::{Launch, Manager};
+
+/// A node and its manager.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) pod: PodIdentity,
+    pub(crate) address: Ipv4Addr,
+    /// Its attribute `zone`.
+    pub(crate) zone: String,
+    pub(crate) rest: Rest,
+    // Before its directory, which it uses until its end.
+    manager: Option<Manager>,
+    volume: AtomicWriter,
+    directory: TempDir,
+    shared: Arc<Shared>,
+}
+
+impl Member {
+    pub(super) fn new(shared: Arc<Shared>, at: usize, pod: PodIdentity) -> Self {
+        let directory = work_directory(&["mount", "config/jvm.options.d", "data", "logs", "tmp"]);
+        let volume = AtomicWriter::new(&directory.path().join("mount"));
+        let (address, zone) = (ADDRESSES[at], format!("z{at}"));
+        let rest = Rest { address, port: shared.ports.http };
+        let manager = None;
+        let mut member = Self { pod, address, zone, rest, manager, volume, directory, shared };
+        member.swap(&member.files("node.attr.stayput: first"));
+        member
+    }
+
+    pub(crate) fn work(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What the volume is mounted at: what the checksum is computed from.
+    pub(crate) fn mount(&self) -> PathBuf {
+        self.work().join("mount")
+    }
+
+    /// Where the manager keeps its journal and the last good config.
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        self.work().join("state")
+    }
+
+    /// Its config with these settings added: the data of the Secret that is mounted.
+    pub(crate) fn files(&self, settings: &str) -> Payload {
+        let Shared { flavor, home, names, ports, .. } = &*self.shared;
+        let seeds: Vec<String> =
+            ADDRESSES.iter().map(|address| format!("{address}:{}", ports.transport)).collect();
+        let [options, log4j] = own_files(home, self.work());
+        let work = self.work().display();
+        let mut yml = format!(
+            "cluster.name: test-{}\nnode.name: {}\nnode.attr.zone: {}\npath.data: {work}/data\n\
+             path.logs: {work}/logs\nnetwork.host: {}\nhttp.port: {}\ntransport.port: {}\n\
+             discovery.seed_hosts: {seeds:?}\ndiscovery.find_peers_interval: 200ms\n\
+             cluster.routing.allocation.disk.threshold_enabled: false\n",
+            ports.http, self.pod.name, self.zone, self.address, ports.http, ports.transport,
+        );
+        yml += &match flavor {
+            Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {names:?}\n"),
+            Flavor::Elasticsearch | Flavor::ElasticsearchWithRecords => {
+                format!("cluster.initial_master_nodes: {names:?}\nxpack.security.enabled: false\n")
+            }
+        };
+        payload([
+            (format!("{}.yml", flavor.kind().name()).as_str(), (yml + settings + "\n").as_str()),
+            ("jvm.options", &options),
+            ("log4j2.properties", &log4j),
+        ])
+    }
+
+    /// Makes these files the volume's content, as the kubelet does.
+    pub(crate) fn swap(&mut self, files: &Payload) {
+        self.volume.write(files);
+    }
+
+    /// Its manager, which must have been started.
+    #[track_caller]
+    pub(crate) fn manager(&self) -> &Manager {
+        self.manager.as_ref().expect("the manager was started")
+    }
+
+    /// The manager's pid here, while it runs: to freeze it, or to see that it never ended.
+    pub(crate) fn manager_pid(&self) -> Option<i32> {
+        self.manager.as_ref()?.init()
+    }
+
+    /// Starts the manager, unless there is one, and waits until it answers.
+    pub(crate) fn start_manager(&mut self) {
+        if self.manager.is_none() {
+            self.manager = Some(self.launch().start());
+        }
+    }
+
+    /// KILL to the manager and all below it: the end of a container. The state directory stays.
+    #[track_caller]
+    pub(crate) fn kill_manager(&mut self) {
+        self.manager.take().expect("a manager").kill();
+    }
+
+    /// A shell line for the first process of the pod's PID namespace: later ones have pids that
+    /// those of no other pod have. Pods have a /tmp each, these have one for all, and JVMs find each
+    /// other, and themselves, by `/tmp/.java_pid<PID>`.
+    fn pids_of_its_own(&self) -> String {
+        let Ports { http, .. } = self.shared.ports;
+        let at = u32::from(self.address.octets()[3]);
+        let last = (u32::from(http) * 37 + at * 9000) % 27_000 + 1000;
+        format!("echo {last} >/proc/sys/kernel/ns_last_pid && exec \"$0\" \"$@\"")
+    }
+
+    /// How the manager is run.
+    pub(crate) fn launch(&self) -> Launch {
+        let Shared { flavor, home, java, namespace, ports, issuer, directory, .. } = &*self.shared;
+        let common = |name: &str| directory.path().join(name).display().to_string();
+        let own = |name: &str| self.work().join(name).display().to_string();
+        // Ready is who is in a cluster that has a master.
+        let ready = format!(
+            "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
+            self.address, ports.http
+        );
+        let mut launch = Launch::new(self.work(), [home.join("bin").join(flavor.kind().name())])
+            .options(["--listen".into(), format!("{}:{}", self.address, ports.manager)])
+            .options(["--tls-cert".into(), common("tls.crt")])
+            .options(["--tls-key".into(), common("tls.key")])
+            .options(["--jwt-key".into(), common("shared.key")])
+            .options(["--config".into(), own("mount")])
+            .options(["--stage".into(), format!("{}={}", own("mount"), own("config"))])
+            .options(["--tmp-dir".into(), own("tmp")])
+            .options(["--ready".into(), ready])
+            .options(["--keep-last-good", "--on-exit", "hold"]);
+        if let Some(issuer) = issuer {
+            let allowed = format!("{}=control", issuer.subject);
+            launch = launch
+                .options(["--jwks".into(), common("jwks.json")])
+                .options(["--jwt-issuer", &issuer.issuer])
+                .options(["--allow-subject", &allowed]);
+        }
+        let pids = self.pids_of_its_own();
+        launch.wrapper.splice(..0, ["sh".into(), "-c".into(), pids]);
+        launch.variables = variables(flavor.kind(), java, self.work());
+        let identity = [("NAMESPACE", namespace), ("NAME", &self.pod.name), ("UID", &self.pod.uid)];
+        let identity = identity.map(|(name, value)| (format!("STAYPUT_POD_{name}"), value.into()));
+        launch.variables.extend(identity);
+        launch
+    }
+}

@@ -1,0 +1,214 @@
+//! Three real nodes of one real cluster, each under a real manager: 127.0.0.11, .12 and .13 are
+//! three pods' addresses with the same ports, their configs three volumes.
+//!
+//! [`Cluster::prepare`] makes directories, ports, certificates and keys and starts nothing, so that
+//! a test can make pods and Secrets of what is prepared. [`Cluster::start`] starts the managers and
+//! waits for the cluster. Everything ends when it is dropped.
+
+mod member;
+mod rest;
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) use member::Member;
+pub(crate) use rest::Rest;
+
+use super::engine::{Kind, home, work_directory};
+use super::manager::cannot_isolate;
+use super::wait::eventually;
+
+/// The nodes' addresses, in their order.
+pub(crate) const ADDRESSES: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(127, 0, 0, 11), Ipv4Addr::new(127, 0, 0, 12), Ipv4Addr::new(127, 0, 0, 13)];
+
+/// Whose engine, and with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flavor {
+    OpenSearch,
+    Elasticsearch,
+    /// With `tests/parts/es-node-shutdown`.
+    ElasticsearchWithRecords,
+}
+
+impl Flavor {
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::OpenSearch => Kind::OpenSearch,
+            Self::Elasticsearch | Self::ElasticsearchWithRecords => Kind::Elasticsearch,
+        }
+    }
+
+    fn home(self) -> Result<PathBuf, String> {
+        let home = match self {
+            Self::OpenSearch | Self::Elasticsearch => home(self.kind()),
+            Self::ElasticsearchWithRecords => {
+                std::env::var_os("STAYPUT_ELASTICSEARCH_SHUTDOWN_HOME").map(PathBuf::from)
+            }
+        };
+        home.ok_or_else(|| format!("{self:?} is not installed"))
+    }
+}
+
+/// The pod that a node seems to be in.
+#[derive(Debug, Clone)]
+pub(crate) struct PodIdentity {
+    /// Also the node's name.
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+impl PodIdentity {
+    /// `logs-0`, `logs-1` and `logs-2`, for tests without an apiserver.
+    pub(crate) fn three() -> [Self; 3] {
+        [0, 1, 2].map(|at| Self {
+            name: format!("logs-{at}"),
+            uid: format!("0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7{at}"),
+        })
+    }
+}
+
+/// Whom managers believe, beside who has the shared key.
+#[derive(Debug, Clone)]
+pub(crate) struct Issuer {
+    /// What the apiserver answers at `/openid/v1/jwks`.
+    pub(crate) jwks: String,
+    pub(crate) issuer: String,
+    /// Such as `system:serviceaccount:search:stayput`; it may control.
+    pub(crate) subject: String,
+}
+
+/// The same on every address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ports {
+    pub(crate) http: u16,
+    pub(crate) transport: u16,
+    pub(crate) manager: u16,
+}
+
+/// What all members have in common.
+#[derive(Debug)]
+struct Shared {
+    flavor: Flavor,
+    home: PathBuf,
+    java: OsString,
+    namespace: String,
+    names: Vec<String>,
+    ports: Ports,
+    issuer: Option<Issuer>,
+    directory: TempDir,
+}
+
+/// Three nodes, their managers and what they have in common.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) members: Vec<Member>,
+    pub(crate) ports: Ports,
+    /// Of every manager's certificate, which is for the name `stayput`.
+    pub(crate) ca_pem: String,
+    /// HS256.
+    pub(crate) jwt_key: Vec<u8>,
+}
+
+/// The name that every manager's certificate is for.
+pub(crate) const SERVER_NAME: &str = "stayput";
+
+impl Cluster {
+    /// Three nodes in these pods of `namespace`, with the zones `z0`, `z1` and `z2`, whose configs
+    /// are mounted. `Err` says what is missing here.
+    pub(crate) fn prepare(
+        flavor: Flavor,
+        namespace: &str,
+        pods: [PodIdentity; 3],
+        issuer: Option<Issuer>,
+    ) -> Result<Self, String> {
+        let home = flavor.home()?;
+        let java = std::env::var_os("JAVA_HOME").ok_or("no JAVA_HOME")?;
+        if let Some(why) = cannot_isolate() {
+            return Err(why);
+        }
+        let directory = work_directory(&[]);
+        let ports = Ports { http: free_port(), transport: free_port(), manager: free_port() };
+        let jwt_key = b"a shared key of thirty-two bytes, or more".to_vec();
+        let ca_pem = certify(&directory);
+        fs::write(directory.path().join("shared.key"), &jwt_key).expect("a key");
+        if let Some(Issuer { jwks, .. }) = &issuer {
+            fs::write(directory.path().join("jwks.json"), jwks).expect("a key set");
+        }
+        let names = pods.iter().map(|pod| pod.name.clone()).collect();
+        let namespace = namespace.to_owned();
+        let shared = Shared { flavor, home, java, namespace, names, ports, issuer, directory };
+        let shared = Arc::new(shared);
+        let members = pods.into_iter().enumerate();
+        let members = members.map(|(at, pod)| Member::new(shared.clone(), at, pod)).collect();
+        Ok(Self { members, ports, ca_pem, jwt_key })
+    }
+
+    /// Starts every manager that does not run and waits until all nodes are in one cluster, green.
+    pub(crate) fn start(&mut self) {
+        for member in &mut self.members {
+            member.start_manager();
+        }
+        for member in &self.members {
+            member.manager().api.until_ready();
+        }
+        self.until_formed();
+    }
+
+    /// Waits until all nodes are in one cluster and every shard copy is started.
+    #[track_caller]
+    pub(crate) fn until_formed(&self) -> Value {
+        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
+        eventually("three nodes, green", || {
+            let health = self.members[0].rest.send("GET", target, None).ok()?;
+            (health.code == 200 && health.body["timed_out"] == false).then_some(health.body)
+        })
+    }
+
+    /// The member of this name.
+    #[track_caller]
+    pub(crate) fn member(&self, name: &str) -> &Member {
+        self.members.iter().find(|member| member.pod.name == name).expect(name)
+    }
+
+    /// The same, to swap its config or to start it.
+    #[track_caller]
+    pub(crate) fn member_mut(&mut self, name: &str) -> &mut Member {
+        self.members.iter_mut().find(|member| member.pod.name == name).expect(name)
+    }
+}
+
+/// Writes the managers' certificate and its key; returns the PEM of the CA that signed it.
+fn certify(directory: &TempDir) -> String {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let ca = CertifiedIssuer::self_signed(params, key).expect("a CA");
+    let mut params = CertificateParams::new([SERVER_NAME.to_owned()]).expect("a name");
+    params.subject_alt_names.extend(ADDRESSES.map(|address| SanType::IpAddress(address.into())));
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.signed_by(&key, &ca).expect("a certificate");
+    fs::write(directory.path().join("tls.crt"), certificate.pem()).expect("a certificate");
+    fs::write(directory.path().join("tls.key"), key.serialize_pem()).expect("a key");
+    ca.pem()
+}
+
+/// A port that nobody listens on at any of the addresses. Not one that the kernel gives to clients.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = u16::try_from(std::process::id() % 12_000).expect("a small number");
+    loop {
+        let port = 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
+        if ADDRESSES.iter().all(|address| TcpListener::bind((*address, port)).is_ok()) {
+            return port;
+        }
+    }
+}

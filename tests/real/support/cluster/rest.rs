@@ -1,0 +1,53 @@
+//! The REST interface of one node, for what tests do to the cluster and see of it.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpStream};
+
+use serde_json::{Value, json};
+
+use crate::support::api::PATIENCE;
+use crate::support::http::{Answer, exchange};
+
+/// A node's REST interface, also for threads of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rest {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) port: u16,
+}
+
+impl Rest {
+    /// Asks this node; an error if it does not listen or ends before it has answered.
+    pub(crate) fn send(
+        self,
+        method: &str,
+        target: &str,
+        body: Option<&Value>,
+    ) -> io::Result<Answer> {
+        let stream = TcpStream::connect((self.address, self.port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        exchange(stream, (method, target), body)
+    }
+
+    /// Stores a document through this node; whether it was acknowledged.
+    pub(crate) fn index(self, index: &str, id: usize) -> bool {
+        let target = format!("/{index}/_doc/{id}");
+        let answer = self.send("PUT", &target, Some(&json!({ "number": id })));
+        answer.is_ok_and(|answer| matches!(answer.code, 200 | 201))
+    }
+
+    /// Whether a document of [`Rest::index`] is there.
+    #[track_caller]
+    pub(crate) fn has(self, index: &str, id: usize) -> bool {
+        let answer = self.send("GET", &format!("/{index}/_doc/{id}"), None);
+        let answer = answer.expect("the engine answers");
+        answer.code == 200 && answer.body["_source"]["number"] == id
+    }
+
+    /// How many documents of an index are found; none if this node cannot search it now.
+    pub(crate) fn search(self, index: &str) -> Option<u64> {
+        let query = json!({ "size": 0, "track_total_hits": true });
+        let answer = self.send("POST", &format!("/{index}/_search"), Some(&query)).ok()?;
+        let whole = answer.code == 200 && answer.body["_shards"]["failed"] == 0;
+        if whole { answer.body["hits"]["total"]["value"].as_u64() } else { None }
+    }
+}

@@ -1,0 +1,153 @@
+//! A whole cluster of one node. The control plane runs here, kubelet and containerd in the node's
+//! namespaces. Pods are reached by their addresses from here, and reach the apiserver as in any
+//! cluster; there is no DNS and no proxy for other services.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::apiserver::{ApiServer, Site, part};
+use super::containerd::Containerd;
+use super::network::Network;
+use super::node::Node;
+use super::pki::text;
+use super::process::Process;
+use super::room::directory;
+
+/// On a busy machine. Alone the whole cluster needs five seconds.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// What Kubernetes calls the node.
+const NAME: &str = "node";
+
+/// A running cluster; all of it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    // In the order they are dropped: the node takes all pods with it at once.
+    _node: Node,
+    _daemons: [Process; 4],
+    /// The API, with its users.
+    pub(crate) api: ApiServer,
+    /// The node's images.
+    pub(crate) images: Containerd,
+    _directory: TempDir,
+}
+
+impl Cluster {
+    /// Starts one and waits until its node is ready; `Err` says what is missing here.
+    pub(crate) fn start() -> Result<Self, String> {
+        let (program, parts) = (part("STAYPUT_KUBE")?, part("STAYPUT_CONTAINERD")?);
+        let directory = directory();
+        let pause = program.with_file_name("kube-pause");
+        let node = Node::new(directory.path(), &pause)?;
+        let network = Network::lay(node.init(), node.name());
+        let images = Containerd::new(parts, directory.path().join("containerd"), network);
+        let mut runtime = node.start("containerd", directory.path(), &images.line());
+        let api = ApiServer::start_at(Site {
+            address: network.host().into(),
+            // The port of the service `kubernetes`, whose address it has.
+            port: 443,
+            services: network.services(),
+            flags: vec![],
+        })?;
+        let manager = controllers(&program, &api, directory.path());
+        let scheduler = scheduler(&program, &api, directory.path());
+        runtime.until("it answers", PATIENCE, || images.is_up().then_some(()));
+        images.load_pause(&pause);
+        let line = kubelet(&program, &api, &node, network, &images);
+        let mut kubelet = node.start("kubelet", directory.path(), &line);
+        let admin = api.admin().clone();
+        let path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
+        kubelet.until("the node is ready", PATIENCE, || {
+            let ready = admin.attempt(&["get", "node", NAME, "--output", path], "");
+            ready.is_ok_and(|ready| ready == "True").then_some(())
+        });
+        kubelet.until("there is an account for pods", PATIENCE, || {
+            admin.attempt(&["get", "serviceaccount", "default"], "").ok()
+        });
+        let daemons = [kubelet, runtime, scheduler, manager];
+        Ok(Self { _node: node, _daemons: daemons, api, images, _directory: directory })
+    }
+}
+
+fn controllers(program: &Path, api: &ApiServer, logs: &Path) -> Process {
+    let user = api.user("system:kube-controller-manager", "system:masters");
+    let pki = api.pki();
+    let line = [
+        text(program).to_owned(),
+        "kube-controller-manager".to_owned(),
+        format!("--kubeconfig={}", text(user.kubeconfig())),
+        format!("--root-ca-file={}", text(&pki.authority())),
+        format!("--service-account-private-key-file={}", text(&pki.token_key())),
+        "--leader-elect=false".to_owned(),
+        // It serves nobody here.
+        "--secure-port=0".to_owned(),
+    ];
+    Process::start("kube-controller-manager", logs, &line)
+}
+
+fn scheduler(program: &Path, api: &ApiServer, logs: &Path) -> Process {
+    let user = api.user("system:kube-scheduler", "system:masters");
+    let line = [
+        text(program).to_owned(),
+        "kube-scheduler".to_owned(),
+        format!("--kubeconfig={}", text(user.kubeconfig())),
+        "--leader-elect=false".to_owned(),
+        "--secure-port=0".to_owned(),
+    ];
+    Process::start("kube-scheduler", logs, &line)
+}
+
+fn kubelet(
+    program: &Path,
+    api: &ApiServer,
+    node: &Node,
+    network: Network,
+    images: &Containerd,
+) -> Vec<String> {
+    let root = images.directory().with_file_name("kubelet");
+    fs::create_dir_all(&root).expect("a directory");
+    let pki = api.pki();
+    let serving = pki.server("kubelet", &[network.node().into()]);
+    let config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "containerRuntimeEndpoint": format!("unix://{}", text(&images.socket())),
+        "authentication": {
+            "anonymous": { "enabled": false },
+            "webhook": { "enabled": false },
+            "x509": { "clientCAFile": pki.authority() },
+        },
+        // Whoever has a certificate: the apiserver.
+        "authorization": { "mode": "AlwaysAllow" },
+        "tlsCertFile": serving.certificate,
+        "tlsPrivateKeyFile": serving.key,
+        "volumePluginDir": root.join("plugins"),
+        // Only what is below a group of its own can be told from other containers of this machine.
+        "cgroupRoot": format!("/{}", node.name()),
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": false,
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        // The disk's fullness is not the tests' business.
+        "evictionHard": {},
+        "imageGCHighThresholdPercent": 100,
+        "resolvConf": "",
+    });
+    let file = root.join("config.json");
+    fs::write(&file, config.to_string()).expect("a config");
+    let user = api.user(&format!("system:node:{NAME}"), "system:nodes");
+    vec![
+        text(program).to_owned(),
+        "kubelet".to_owned(),
+        format!("--config={}", text(&file)),
+        format!("--kubeconfig={}", text(user.kubeconfig())),
+        format!("--root-dir={}", text(&root)),
+        format!("--cert-dir={}", text(&root)),
+        format!("--hostname-override={NAME}"),
+        format!("--node-ip={}", network.node()),
+    ]
+}

@@ -1,0 +1,95 @@
+//! The wire between this machine and a node: a veth pair, whose end here is the control plane's
+//! address, with a route to the pods. The kernel removes all of it with the node's namespace.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+/// How many nodes a machine can have at once.
+const SITES: u8 = 64;
+
+/// The addresses of one cluster, out of 198.18.0.0/15, which no real network has: it is for
+/// benchmarks of network devices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Network {
+    number: u8,
+}
+
+impl Network {
+    /// Takes one that is free and lays the wire into the network namespace of process `init`. The
+    /// end here bears `mark`, so that one can see whose it is.
+    pub(crate) fn lay(init: i32, mark: &str) -> Self {
+        for number in 0..SITES {
+            let network = Self { number };
+            let line =
+                format!("link add {} type veth peer name eth0 netns {init}", network.device());
+            match ip(&[], &line) {
+                // Made by one call of the kernel's, so nobody else has it.
+                Ok(()) => return network.address_both(init, mark),
+                Err(error) if error.contains("File exists") => {}
+                Err(error) => panic!("no veth pair: {error}"),
+            }
+        }
+        panic!("all {SITES} networks for clusters are taken: ip link show type veth");
+    }
+
+    fn address_both(self, init: i32, mark: &str) -> Self {
+        let (device, host, node) = (self.device(), self.host(), self.node());
+        let here = [
+            format!("address add {host}/24 dev {device}"),
+            format!("link set {device} alias {mark} up"),
+            format!("route add {} via {node}", self.pods()),
+        ];
+        let there = [
+            "link set lo up".to_owned(),
+            format!("address add {node}/24 dev eth0"),
+            "link set eth0 up".to_owned(),
+            format!("route add default via {host}"),
+        ];
+        let target = init.to_string();
+        let enter = ["nsenter", "--target", &target, "--net", "--"];
+        // The wire there first: a route here needs a neighbour.
+        for line in &there {
+            ip(&enter, line).unwrap_or_else(|error| panic!("ip {line}: {error}"));
+        }
+        for line in &here {
+            ip(&[], line).unwrap_or_else(|error| panic!("ip {line}: {error}"));
+        }
+        self
+    }
+
+    fn device(self) -> String {
+        format!("stayput{}", self.number)
+    }
+
+    const fn at(self, net: u8, host: u8) -> Ipv4Addr {
+        Ipv4Addr::new(198, 18, self.number * 2 + net, host)
+    }
+
+    /// This machine, as the node sees it: where the apiserver listens. It is the address of the
+    /// service `kubernetes`, too, so that pods reach it though nothing here does what a proxy does.
+    pub(crate) const fn host(self) -> Ipv4Addr {
+        self.at(0, 1)
+    }
+
+    pub(crate) const fn node(self) -> Ipv4Addr {
+        self.at(0, 254)
+    }
+
+    pub(crate) fn services(self) -> String {
+        format!("{}/25", self.at(0, 0))
+    }
+
+    pub(crate) fn pods(self) -> String {
+        format!("{}/24", self.at(1, 0))
+    }
+}
+
+fn ip(wrapper: &[&str], line: &str) -> Result<(), String> {
+    let line: Vec<&str> = wrapper.iter().copied().chain(["ip"]).chain(line.split(' ')).collect();
+    let output = Command::new(line[0]).args(&line[1..]).output();
+    let output = output.map_err(|error| format!("{}: {error}", line[0]))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}

@@ -1,0 +1,89 @@
+//! What a node is to the kernel: namespaces for processes, mounts and network around an idle first
+//! process. When that ends, by whatever hand, the kernel ends and removes all that was in there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::pki::text;
+use super::process::Process;
+use super::room::remove_groups;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// `unshare` may be killed, too: then its child is.
+const UNSHARE: [&str; 7] =
+    ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"];
+
+/// A node's namespaces, and the control groups of its containers; all gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// `unshare`, which ends as the first process does.
+    outer: Process,
+    /// That process, by its pid here.
+    init: i32,
+    /// That of its directory.
+    name: String,
+}
+
+impl Node {
+    /// `Err` says why there can be none here.
+    pub(crate) fn new(directory: &Path, pause: &Path) -> Result<Self, String> {
+        let attempt = Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true").output();
+        let attempt = attempt.map_err(|error| format!("{}: {error}", UNSHARE[0]))?;
+        if !attempt.status.success() {
+            return Err(String::from_utf8_lossy(&attempt.stderr).trim().replace('\n', "; "));
+        }
+        // The places that kubelet and runtime write to wherever their own directories are.
+        let script = "set -e
+            mkdir -p /var/lib/kubelet
+            for place in /run /var/log /var/lib/kubelet; do
+                mount -t tmpfs -o mode=755 stayput-kube $place
+            done
+            echo 1 >/proc/sys/net/ipv4/ip_forward
+            exec \"$1\"";
+        let line = [&UNSHARE[..], &["sh", "-c", script, "node", text(pause)]].concat();
+        let mut outer = Process::start("node", directory, &line);
+        let pid = outer.pid();
+        let init = outer.until("its first process runs", PATIENCE, || {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+            let init: i32 = children.split_whitespace().next()?.parse().ok()?;
+            let runs = fs::read_link(format!("/proc/{init}/exe")).ok()?;
+            (runs.file_name() == pause.file_name()).then_some(init)
+        });
+        let name = directory.file_name().expect("a name").to_str().expect("UTF-8").to_owned();
+        Ok(Self { outer, init, name })
+    }
+
+    /// The first process, by its pid here: whose namespaces they are.
+    pub(crate) const fn init(&self) -> i32 {
+        self.init
+    }
+
+    /// Of its control group, below which its containers must be, and of all that is marked.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs a daemon in there; it ends with the guard or the node.
+    pub(crate) fn start(&self, name: &str, logs: &Path, line: &[String]) -> Process {
+        let target = self.init.to_string();
+        let enter = ["nsenter", "--target", &target, "--pid", "--mount", "--net", "--"];
+        // nsenter stays outside, as the parent of the one that is in there.
+        let tied = ["setpriv", "--pdeathsig=KILL", "--"];
+        let line = enter.iter().chain(&tied).copied().chain(line.iter().map(String::as_str));
+        Process::start(name, logs, &line.collect::<Vec<_>>())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = kill(Pid::from_raw(self.init), Signal::SIGKILL);
+        // The first process can be waited for when all others are gone.
+        self.outer.wait();
+        remove_groups(&self.name);
+    }
+}
