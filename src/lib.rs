@@ -5,6 +5,7 @@
 //! * [`api`]: messages of the HTTP contract.
 //! * [`checksum`]: one checksum over a set of files, the same for manager and reconciler.
 //! * [`lifecycle`]: the engine's state machine, `step(now, event) -> effects`.
+//! * [`restart`]: whole clusters, `plan(snapshot, policy) -> plan`.
 //!
 //! Manager (feature `manager`), where the effects happen:
 //! * [`process`]: spawn, signals, the only caller of `wait`; the only `unsafe`.
@@ -22,6 +23,7 @@
 //! Reconciler (feature `reconciler`):
 //! * [`cluster`]: the custom resource `SearchCluster`, checked.
 //! * [`engine_client`]: typed client of the engines' REST interface.
+//! * [`kubectl`]: `kubectl stayput`, for people and scripts.
 //!
 //! `ARCHITECTURE.md` draws the doors between them; `tests/it/doors.rs` keeps them shut.
 
@@ -44,6 +46,8 @@ pub mod http;
 pub mod https;
 #[cfg(any(feature = "manager", feature = "reconciler"))]
 pub mod jwt;
+#[cfg(feature = "reconciler")]
+pub mod kubectl;
 #[cfg(any(feature = "manager", feature = "reconciler"))]
 pub mod manager_client;
 #[cfg(feature = "manager")]
@@ -58,5 +62,5 @@ pub mod reconciler;
 pub mod settings;
 #[cfg(feature = "manager")]
 pub mod supervisor;
-#[cfg(feature = "manager")]
+#[cfg(any(feature = "manager", feature = "reconciler"))]
 pub mod telemetry;

@@ -106,6 +106,19 @@ impl Sources {
         pod: &str,
         read: impl Fn(&Object) -> Option<&'a BTreeMap<String, Vec<u8>>>,
     ) -> Result<Checksum, String> {
+        self.files(pod, read).map(Checksum::of_contents)
+    }
+
+    /// The files that checksum is made from, by path: whatever `read` has for each key of an object,
+    /// its content or a digest of it; none if the object is absent.
+    ///
+    /// # Errors
+    /// A sentence that names the object that is absent or lacks a key.
+    pub fn files<'a, T>(
+        &self,
+        pod: &str,
+        read: impl Fn(&Object) -> Option<&'a BTreeMap<String, T>>,
+    ) -> Result<BTreeMap<String, &'a T>, String> {
         // By path: a later part covers an earlier one, as in a projected volume.
         let mut files = BTreeMap::new();
         for part in &self.parts {
@@ -113,13 +126,13 @@ impl Sources {
             let content = read(&object).ok_or_else(|| {
                 format!("{object} is absent: create it, or take it out of spec.config.sources")
             })?;
-            for (path, bytes) in part.files(&object, content)? {
+            for (path, value) in part.files(&object, content)? {
                 if !self.live.covers(&path) {
-                    files.insert(path, bytes);
+                    files.insert(path, value);
                 }
             }
         }
-        Ok(Checksum::of_contents(files))
+        Ok(files)
     }
 }
 
@@ -128,22 +141,22 @@ impl Part {
         Object { kind: self.kind, name: self.template.replace("{pod}", pod) }
     }
 
-    fn files<'a>(
+    fn files<'a, T>(
         &self,
         object: &Object,
-        content: &'a BTreeMap<String, Vec<u8>>,
-    ) -> Result<Vec<(String, &'a [u8])>, String> {
+        content: &'a BTreeMap<String, T>,
+    ) -> Result<Vec<(String, &'a T)>, String> {
         if self.items.is_empty() {
-            return Ok(content.iter().map(|(key, bytes)| (self.listed(key), &bytes[..])).collect());
+            return Ok(content.iter().map(|(key, value)| (self.listed(key), value)).collect());
         }
         let file = |(key, path): &(String, String)| {
-            let bytes = content.get(key).ok_or_else(|| {
+            let value = content.get(key).ok_or_else(|| {
                 format!(
                     "{object} has no key {key}, which spec.config.sources mounts at {path}: add the \
                      key, or take the item out"
                 )
             })?;
-            Ok((self.listed(path), &bytes[..]))
+            Ok((self.listed(path), value))
         };
         self.items.iter().map(file).collect()
     }

@@ -109,7 +109,7 @@ impl Default for RestartSpec {
             max_unavailable: policy.max_unavailable,
             zone_attribute: policy.zone_attribute,
             allow_outage: policy.allow_outage,
-            // `check` proves that the two say the same.
+            // A test compares the two with the policy.
             phase_timeout: "15m".into(),
             drain: "10s".into(),
             on_config_change: OnConfigChange::None,

@@ -1,5 +1,7 @@
 //! The command line of `stayput-reconciler`.
 
+mod run;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Watch SearchClusters and restart their nodes
-    Run,
+    Run(run::Options),
     /// Print the definition of the custom resource SearchCluster, as YAML
     Crd,
 }
@@ -41,7 +43,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let outcome = match cli.command {
-        Command::Run => Err("this build has no loop yet".to_owned()),
+        Command::Run(options) => run::run(options),
         Command::Crd => crd(&mut io::stdout()),
     };
     match outcome {

@@ -1,3 +1,29 @@
-//! The controller.
+//! The controller: watches, reads, asks [`crate::restart::plan()`] what to do, and does it.
+//!
+//! Nothing is decided in here. One task per SearchCluster observes (`observe`), plans, and carries
+//! the plan out (`apply`), one plan at a time; between two plans it waits (`worker`) for a watch to
+//! tell something, for a manager's long poll to be answered, or for time to pass.
 
 pub mod cli;
+
+mod apiserver;
+mod apply;
+mod backoff;
+mod bounded;
+mod controller;
+mod credentials;
+mod fresh_id;
+mod health;
+mod lease;
+mod listen;
+mod metrics;
+mod observe;
+mod pods;
+mod publish;
+mod run;
+mod settings;
+mod told;
+mod worker;
+
+pub use run::run;
+pub use settings::{Account, Election, Settings};

@@ -43,6 +43,12 @@ pub use snapshot::{
 };
 pub use time::Time;
 
+/// In which order a restart would take these pods; without an engine, roles and the elected master
+/// are unknown, and what is broken goes first, then each set by its ordinals, the highest first.
+pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
+    gates::order(pods.iter(), engine)
+}
+
 /// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     let mut planner = Planner::new(snapshot, policy);

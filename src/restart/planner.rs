@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::gate::Refusal;
 use super::view::View;
 use super::{
-    Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Policy, Reason, Snapshot, Waiting,
+    Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Snapshot,
+    Waiting,
 };
+use crate::api::Desired;
 
 /// While a node is on its way, what is waited for comes within milliseconds, in milliseconds.
 pub(super) const SOON: u64 = 100;
@@ -60,7 +62,11 @@ impl<'a> Planner<'a> {
     /// Says why nothing is done for a pod. The first reason stands.
     pub(super) fn wait(&mut self, uid: &str, code: Code, sentence: impl Into<String>) {
         let Some(pod) = self.view.pod(uid) else { return };
-        self.again_within(if code.blocks() { LATER } else { SOON });
+        self.again_within(match (code.blocks(), self.ledger.restart.is_some()) {
+            (true, _) => LATER,
+            (false, true) => SOON,
+            (false, false) => AT_REST,
+        });
         self.waiting.entry(Some(uid.to_owned())).or_insert_with(|| Waiting {
             pod: Some(uid.to_owned()),
             node: Some(pod.node.clone()),
@@ -164,14 +170,24 @@ impl<'a> Planner<'a> {
             }
             waiting.entry(key.clone()).or_insert_with(|| {
                 let (code, sentence) = if recording {
-                    (Code::Recording, "the next step is written down first")
+                    (Code::Recording, "the next step is written down first".to_owned())
                 } else {
-                    (Code::Idle, "nothing was asked of it")
+                    at_rest(pod)
                 };
-                let node = Some(pod.node.clone());
-                Waiting { pod: key, node, code, sentence: sentence.into() }
+                Waiting { pod: key, node: Some(pod.node.clone()), code, sentence }
             });
         }
         waiting.into_values().collect()
+    }
+}
+
+/// What is to be said of a pod that nothing was asked of.
+fn at_rest(pod: &Pod) -> (Code, String) {
+    match &pod.manager {
+        Ok(manager) if manager.desired == Desired::Stopped => {
+            let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+            (Code::KeptStopped, format!("{by} stopped it, and nobody has started it since"))
+        }
+        Ok(_) | Err(_) => (Code::Idle, "nothing was asked of it".into()),
     }
 }

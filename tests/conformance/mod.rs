@@ -5,6 +5,8 @@
 //! (`default_retry: false`): refusals are what they look at. [`watches::forgotten_versions_are_expired`]
 //! needs a hand on the server, and is therefore not in the list.
 
+#![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+
 pub(crate) mod deletion;
 pub(crate) mod discovery;
 pub(crate) mod events;

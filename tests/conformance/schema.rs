@@ -22,7 +22,18 @@ pub(super) fn definition() -> Value {
         "properties": {
             "scale": scale,
             "paused": {"type": "boolean", "default": false},
-            "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+            "tags": {
+                "type": "array", "items": {"type": "string"}, "maxItems": 3,
+                "x-kubernetes-list-type": "set",
+            },
+            "readings": {
+                "type": "array", "maxItems": 9,
+                "items": {
+                    "type": "object", "required": ["at"],
+                    "properties": {"at": {"type": "string"}, "value": {"type": "number"}},
+                },
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["at"],
+            },
             "options": {
                 "type": "object", "default": {},
                 "properties": {"depth": {"type": "integer", "default": 3}},
@@ -116,6 +127,12 @@ pub(crate) async fn wrong_values_are_refused_by_field(client: Client) {
         (json!({"scale": {"note": "1"}}), "spec.scale.note", "FieldValueInvalid"),
         (json!({"tags": ["1", "2", "3", "4"]}), "spec.tags", "FieldValueTooMany"),
         (json!({"tags": ["1", 2]}), "spec.tags[1]", "FieldValueTypeInvalid"),
+        (json!({"tags": ["1", "2", "1"]}), "spec.tags[2]", "FieldValueDuplicate"),
+        (
+            json!({"readings": [{"at": "x"}, {"at": "x", "value": 1.5}]}),
+            "spec.readings[1]",
+            "FieldValueDuplicate",
+        ),
         (json!({"labels": {"a": 1}}), "spec.labels.a", "FieldValueTypeInvalid"),
         (json!({"period": "soon"}), "spec.period", "FieldValueInvalid"),
         (json!({"width": true}), "spec.width", "FieldValueTypeInvalid"),

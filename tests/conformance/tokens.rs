@@ -27,7 +27,7 @@ async fn request(world: &World, account: &str, spec: Value) -> Answer {
 
 fn decode(part: &str) -> Vec<u8> {
     let mut base64 = part.replace('-', "+").replace('_', "/");
-    while base64.len() % 4 != 0 {
+    while !base64.len().is_multiple_of(4) {
         base64.push('=');
     }
     serde_json::from_value::<ByteString>(json!(base64)).unwrap().0

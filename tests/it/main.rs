@@ -14,16 +14,22 @@ mod curl_docs;
 mod demo;
 mod deploy;
 mod doors;
+#[cfg(feature = "reconciler")]
+mod engine_client;
 #[path = "../engine_conformance/mod.rs"]
 mod engine_conformance;
 mod examples;
 mod http;
 mod https;
+mod kubectl;
 mod manager_client;
 mod process;
+mod reconciler;
 mod specification;
 mod standin;
 mod standin_apiserver;
+#[cfg(feature = "reconciler")]
+mod standin_client;
 mod standin_cluster;
 mod state_table;
 mod supervise;

@@ -5,6 +5,9 @@ use kube::Client;
 use crate::apiserver::ApiServer;
 use crate::conformance::{self, every_case};
 
+mod knobs;
+mod program;
+
 macro_rules! on_the_standin {
     ($($module:ident::$case:ident,)*) => { $(
         #[tokio::test]

@@ -1,13 +1,15 @@
 //! Stand-in engines as a cluster: what the suite for real engines says, and what only they can do.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::{Value, json};
 
 use crate::engine_conformance::{Cluster, STORIES, tell};
-use crate::support::standin_cluster::Three;
+use crate::support::standin_cluster::{Three, ask_at};
 
 /// Runs each story on a cluster of its own, as a test of its own.
 macro_rules! stories {
@@ -147,6 +149,54 @@ fn a_killed_node_is_off_the_list_at_once_and_its_documents_are_kept() {
         cluster.start(node);
         let wanted = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=20s";
         assert_eq!(get(&cluster, other, wanted).0, 200);
+    }
+}
+
+/// Writes through all nodes while one after the other is killed: what was acknowledged is found,
+/// in every copy.
+#[test]
+fn nothing_that_was_acknowledged_is_lost_while_nodes_are_killed() {
+    let mut cluster = Three::started("");
+    let settings = json!({"settings": {"number_of_shards": 2, "number_of_replicas": 1}});
+    assert_eq!(cluster.ask(0, "PUT", "/docs", Some(&settings)).expect("200").0, 200);
+    let green = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
+    assert_eq!(get(&cluster, 0, green).0, 200);
+    let hosts = cluster.hosts();
+    let done = AtomicBool::new(false);
+    let acknowledged: Vec<usize> = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let written = (0..).take_while(|_| !done.load(Ordering::SeqCst)).filter(|id| {
+                let target = format!("/docs/_doc/{id}?timeout=5s");
+                let answer = ask_at(&hosts[id % 3], "PUT", &target, Some(&json!({"n": id})));
+                matches!(answer, Some((201, _)))
+            });
+            written.collect()
+        });
+        for node in [0, 1, 2, 0] {
+            cluster.engine(node).signal(SIGKILL);
+            cluster.engine(node).wait();
+            let other = (node + 1) % 3;
+            let fewer = "/_cluster/health?wait_for_nodes=2&wait_for_status=yellow&timeout=30s";
+            assert_eq!(get(&cluster, other, fewer).0, 200);
+            cluster.start(node);
+            assert_eq!(get(&cluster, other, green).0, 200);
+        }
+        done.store(true, Ordering::SeqCst);
+        writer.join().expect("the writer ends")
+    });
+    assert!(acknowledged.len() > 10, "{acknowledged:?}");
+    // Each node in turn is away, so that each copy has to answer.
+    for node in 0..3 {
+        cluster.stop(node);
+        let other = (node + 1) % 3;
+        let fewer = "/_cluster/health?wait_for_nodes=2&wait_for_status=yellow&timeout=30s";
+        assert_eq!(get(&cluster, other, fewer).0, 200);
+        for id in &acknowledged {
+            let (status, found) = get(&cluster, other, &format!("/docs/_doc/{id}"));
+            assert_eq!((status, &found["_source"]["n"]), (200, &json!(id)), "without n{node}");
+        }
+        cluster.start(node);
+        assert_eq!(get(&cluster, other, green).0, 200);
     }
 }
 

@@ -16,6 +16,7 @@ mod plain;
 mod readiness;
 mod remote;
 mod requests;
+mod service_account;
 mod settings;
 mod surroundings;
 mod termination;

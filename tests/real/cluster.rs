@@ -13,6 +13,7 @@ use stayput::manager_client::{Address, Credentials, ManagerClient, Token};
 
 use crate::support::cluster::{Cluster, Flavor, Member, PodIdentity, SERVER_NAME};
 use crate::support::skip::skip;
+use crate::support::wait::eventually;
 
 const NAMESPACE: &str = "search";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +51,7 @@ fn attribute(member: &Member) -> Value {
 fn a_node_is_given_another_config_and_comes_back_with_it() {
     let name = "cluster::a_node_is_given_another_config_and_comes_back_with_it";
     let pods = PodIdentity::three();
-    let mut cluster = match Cluster::prepare(Flavor::OpenSearch, NAMESPACE, pods, None) {
+    let mut cluster = match Cluster::prepare(Flavor::Elasticsearch, NAMESPACE, pods, None) {
         Ok(cluster) => cluster,
         Err(why) => return skip(name, &why),
     };
@@ -71,14 +72,16 @@ fn a_node_is_given_another_config_and_comes_back_with_it() {
     let stop = StopRequest { sequence: Some(1), ..StopRequest::default() };
     assert!(wait(manager.stop(&stop, Some(PATIENCE))).expect("an answer").done);
     assert!(member.rest.send("GET", "/", None).is_err());
-    assert_eq!(rest.search("docs"), Some(5));
+    // Until the others have noticed.
+    let found = eventually("the others search again", || rest.search("docs"));
+    assert_eq!(found, 5);
     assert!(rest.index("docs", 5));
 
     let files = member.files("node.attr.stayput: second");
     let member = cluster.member_mut("logs-0");
     member.swap(&files);
-    let mounted = fs::read_to_string(member.mount().join("opensearch.yml")).expect("a file");
-    assert_eq!(Some(&mounted), files.get("opensearch.yml"));
+    let mounted = fs::read_to_string(member.mount().join("elasticsearch.yml")).expect("a file");
+    assert_eq!(Some(&mounted), files.get("elasticsearch.yml"));
     // From the data alone, as it is in the Secret.
     let checksum = Checksum::of_contents(files).as_str().to_owned();
     assert_ne!(run.checksum.as_ref(), Some(&checksum));

@@ -1,5 +1,7 @@
 //! The real apiserver passes the suite that the stand-in passes: the stand-in does not lie.
 
+#![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::task::LocalSet;

@@ -9,13 +9,23 @@ mod conformance_suite;
 mod clients;
 #[cfg(feature = "reconciler")]
 mod cluster;
+#[cfg(feature = "reconciler")]
 mod conformance;
 mod docker;
 mod engine;
 #[cfg(feature = "reconciler")]
 mod engine_client;
+#[cfg(feature = "reconciler")]
+#[path = "../engine_conformance/mod.rs"]
+mod engine_conformance;
+#[cfg(feature = "reconciler")]
+mod engine_stories;
 mod kubernetes;
+#[cfg(feature = "reconciler")]
+mod restart;
 mod namespace;
+#[cfg(feature = "reconciler")]
+mod pods;
 mod state_dir;
 mod stuck;
 mod support;

@@ -45,6 +45,12 @@ impl Cause {
         Self { reason: "FieldValueNotSupported", field: field.into(), body }
     }
 
+    /// An element that the list has already.
+    pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        let body = format!("Duplicate value: {value}");
+        Self { reason: "FieldValueDuplicate", field: field.into(), body }
+    }
+
     /// A field that must not be set or changed.
     pub(super) fn forbidden(field: impl Into<String>, note: &str) -> Self {
         Self {

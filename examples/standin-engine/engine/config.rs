@@ -1,4 +1,4 @@
-//! `elasticsearch.yml`: the settings, and the refusal of everything else.
+//! `elasticsearch.yml` or `opensearch.yml`: the settings, and the refusal of everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -96,9 +96,13 @@ pub(super) struct Behaviour {
 }
 
 impl Config {
-    /// Reads `directory/elasticsearch.yml`.
+    /// Reads `directory/elasticsearch.yml`, or `opensearch.yml` if that is what is there.
     pub(super) fn read(directory: &Path) -> Result<Self, Refusal> {
-        let file = directory.join("elasticsearch.yml");
+        let opensearch = directory.join("opensearch.yml");
+        let file = match opensearch.exists() {
+            true => opensearch,
+            false => directory.join("elasticsearch.yml"),
+        };
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Refusal::config(format!("cannot read {}: {error}", file.display())))?;
         let mut config = Self {

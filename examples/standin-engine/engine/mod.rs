@@ -101,6 +101,8 @@ fn complain(line: &str) {
 fn entrypoint(arguments: &[OsString], myself: &Myself<'_>) -> Result<u8, Refusal> {
     let directory = match arguments {
         [] => std::env::var_os("ES_PATH_CONF"),
+        // What the official images' entrypoints are called with.
+        [name] if name == "opensearch" || name == "eswrapper" => std::env::var_os("ES_PATH_CONF"),
         [option, directory] if option == "--config" => Some(directory.clone()),
         _ => None,
     };

@@ -6,18 +6,15 @@ use super::{Move, wait};
 use crate::api::{ConfigChoice, Desired, RequestKind, State};
 use crate::restart::planner::Planner;
 use crate::restart::{
-    Action, Code, Compensation, Ending, Manager, Member, Outcome, Reason, StartDebt, Step,
+    Action, Code, Compensation, Ending, Manager, Member, Outcome, Reason, StartDebt, Step, Strategy,
 };
 
 impl Planner<'_> {
     /// Turns a member back. The entry is written before anything is sent.
     pub(super) fn abort(&mut self, index: usize, member: &Member, reason: &str) {
         let manager = self.view.manager(&member.pod_uid).ok();
-        let compensation = self.way_back(member, manager);
-        let outcome = match compensation.config {
-            ConfigChoice::LastGood => Outcome::RolledBack,
-            ConfigChoice::Mounted => Outcome::Aborted,
-        };
+        let compensation = self.way_back(member, manager, self.policy.rollback);
+        let outcome = outcome_of(compensation.config);
         self.tell(
             Some(&member.pod_uid),
             Reason::NodeRestartAborted,
@@ -34,26 +31,45 @@ impl Planner<'_> {
 
     /// How to bring a member back: on the config that last worked, if there is another one than
     /// what it was to be started with and the policy wants it.
-    pub(super) fn way_back(&self, member: &Member, manager: Option<&Manager>) -> Compensation {
+    pub(super) fn way_back(
+        &self,
+        member: &Member,
+        manager: Option<&Manager>,
+        rollback: bool,
+    ) -> Compensation {
         let above = manager.map_or(0, |manager| manager.sequence).max(member.start) + 1;
         let Some(manager) = manager else {
-            // What it will say is not known; if it was stopped, what is mounted is the safest
-            // guess, and a last good config would be refused by an engine that still runs.
-            return Compensation { stop: None, start: above, config: ConfigChoice::Mounted };
+            // An engine that still runs refuses the last good config and stays as it is; one that
+            // was stopped is to be started on nothing else.
+            let config = if rollback { ConfigChoice::LastGood } else { ConfigChoice::Mounted };
+            return Compensation { stop: None, start: above, config };
         };
-        let was_stopped = manager.sequence >= member.stop;
-        let runs = matches!(manager.state, State::Starting | State::Running);
-        let better = manager.last_good.is_some()
-            && manager.last_good != member.expected
-            && manager.last_good != manager.run.as_ref().and_then(|run| run.checksum.clone());
-        match (self.policy.rollback && was_stopped && better, runs) {
-            (true, true) => {
-                Compensation { stop: Some(above), start: above + 1, config: ConfigChoice::LastGood }
+        let mounted = Compensation { stop: None, start: above, config: ConfigChoice::Mounted };
+        let Some(last_good) = manager.last_good.as_ref().filter(|_| rollback) else {
+            return mounted;
+        };
+        match manager.state {
+            // It runs: on what it had before, or on what our start gave it.
+            State::Starting | State::Running => {
+                let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+                if run == Some(last_good) || manager.sequence < member.start {
+                    return mounted;
+                }
+                let config = ConfigChoice::LastGood;
+                Compensation { stop: Some(above), start: above + 1, config }
             }
-            (true, false) => {
+            // It will be started anew.
+            State::Stopped
+            | State::Stopping
+            | State::Killing
+            | State::Backoff
+            | State::Failed
+            | State::Stuck => {
+                if manager.mounted.as_ref() == Some(last_good) {
+                    return mounted;
+                }
                 Compensation { stop: None, start: above, config: ConfigChoice::LastGood }
             }
-            (false, _) => Compensation { stop: None, start: above, config: ConfigChoice::Mounted },
         }
     }
 
@@ -85,7 +101,7 @@ impl Planner<'_> {
             return self.send_back(member, manager, back, ending);
         }
         if was_refused(manager, back.start) {
-            return self.try_mounted(member, manager, ending);
+            return self.after_refusal(member, manager, back, ending);
         }
         if !manager.durable || manager.desired != Desired::Running {
             if self.is_over_time(member, 1) {
@@ -124,6 +140,13 @@ impl Planner<'_> {
             return self.owe_start(member, back, ending.outcome, reason);
         }
         let uid = member.pod_uid.clone();
+        // A stop that was on its way has arrived meanwhile: what was right for an engine that ran
+        // would start this one on the config that is given up.
+        let sent = back.stop.is_some_and(|stop| manager.sequence >= stop);
+        let better = self.way_back(member, Some(manager), self.turns_back());
+        if !sent && better.config != back.config && manager.sequence >= member.stop {
+            return Self::change_course(member, ending, better, back.start);
+        }
         if let Some(stop) = back.stop
             && manager.sequence < stop
         {
@@ -137,15 +160,40 @@ impl Planner<'_> {
         Move::Acted
     }
 
-    /// The start of the way back was refused: what is mounted is what is left.
-    fn try_mounted(&self, member: &Member, manager: &Manager, ending: &Ending) -> Move {
+    /// The start of the way back was refused: the engine is not what it was taken for, or has no
+    /// last good config after all. Then what is mounted is what is left.
+    fn after_refusal(
+        &self,
+        member: &Member,
+        manager: &Manager,
+        back: &Compensation,
+        ending: &Ending,
+    ) -> Move {
+        let mut next = self.way_back(member, Some(manager), self.turns_back());
+        if next.stop.is_none() && back.config == ConfigChoice::LastGood {
+            next.config = ConfigChoice::Mounted;
+        }
+        Self::change_course(member, ending, next, back.start)
+    }
+
+    /// Whether the way back leads to the last good config: a coordinated restart turns back as a
+    /// whole, whatever the policy says of single nodes.
+    pub(super) fn turns_back(&self) -> bool {
+        let restart = self.ledger.restart.as_ref();
+        self.policy.rollback
+            || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
+    }
+
+    /// Another way back, with sequences above those of the first.
+    fn change_course(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Move {
+        let first = next.stop.unwrap_or(next.start);
+        let up = (above + 1).saturating_sub(first);
+        next.stop = next.stop.map(|stop| stop + up);
+        next.start += up;
+        let outcome = outcome_of(next.config);
         let mut again = member.clone();
-        again.compensation = Some(Compensation {
-            stop: None,
-            start: manager.sequence + 1,
-            config: ConfigChoice::Mounted,
-        });
-        again.ending = Some(Ending { outcome: Outcome::Aborted, ..ending.clone() });
+        again.compensation = Some(next);
+        again.ending = Some(Ending { outcome, ..ending.clone() });
         Move::Change(Box::new(again))
     }
 
@@ -177,5 +225,13 @@ impl Planner<'_> {
             && self.view.node(&member.node).is_some_and(|node| {
                 member.ephemeral.as_ref().is_some_and(|before| *before == node.ephemeral_id)
             })
+    }
+}
+
+/// How it ends when a member comes back on this config.
+pub(super) const fn outcome_of(config: ConfigChoice) -> Outcome {
+    match config {
+        ConfigChoice::LastGood => Outcome::RolledBack,
+        ConfigChoice::Mounted => Outcome::Aborted,
     }
 }

@@ -31,12 +31,17 @@ pub(in crate::restart) fn is_tight(allocation: &Allocation) -> bool {
     looseness(in_force(&allocation.setting)) <= looseness(Some(OURS))
 }
 
-/// The setting as it is right after our request.
-fn as_we_set_it(before: &AllocationBefore) -> AllocationBefore {
-    AllocationBefore {
-        persistent: Some(OURS.into()),
-        transient: before.transient.as_ref().map(|_| OURS.into()),
-    }
+/// What to set back to. What somebody else has set beside ours, or over it, stands.
+fn set_back(now: &AllocationBefore, before: &AllocationBefore) -> AllocationBefore {
+    let ours = |value: &Option<String>| value.as_deref() == Some(OURS);
+    let persistent = if ours(&now.persistent) { &before.persistent } else { &now.persistent };
+    // The transient one is only touched where there was one.
+    let transient = if before.transient.is_some() && ours(&now.transient) {
+        &before.transient
+    } else {
+        &now.transient
+    };
+    AllocationBefore { persistent: persistent.clone(), transient: transient.clone() }
 }
 
 impl Planner<'_> {
@@ -149,9 +154,7 @@ impl Planner<'_> {
     /// Sets allocation back if it is ours; says whether there was something to do.
     pub(super) fn restore(&mut self, allocation: &Allocation) -> bool {
         let Some(marker) = &allocation.marker else { return false };
-        // What somebody else set meanwhile stands; then only our mark goes.
-        let still_ours = allocation.setting == as_we_set_it(&marker.before);
-        let before = if still_ours { marker.before.clone() } else { allocation.setting.clone() };
+        let before = set_back(&allocation.setting, &marker.before);
         self.act(Action::RestoreAllocation { before });
         true
     }

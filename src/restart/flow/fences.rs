@@ -5,16 +5,16 @@ use super::start::is_ending;
 use crate::api::{ConfigChoice, Desired, State};
 use crate::restart::gates::preflight;
 use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Ending, Fence, Outcome, Pod, Reason, Step};
+use crate::restart::{Action, Code, Ending, Fence, Member, Outcome, Pod, Reason, Step};
 
 impl Planner<'_> {
     /// Fences what shall be stopped, lifts what shall not, one at a time and by the rules.
     pub(super) fn keep_fences(&mut self) {
         let pods: Vec<&Pod> = self.view.pods().collect();
-        let present: Vec<String> = pods.iter().map(|pod| pod.uid.clone()).collect();
-        if !present.is_empty() {
-            self.ledger.fences.retain(|fence| present.contains(&fence.pod_uid));
-        }
+        // With another pod in its place the fence is over; a list that lacks the pod says nothing.
+        self.ledger.fences.retain(|fence| {
+            !pods.iter().any(|pod| pod.node == fence.node && pod.uid != fence.pod_uid)
+        });
         for pod in pods {
             let index = self.ledger.fences.iter().position(|fence| fence.pod_uid == pod.uid);
             match (index, self.is_to_be_stopped(pod)) {
@@ -31,14 +31,18 @@ impl Planner<'_> {
 
     /// Writes down that a node will be stopped, if the rules allow it.
     fn fence(&mut self, pod: &Pod) {
-        self.leave_restart(pod);
         if !self.has_finalizer() {
             return;
         }
         let allowed = self.may_fence(pod).and_then(|()| self.view.manager(&pod.uid));
         match allowed {
             Ok(manager) => {
-                let sequence = manager.sequence + 1;
+                let member = self.under_way(pod);
+                let taken = member.map_or(0, |member| {
+                    member.compensation.as_ref().map_or(member.start, |back| back.start)
+                });
+                let sequence = manager.sequence.max(taken) + 1;
+                self.leave_restart(pod);
                 self.ledger.fences.push(Fence {
                     pod_uid: pod.uid.clone(),
                     node: pod.node.clone(),
@@ -60,23 +64,33 @@ impl Planner<'_> {
             Err(crate::restart::Refusal { code, sentence: sentence.to_owned() })
         };
         let manager = self.view.manager(&pod.uid)?;
-        if manager.state == State::Stopped {
-            // It costs nothing; the fence only makes it last.
-            return Ok(());
-        }
         if self.snapshot.cluster.paused {
             return no(Code::Paused, "paused (spec.paused): nothing is stopped");
         }
         if !self.snapshot.cluster.overlaps.is_empty() {
             return no(Code::OverlappingSelectors, "another SearchCluster selects it as well");
         }
+        if self.ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid) {
+            return no(Code::Debts, "something is owed from before (status.debts)");
+        }
+        if manager.state == State::Stopped {
+            // It costs nothing; the fence only makes it last.
+            return Ok(());
+        }
         let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
-        if let Some(other) = members.into_iter().find(|member| member.is_under_way()) {
+        let mut others = members.filter(|member| member.pod_uid != pod.uid);
+        if let Some(other) = others.find(|member| member.is_under_way()) {
             let sentence = format!("{} is under way; one node at a time", other.node);
             return no(Code::AnotherInProgress, &sentence);
         }
         preflight(pod)?;
-        self.may_lose(&pod.node)
+        self.may_stop(pod)
+    }
+
+    /// The pod's entry in the restart, if it holds a slot.
+    fn under_way(&self, pod: &Pod) -> Option<&Member> {
+        let members = &self.ledger.restart.as_ref()?.members;
+        members.iter().find(|member| member.pod_uid == pod.uid && member.is_under_way())
     }
 
     /// A member that shall be kept stopped is waited for by nobody.
@@ -110,6 +124,9 @@ impl Planner<'_> {
             Ok(manager) => manager,
             Err(refusal) => return self.refused(&pod.uid, refusal),
         };
+        if manager.sequence < fence.sequence && self.snapshot.cluster.paused {
+            return self.wait(&pod.uid, Code::Paused, "paused (spec.paused): nothing is stopped");
+        }
         if manager.sequence < fence.sequence {
             self.act(Action::Stop {
                 uid: pod.uid.clone(),

@@ -1,7 +1,7 @@
 //! The end of a restart, and of the SearchCluster itself.
 
 use crate::restart::planner::Planner;
-use crate::restart::{Action, Ending, Entry, Outcome, Reason, Step, annotation};
+use crate::restart::{Action, Ending, Entry, Outcome, Reason, Restart, Step, annotation};
 
 impl Planner<'_> {
     /// Ends the restart once nobody is under way and nobody is left to go.
@@ -21,10 +21,17 @@ impl Planner<'_> {
             return;
         }
         let restart = restart.clone();
-        let ending = restart
-            .ending
-            .clone()
-            .unwrap_or(Ending { outcome: Outcome::Done, reason: String::new() });
+        let ending = restart.ending.clone().unwrap_or_else(|| of_members(&restart));
+        let tells_otherwise = restart.members.iter().any(|member| {
+            let own = member.ending.as_ref().is_some_and(|own| own.outcome != ending.outcome);
+            let pod = self.view.pod(&member.pod_uid);
+            own && member.stop > 0
+                && pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN))
+        });
+        if tells_otherwise {
+            // A node's own ending is shown on its pod before the restart's is all that is known.
+            return;
+        }
         let done = |member: &&crate::restart::Member| {
             member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
         };
@@ -67,4 +74,16 @@ impl Planner<'_> {
             self.act(Action::RemoveFinalizer);
         }
     }
+}
+
+/// How a restart ends that nobody has ended: done if all of its nodes are.
+fn of_members(restart: &Restart) -> Ending {
+    let left = restart.members.iter().find_map(|member| {
+        let ending = member.ending.as_ref()?;
+        (ending.outcome != Outcome::Done).then(|| Ending {
+            outcome: ending.outcome,
+            reason: format!("{}: {}", member.node, ending.reason),
+        })
+    });
+    left.unwrap_or(Ending { outcome: Outcome::Done, reason: String::new() })
 }

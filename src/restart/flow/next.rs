@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::restart::gates::{Copies, Electorate, Settled, order, preflight, slots};
 use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Manager, Node, Pod, Refusal, Restart, Step, Strategy};
+use crate::restart::{Action, Code, Color, Manager, Node, Pod, Refusal, Restart, Step, Strategy};
 
 impl<'a> Planner<'a> {
     /// Gives a slot to the members whose turn it is, and tells the others why it is not.
@@ -94,8 +94,7 @@ impl<'a> Planner<'a> {
         let manager = preflight(pod)?;
         let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
         // A node that is down anyway takes no slot from the others, but has to fit beside them.
-        let others = ground.unavailable.len() - usize::from(ground.unavailable.contains(&pod.uid));
-        slots(others, self.policy.max_unavailable)?;
+        slots(ground.others(&pod.uid), self.policy.max_unavailable)?;
         if restart.request.strategy == Strategy::Rolling {
             rules.settled.gate(&pod.node, self.view.is_up(pod))?;
         }
@@ -104,10 +103,17 @@ impl<'a> Planner<'a> {
     }
 
     /// The rules of the last moment before a stop.
-    pub(super) fn may_lose(&self, node: &str) -> Result<(), Refusal> {
+    pub(super) fn may_stop(&self, pod: &Pod) -> Result<(), Refusal> {
         let ground = self.ground();
         let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
-        rules.may_lose(node, &ground.down, self.policy.allow_outage)
+        slots(ground.others(&pod.uid), self.policy.max_unavailable)?;
+        // With allocation tightened the cluster cannot settle; but red is red.
+        let health = self.view.engine()?.health.as_ref();
+        if self.view.is_up(pod) && health.is_ok_and(|health| health.color == Color::Red) {
+            let sentence = "the cluster has turned red since: a healthy node is not stopped".into();
+            return Err(Refusal { code: Code::Health, sentence });
+        }
+        rules.may_lose(&pod.node, &ground.down, self.policy.allow_outage)
     }
 
     /// Whether our finalizer is on the SearchCluster; asks for it if not. It comes before anything
@@ -135,10 +141,10 @@ impl<'a> Planner<'a> {
             .map(|member| member.pod_uid.as_str())
             .collect();
         let others = || self.view.pods().filter(|pod| !fenced.contains(&pod.node));
-        let unavailable = others()
-            .filter(|pod| under_way.contains(pod.uid.as_str()) || !self.view.is_up(pod))
-            .map(|pod| pod.uid.clone())
-            .collect();
+        // A member under way counts also while a list lacks its pod.
+        let mut unavailable: BTreeSet<String> =
+            under_way.iter().map(|uid| (*uid).to_owned()).collect();
+        unavailable.extend(others().filter(|pod| !self.view.is_up(pod)).map(|pod| pod.uid.clone()));
         // A node that is not listed may be a data node: then it is missed.
         let expected_data =
             others().filter(|pod| self.view.node(&pod.node).is_none_or(Node::holds_data)).count();
@@ -159,6 +165,13 @@ struct Ground<'a> {
     unavailable: BTreeSet<String>,
     /// What the engine's view says.
     rules: Result<Rules<'a>, Refusal>,
+}
+
+impl Ground<'_> {
+    /// How many pods do not serve, this one aside.
+    fn others(&self, uid: &str) -> usize {
+        self.unavailable.len() - usize::from(self.unavailable.contains(uid))
+    }
 }
 
 /// The rules, with the engine's view arranged for them.

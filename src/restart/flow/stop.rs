@@ -19,7 +19,7 @@ impl Planner<'_> {
             return Move::Abort(ending.reason.clone());
         }
         if self.is_over_time(member, 1) {
-            let why = self.why_not_stopped(member, pod, manager);
+            let why = self.why_not_stopped(pod, manager);
             return Move::Abort(format!("not stopped in time: {why}"));
         }
         if self.snapshot.cluster.paused {
@@ -41,7 +41,7 @@ impl Planner<'_> {
                 sentence: "flushing".into(),
             });
         }
-        if let Err(refusal) = self.may_lose(&member.node) {
+        if let Err(refusal) = self.may_stop(pod) {
             return Move::Wait(refusal);
         }
         self.act(Action::Stop {
@@ -53,7 +53,7 @@ impl Planner<'_> {
     }
 
     /// What the stop waited for, for the reason of the abort.
-    fn why_not_stopped(&mut self, member: &Member, pod: &Pod, manager: &Manager) -> String {
+    fn why_not_stopped(&self, pod: &Pod, manager: &Manager) -> String {
         if let Err(refusal) = self.preflight(pod) {
             return refusal.sentence;
         }
@@ -64,7 +64,7 @@ impl Planner<'_> {
             }
             Ok(_) => {}
         }
-        match self.may_lose(&member.node) {
+        match self.may_stop(pod) {
             Err(refusal) => refusal.sentence,
             Ok(()) => "the engine was not prepared, or the stop was not answered".into(),
         }

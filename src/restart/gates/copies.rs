@@ -1,25 +1,41 @@
 //! Shard copies: no stop takes away the last one that can answer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::ops::Range;
 
 use crate::restart::gate::{Gate, refuse};
 use crate::restart::{Code, Engine, ShardCopy, Unknown};
 
+/// Numbers of nodes by name. Looked up once per copy, of which there can be a million, and never
+/// iterated; the hasher has no random keys.
+type Numbers<'a> = HashMap<&'a str, usize, BuildHasherDefault<DefaultHasher>>;
+
 /// Where the copies of every shard are, arranged once for all candidates.
 #[derive(Debug)]
 pub(in crate::restart) struct Copies<'a> {
-    /// The nodes in the cluster, by name.
-    nodes: BTreeMap<&'a str, Holder>,
-    shards: Result<Vec<Shard<'a>>, &'a Unknown>,
+    numbers: Numbers<'a>,
+    /// The nodes in the cluster, by number.
+    nodes: Vec<Holder<'a>>,
+    table: Result<Table<'a>, &'a Unknown>,
 }
 
 /// A node, as far as shards go.
-#[derive(Debug, Default)]
-struct Holder {
+#[derive(Debug)]
+struct Holder<'a> {
+    name: &'a str,
     /// It told roles, and none of them holds data.
     never: bool,
-    /// Which shards it has a started copy of: places in [`Copies::shards`].
+    /// Which shards it has a started copy of: places in [`Table::shards`].
     started: Vec<usize>,
+}
+
+/// The shards and, in one piece, who holds them.
+#[derive(Debug, Default)]
+struct Table<'a> {
+    shards: Vec<Shard<'a>>,
+    /// Numbers of the listed nodes with a started copy, shard after shard.
+    holders: Vec<usize>,
 }
 
 /// One shard.
@@ -29,32 +45,34 @@ struct Shard<'a> {
     number: u32,
     /// It has one copy only, started or not: its index has no replicas.
     single: bool,
-    /// Names of the listed nodes with a started copy.
-    started: Vec<&'a str>,
+    /// Its part of [`Table::holders`].
+    holders: Range<usize>,
 }
 
 impl<'a> Copies<'a> {
-    /// Arranges them: n log n in the number of copies, linear if they come sorted by index and shard.
+    /// Arranges them: linear in the number of copies if they come sorted by index and shard.
     pub(in crate::restart) fn of(engine: &'a Engine) -> Self {
-        let mut nodes: BTreeMap<&str, Holder> = BTreeMap::new();
+        let mut numbers = Numbers::default();
+        let mut nodes: Vec<Holder<'_>> = Vec::with_capacity(engine.nodes.len());
         for node in &engine.nodes {
             let never = !node.holds_data() && !node.roles.is_empty();
-            // Where two nodes bear the name, one that may hold data decides.
-            nodes
-                .entry(&node.name)
-                .and_modify(|holder| holder.never &= never)
-                .or_insert(Holder { never, started: Vec::new() });
+            let number = *numbers.entry(&*node.name).or_insert(nodes.len());
+            match nodes.get_mut(number) {
+                // Where two nodes bear the name, one that may hold data decides.
+                Some(holder) => holder.never &= never,
+                None => nodes.push(Holder { name: &node.name, never, started: Vec::new() }),
+            }
         }
-        let shards = engine.shards.as_ref().map(|copies| {
+        let table = engine.shards.as_ref().map(|copies| {
             let mut sorted: Vec<&ShardCopy> = copies.iter().collect();
             sorted.sort_by(|a, b| (&a.index, a.shard).cmp(&(&b.index, b.shard)));
-            sorted
-                .chunk_by(|a, b| a.shard == b.shard && a.index == b.index)
-                .enumerate()
-                .map(|(place, group)| Shard::of(group, place, &mut nodes))
-                .collect()
+            let mut table = Table::default();
+            for group in sorted.chunk_by(|a, b| a.shard == b.shard && a.index == b.index) {
+                table.add(group, &numbers, &mut nodes);
+            }
+            table
         });
-        Self { nodes, shards }
+        Self { numbers, nodes, table }
     }
 
     /// Passes if of every shard with a started copy on the candidate another started copy is on a
@@ -69,9 +87,10 @@ impl<'a> Copies<'a> {
         if allow_outage {
             return Ok(());
         }
-        let holder = self.nodes.get(candidate);
-        let shards = match &self.shards {
-            Ok(shards) => shards,
+        let number = self.numbers.get(candidate).copied();
+        let holder = number.map(|number| &self.nodes[number]);
+        let table = match &self.table {
+            Ok(table) => table,
             // A node that is not listed may hold shards for all we know.
             Err(_) if holder.is_some_and(|holder| holder.never) => return Ok(()),
             Err(unknown) => {
@@ -85,12 +104,15 @@ impl<'a> Copies<'a> {
             }
         };
         let survives = |shard: &Shard<'_>| {
-            shard.started.iter().any(|node| *node != candidate && !down.contains(*node))
+            let stays = |other: usize| !down.contains(self.nodes[other].name);
+            table.holders[shard.holders.clone()]
+                .iter()
+                .any(|other| Some(*other) != number && stays(*other))
         };
         let lost: Vec<&Shard<'_>> = holder
-            .map_or(&[] as &[usize], |holder| &holder.started)
-            .iter()
-            .map(|place| &shards[*place])
+            .into_iter()
+            .flat_map(|holder| &holder.started)
+            .map(|place| &table.shards[*place])
             .filter(|shard| !survives(shard))
             .collect();
         // An index without replicas will not pass by waiting, so it is told first.
@@ -121,23 +143,24 @@ impl<'a> Copies<'a> {
     }
 }
 
-impl<'a> Shard<'a> {
-    /// From its copies, of which there is at least one; notes its place with their holders.
-    fn of(copies: &[&'a ShardCopy], place: usize, nodes: &mut BTreeMap<&'a str, Holder>) -> Self {
-        let mut shard = Self {
+impl<'a> Table<'a> {
+    /// Adds a shard by its copies, of which there is at least one.
+    fn add(&mut self, copies: &[&'a ShardCopy], numbers: &Numbers<'_>, nodes: &mut [Holder<'_>]) {
+        let place = self.shards.len();
+        let first = self.holders.len();
+        let started = copies.iter().filter(|copy| copy.started);
+        for name in started.filter_map(|copy| copy.node.as_deref()) {
+            if let Some(number) = numbers.get(name) {
+                nodes[*number].started.push(place);
+                self.holders.push(*number);
+            }
+        }
+        self.shards.push(Shard {
             index: &copies[0].index,
             number: copies[0].shard,
             single: copies.len() == 1,
-            started: Vec::new(),
-        };
-        for name in copies.iter().filter(|copy| copy.started).filter_map(|copy| copy.node.as_ref())
-        {
-            if let Some(holder) = nodes.get_mut(name.as_str()) {
-                holder.started.push(place);
-                shard.started.push(name);
-            }
-        }
-        shard
+            holders: first..self.holders.len(),
+        });
     }
 }
 

@@ -63,6 +63,7 @@ pub struct Entry {
 
 /// How a pod's last restart ended: value of [`crate::restart::annotation::LAST_RESTART`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRestart {
     /// Id of the request.
@@ -73,6 +74,7 @@ pub struct LastRestart {
     #[serde(default)]
     pub reason: String,
     /// When this pod's turn began.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub started: Time,
     /// How long it took, in seconds.
     pub seconds: u64,

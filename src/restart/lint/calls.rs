@@ -43,12 +43,15 @@ pub(super) fn restore(view: &View, before: &AllocationBefore, wrong: &mut Vec<St
         return;
     };
     // What somebody else has set since stands, and only our mark goes.
-    let ours = AllocationBefore {
-        persistent: Some("primaries".into()),
-        transient: marker.before.transient.as_ref().map(|_| "primaries".into()),
-    };
-    let right = if allocation.setting == ours { &marker.before } else { &allocation.setting };
-    if right != before {
+    // Each of the two settings by itself: only what still has our value was ours to set back.
+    let mut right = allocation.setting.clone();
+    if right.persistent.as_deref() == Some("primaries") {
+        right.persistent.clone_from(&marker.before.persistent);
+    }
+    if right.transient.as_deref() == Some("primaries") && marker.before.transient.is_some() {
+        right.transient.clone_from(&marker.before.transient);
+    }
+    if right != *before {
         wrong.push(format!("allocation is set back to {before:?} instead of {right:?}"));
     }
     let Some(restart) = view.restart() else { return };

@@ -6,9 +6,7 @@ use crate::restart::{Engine, ShardCopy, Voting};
 
 /// How the stop of `node` beside `down` would leave no majority.
 pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) -> Option<String> {
-    let Some(this) = engine.nodes.iter().find(|listed| listed.name == node) else {
-        return None;
-    };
+    let this = engine.nodes.iter().find(|listed| listed.name == node)?;
     if !this.is_master_eligible() {
         return None;
     }

@@ -30,10 +30,8 @@ pub(super) fn check(view: &View, action: &Action, wrong: &mut Vec<String>) {
                 wrong.push(format!("the phase {phase} does not ask for {:?}", request.strategy));
             }
         }
-        Action::ClearAnnotation { key, value } => {
-            if cluster.annotations.get(key) != Some(value) {
-                wrong.push(format!("{key}={value} is removed and is not there"));
-            }
+        Action::ClearAnnotation { key, value } if cluster.annotations.get(key) != Some(value) => {
+            wrong.push(format!("{key}={value} is removed and is not there"));
         }
         Action::PatchPod { uid, changes } => patch(view, uid, changes, wrong),
         _ => {}

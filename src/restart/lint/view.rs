@@ -6,7 +6,6 @@ use crate::api::ConfigChoice;
 use crate::api::{Desired, RequestKind, State};
 use crate::restart::{
     Engine, Fence, Manager, Member, Node, Pod, Policy, Restart, Snapshot, Sources, StartDebt, Step,
-    Strategy,
 };
 
 /// A snapshot and the policy, with the questions the checks ask.
@@ -52,10 +51,6 @@ impl<'a> View<'a> {
 
     pub(super) fn start_debt(&self, uid: &str) -> Option<&'a StartDebt> {
         self.snapshot.ledger.debts.start.iter().find(|debt| debt.pod_uid == uid)
-    }
-
-    pub(super) fn is_coordinated(&self) -> bool {
-        self.restart().is_some_and(|restart| restart.request.strategy == Strategy::Coordinated)
     }
 
     /// The checksum a pod has to have mounted, as its sources are now.

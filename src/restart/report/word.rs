@@ -13,11 +13,16 @@ pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Wai
         let of_it = waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
         waiting.code.blocks() && (under_way.is_empty() || of_it)
     };
-    // What only asks to be put right comes after what is in the way; then the whole before one pod.
-    plan.waiting
-        .iter()
-        .filter(counts)
-        .min_by_key(|waiting| (waiting.code == Code::InvalidInput, waiting.pod.is_some(), *waiting))
+    // What only asks to be put right comes after what is in the way, a slot that is not free after
+    // what keeps it from being so; then the whole before one pod.
+    plan.waiting.iter().filter(counts).min_by_key(|waiting| {
+        let rank = match waiting.code {
+            Code::InvalidInput => 2,
+            Code::MaxUnavailable => 1,
+            _ => 0,
+        };
+        (rank, waiting.pod.is_some(), *waiting)
+    })
 }
 
 pub(super) fn under_way(snapshot: &Snapshot) -> BTreeSet<&str> {

@@ -4,6 +4,7 @@
 mod driver;
 mod in_words;
 mod laws;
+mod linter;
 mod page;
 mod properties;
 mod scenario;

@@ -15,10 +15,11 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(world: &World) -> Self {
-        let mut page = Self::default();
-        page.pods = world.pods.iter().map(|pod| (pod.name.clone(), told(pod, world))).collect();
-        page.engine = world.engine.told(world.now);
-        page
+        Self {
+            pods: world.pods.iter().map(|pod| (pod.name.clone(), told(pod, world))).collect(),
+            engine: world.engine.told(world.now),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -1,6 +1,7 @@
 //! Runs the built `stayput` and takes what it says.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What a finished run left.
@@ -20,6 +21,16 @@ pub(crate) fn stayput<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
         }
     }
     command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// `kubectl-stayput`, as `kubectl stayput` runs it, against the cluster of this kubeconfig.
+pub(crate) fn kubectl_stayput<S: AsRef<OsStr>>(
+    kubeconfig: &Path,
+    args: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"));
+    command.args(args).env("KUBECONFIG", kubeconfig).env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
 

@@ -55,6 +55,11 @@ impl Three {
         ));
     }
 
+    /// Where the nodes answer, at port 9200.
+    pub(crate) fn hosts(&self) -> [String; 3] {
+        self.hosts.clone()
+    }
+
     /// The engine of a node that runs.
     pub(crate) fn engine(&mut self, node: usize) -> &mut Engine {
         self.engines[node].as_mut().expect("it runs")
@@ -77,18 +82,7 @@ impl Cluster for Three {
         target: &str,
         body: Option<&Value>,
     ) -> Option<(u16, Value)> {
-        let mut stream = TcpStream::connect((self.hosts[node].as_str(), 9200)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a setting");
-        let body = body.map(ToString::to_string).unwrap_or_default();
-        let length = body.len();
-        let request =
-            format!("{method} {target} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}");
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let status = answer.split(' ').nth(1)?.parse().ok()?;
-        let (_, body) = answer.split_once("\r\n\r\n")?;
-        Some((status, serde_json::from_str(body).unwrap_or_default()))
+        ask_at(&self.hosts[node], method, target, body)
     }
 
     fn stop(&mut self, node: usize) {
@@ -102,4 +96,24 @@ impl Cluster for Three {
         engine.expect_line("started");
         self.engines[node] = Some(engine);
     }
+}
+
+/// Asks the node at this address: status and body, null if the body is no JSON.
+pub(crate) fn ask_at(
+    host: &str,
+    method: &str,
+    target: &str,
+    body: Option<&Value>,
+) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect((host, 9200)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a setting");
+    let body = body.map(ToString::to_string).unwrap_or_default();
+    let length = body.len();
+    let request = format!("{method} {target} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    Some((status, serde_json::from_str(body).unwrap_or_default()))
 }

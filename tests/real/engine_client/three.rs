@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use stayput::engine_client::{
-    Access, Allocation, Color, Distribution, Engine, EngineClient, EngineError, Flush, Members,
-    RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
+    Access, Allocation, Color, Distribution, Endpoint, Engine, EngineClient, EngineError, Flush,
+    Members, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
 };
 
 use super::{BOUND, client, wait};
@@ -59,7 +59,7 @@ fn story(flavor: Flavor, name: &str) {
         records(&client, &members);
     }
     without_one(&cluster, &client, &engine, &members);
-    without_a_master(&cluster, &client, &engine);
+    without_a_master(&cluster, &endpoints, &engine);
 }
 
 /// Two shards with a replica, one without.
@@ -208,7 +208,12 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
 }
 
 /// Two of three are stopped: what needs a master is refused in time, the rest is answered.
-fn without_a_master(cluster: &Cluster, client: &EngineClient, engine: &Engine) {
+fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Engine) {
+    let endpoints =
+        endpoints.iter().map(|(host, port)| Endpoint { host: host.clone(), port: *port });
+    let endpoints: Vec<Endpoint> = endpoints.collect();
+    let bound = Duration::from_secs(4);
+    let client = EngineClient::new(&endpoints, &Access::Plain, bound).expect("a client");
     for name in ["logs-0", "logs-1"] {
         cluster.member(name).manager().api.stop();
     }
@@ -227,11 +232,9 @@ fn without_a_master(cluster: &Cluster, client: &EngineClient, engine: &Engine) {
     let found = wait(client.identify()).expect("identity needs no master");
     let expected = Engine { node_name: "logs-2".into(), ..engine.clone() };
     assert_eq!(found, expected);
-    let bound = Duration::from_millis(500);
-    let flush = Instant::now();
-    assert!(matches!(wait(client.flush(engine, bound)), Flush::NotKnown(_)));
-    assert!(flush.elapsed() < BOUND, "{:?}", flush.elapsed());
-    assert!(began.elapsed() < BOUND * 6, "{:?}", began.elapsed());
+    let flush = client.flush(engine, Duration::from_millis(500));
+    assert!(matches!(wait(flush), Flush::NotKnown(_)));
+    assert!(began.elapsed() < bound * 2 * 8, "{:?}", began.elapsed());
 
     let last = cluster.member("logs-2");
     last.manager().api.stop();

@@ -1,10 +1,13 @@
 //! `deploy/` on a real apiserver: taken without a warning, and what it may do is what it needs.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::kubernetes::apiserver::ApiServer;
+use crate::support::kubernetes::apiserver::{ApiServer, part};
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -35,6 +38,8 @@ fn installed_with_one_command() {
     it_may_do_what_it_needs_and_no_more(admin);
     in_one_namespace(admin);
     the_example(admin);
+    the_patch_fits_a_stateful_set(admin);
+    the_keys_of_the_first_ten_minutes(&server);
     super::crd::bad_objects_are_refused_with_field_and_remedy(admin);
     super::crd::what_is_left_out_has_defaults(admin);
     super::crd::status_and_spec_are_apart(admin);
@@ -144,4 +149,93 @@ fn the_example(admin: &Kubectl) {
     let secret = admin.json(&["get", "secret", "logs-admin", "--namespace", "search"]);
     assert_eq!(secret["metadata"]["annotations"][stayput::cluster::ALLOW], "logs");
     admin.run(&["delete", "scl", "logs", "--namespace", "search"]);
+}
+
+/// `examples/kubernetes/patch.yaml` on a StatefulSet with a config of its own and probes that ask the
+/// engine.
+fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
+    let probe = json!({"tcpSocket": {"port": 9200}});
+    let before = json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "logs", "namespace": "search"},
+        "spec": {
+            "serviceName": "logs",
+            "selector": {"matchLabels": {"app": "logs"}},
+            "template": {
+                "metadata": {"labels": {"app": "logs"}},
+                "spec": {
+                    "containers": [{
+                        "name": "opensearch",
+                        "image": "engine",
+                        "livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
+                        "env": [{"name": "ITS_OWN", "value": "1"}],
+                        "volumeMounts": [{"name": "config", "mountPath": "/usr/share/opensearch/config"}],
+                    }],
+                    "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
+                },
+            },
+        },
+    });
+    admin.apply(&before);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes/patch.yaml");
+    let file = file.to_str().expect("a path in UTF-8");
+    let patch = ["patch", "statefulset", "logs", "--namespace", "search", "--patch-file", file];
+    let after = admin.json(&patch);
+    let pod = &after["spec"]["template"]["spec"];
+    let engine = &pod["containers"][0];
+    assert_eq!(engine["command"][1], "run", "{engine:#}");
+    assert!(engine.get("startupProbe").is_none(), "{engine:#}");
+    for (probe, path) in [("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+        assert_eq!(engine[probe]["httpGet"]["path"], path, "{engine:#}");
+        assert!(engine[probe].get("tcpSocket").is_none(), "{engine:#}");
+    }
+    let has = |list: &Value, name: &str| {
+        list.as_array().is_some_and(|items| items.iter().any(|item| item["name"] == name))
+    };
+    assert!(has(&engine["env"], "ITS_OWN") && has(&engine["env"], "STAYPUT_LISTEN"));
+    assert!(has(&pod["volumes"], "config") && has(&pod["volumes"], "stayput-state"));
+    assert!(has(&engine["volumeMounts"], "config") && has(&pod["initContainers"], "stayput"));
+}
+
+/// The blocks under "Keys" of `docs/first-ten-minutes.md`, as they stand.
+fn the_keys_of_the_first_ten_minutes(server: &ApiServer) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = part("STAYPUT_KUBE").expect("the apiserver was started with it");
+    let kubectl = directory.path().join("kubectl");
+    let line = format!("#!/bin/sh\nexec '{}' kubectl \"$@\"\n", program.display());
+    fs::write(&kubectl, line).expect("a file");
+    fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).expect("ours");
+    let path = std::env::var("PATH").expect("a PATH");
+    let script = |text: &str| {
+        let mut child = Command::new("sh")
+            .args(["-eu", "-c", text])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:{path}", directory.path().display()))
+            .env("HOME", directory.path())
+            .env("KUBECONFIG", server.admin().kubeconfig())
+            .spawn()
+            .expect("a shell");
+        assert!(child.wait().expect("ours").success(), "{text}");
+    };
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/first-ten-minutes.md");
+    let document = fs::read_to_string(document).expect("the document");
+    let keys = document.split("\n## ").find(|part| part.starts_with("Keys")).expect("Keys");
+    let blocks: Vec<&str> = keys.split("```sh\n").skip(1).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        script(block.split("```").next().expect("a block"));
+    }
+    let jwks = server.admin().json(&["get", "configmap", "cluster-jwks", "--namespace", "search"]);
+    assert_eq!(jwks["data"]["issuer"], server.url());
+    assert!(jwks["data"]["jwks.json"].as_str().is_some_and(|keys| keys.contains("RS256")));
+    script(
+        "for part in logs-manager-ca:ca logs-manager-tls:tls; do
+           kubectl --namespace search get secret ${part%:*} \
+             -o \"go-template={{index .data \\\"${part#*:}.crt\\\" | base64decode}}\" > ${part#*:}.pem
+         done
+         openssl verify -CAfile ca.pem -purpose sslserver -verify_hostname stayput tls.pem",
+    );
+    let left: Vec<_> = fs::read_dir(directory.path()).expect("ours").flatten().collect();
+    assert!(left.iter().all(|entry| entry.path().extension().is_none_or(|kind| kind != "key")));
 }

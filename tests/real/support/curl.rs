@@ -27,6 +27,11 @@ impl Curl {
         curl
     }
 
+    /// In plain text at loopback.
+    pub(crate) fn plain(port: u16) -> Self {
+        Self { options: vec![], base: format!("http://127.0.0.1:{port}") }
+    }
+
     /// Over the socket.
     pub(crate) fn socket(path: &Path) -> Self {
         let options = ["--unix-socket", path.to_str().expect("UTF-8")].map(str::to_owned).into();

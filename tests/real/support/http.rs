@@ -48,5 +48,21 @@ pub(crate) fn exchange(
     let torn = || io::Error::other(format!("not an answer: {text:?}"));
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(torn)?;
     let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(torn)?;
-    Ok(Answer { code, body: serde_json::from_str(body).unwrap_or_default() })
+    let is_chunked = head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked");
+    let body = if is_chunked { joined(body).ok_or_else(torn)? } else { body.to_owned() };
+    Ok(Answer { code, body: serde_json::from_str(&body).unwrap_or_default() })
+}
+
+/// The content of a body in chunks: Elasticsearch 8 sends cluster states like that.
+fn joined(chunked: &str) -> Option<String> {
+    let (mut content, mut rest) = (String::new(), chunked);
+    loop {
+        let (size, after) = rest.split_once("\r\n")?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        if size == 0 {
+            return Some(content);
+        }
+        content.push_str(after.get(..size)?);
+        rest = after.get(size..)?.strip_prefix("\r\n")?;
+    }
 }

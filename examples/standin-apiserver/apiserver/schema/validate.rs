@@ -121,8 +121,28 @@ fn check_items(schema: &Value, items: &[Value], path: &str, causes: &mut Vec<Cau
         let note = format!("Too many: {count}: must have at most {most} items");
         causes.push(Cause::too_many(path, "FieldValueTooMany", note));
     }
+    check_unique(schema, items, path, causes);
     for (index, item) in items.iter().enumerate() {
         check(&schema["items"], item, &format!("{path}[{index}]"), causes);
+    }
+}
+
+/// No element twice in a `set`, no key twice in a `map`.
+fn check_unique(schema: &Value, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+    let keys = schema["x-kubernetes-list-map-keys"].as_array();
+    let identity = |item: &Value| match schema["x-kubernetes-list-type"].as_str() {
+        Some("set") => Some(item.clone()),
+        Some("map") => {
+            let names = keys.into_iter().flatten().filter_map(Value::as_str);
+            Some(names.map(|name| (name.to_owned(), item[name].clone())).collect())
+        }
+        _ => None,
+    };
+    for (index, item) in items.iter().enumerate() {
+        let same = |earlier: &Value| identity(earlier) == identity(item);
+        if let Some(found) = identity(item).filter(|_| items[..index].iter().any(same)) {
+            causes.push(Cause::duplicate(format!("{path}[{index}]"), &found));
+        }
     }
 }
 

@@ -15,8 +15,9 @@ use crate::engine::{data, say};
 
 /// Who does not answer by then is not there.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a candidate leaves the election to a better one.
-const PRECEDENCE: Duration = Duration::from_secs(1);
+/// How long a candidate leaves the election to a better one, which may have had to wait for the
+/// answer of a frozen node first: two that stand at once take each other's votes.
+const PRECEDENCE: Duration = PATIENCE.saturating_mul(3);
 
 impl Cluster {
     /// What this node is, for those who ask.
@@ -104,7 +105,7 @@ impl Cluster {
         let claimed = seen.iter().filter_map(|hello| hello.leader.as_ref());
         let claimed: BTreeMap<&String, &NodeInfo> = claimed.map(|node| (&node.id, node)).collect();
         let leads = |hello: &Hello| hello.leader.as_ref().is_some_and(|it| it.id == hello.node.id);
-        claimed.into_values().filter(|node| node.id != self.me.id).cloned().find(|node| {
+        let there = claimed.into_values().filter(|node| node.id != self.me.id).find(|node| {
             match seen.iter().find(|hello| hello.node.id == node.id) {
                 Some(hello) => leads(hello),
                 // Its members may not know yet that it is gone.
@@ -112,7 +113,8 @@ impl Cluster {
                     .ask::<Hello>(&node.transport, &Message::Hello, PATIENCE)
                     .is_ok_and(|hello| leads(&hello)),
             }
-        })
+        });
+        there.cloned()
     }
 
     /// The state to go on with, the very first one if there is none yet.

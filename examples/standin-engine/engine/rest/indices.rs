@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::settings::{changes, number, shown};
 use super::{Answer, Answered, Node, PATIENCE, Request};
-use crate::engine::cluster::{Changes, Command, Failure, Index, State, time_value};
+use crate::engine::cluster::{Changes, Command, Failure, Index, Shard, State, time_value};
 use crate::engine::data;
 
 /// The real engines wait this long for an index's primaries, and for those they flush.
@@ -21,7 +21,16 @@ impl Node {
         self.cluster.state(request.master_timeout(PATIENCE)?)?;
         let body = request.json()?;
         let settings = index_changes(body.get("settings").unwrap_or(&Value::Null));
-        let active = self.make_index(name, &settings, request.time("timeout", PATIENCE)?)?;
+        let timeout = request.time("timeout", PATIENCE)?;
+        let deadline = Instant::now() + timeout;
+        let mut active = self.make_index(name, &settings, timeout)?;
+        if request.query.get("wait_for_active_shards").is_some_and(|number| number == "all") {
+            let all = |shard: &Shard| shard.started().count() == shard.copies.len();
+            let started = self.cluster.wait(deadline, |state| {
+                state.indices.get(name)?.shards.iter().all(all).then_some(())
+            });
+            active = started.is_some();
+        }
         Ok(Answer::json(
             200,
             json!({"acknowledged": true, "shards_acknowledged": active, "index": name}),
@@ -132,10 +141,7 @@ impl Node {
     }
 }
 
-fn copies<'a>(
-    state: &'a State,
-    only: Option<&'a str>,
-) -> impl Iterator<Item = &'a crate::engine::cluster::Shard> {
+fn copies<'a>(state: &'a State, only: Option<&'a str>) -> impl Iterator<Item = &'a Shard> {
     let indices = state.indices.iter().filter(move |(name, _)| only.is_none_or(|it| it == *name));
     indices.flat_map(|(_, index)| &index.shards)
 }

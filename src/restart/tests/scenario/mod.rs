@@ -114,6 +114,7 @@ scenarios! {
     pause
     persons_stop
     phase_edited_by_hand
+    phase_taken_from_all
     pod_not_listed
     pod_replaced
     queue_of_one

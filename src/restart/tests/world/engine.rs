@@ -219,7 +219,7 @@ fn odd(before: &BTreeSet<String>, eligible: &BTreeSet<String>) -> BTreeSet<Strin
     let kept = before.intersection(eligible).cloned();
     let added = eligible.difference(before).cloned();
     let mut voters: Vec<String> = kept.chain(added).collect();
-    if voters.len() % 2 == 0 {
+    if voters.len().is_multiple_of(2) {
         voters.pop();
     }
     voters.into_iter().collect()

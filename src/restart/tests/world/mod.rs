@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::restart::{Ledger, Snapshot, Time, Unknown, needs_engine};
 
 pub(crate) use engine::{Role, Searching};
-pub(crate) use machine::{Asked, Machine, Verdict};
+pub(crate) use machine::{Asked, Verdict};
 pub(crate) use object::Object;
 pub(crate) use perform::in_words;
 pub(crate) use pods::SimPod;
@@ -24,7 +24,6 @@ pub(crate) const START: u64 = 1_795_000_000_000;
 /// A request to a manager, and what became of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Judgement {
-    pub(crate) at: u64,
     pub(crate) uid: String,
     pub(crate) pod: String,
     pub(crate) is_stop: bool,

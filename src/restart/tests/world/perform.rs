@@ -190,8 +190,7 @@ impl World {
         self.happened("ask", format!("{pod} {kind}{number}{whose}: {word}"));
         let uid = uid.to_owned();
         let by = by.to_owned();
-        let at = self.now;
-        self.judged.push(Judgement { at, uid, pod, is_stop, sequence, by, verdict, took_effect });
+        self.judged.push(Judgement { uid, pod, is_stop, sequence, by, verdict, took_effect });
     }
 
     /// A frozen manager goes on.

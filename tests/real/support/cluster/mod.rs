@@ -110,6 +110,7 @@ struct Shared {
 /// Three nodes, their managers and what they have in common.
 #[derive(Debug)]
 pub(crate) struct Cluster {
+    flavor: Flavor,
     pub(crate) members: Vec<Member>,
     pub(crate) ports: Ports,
     /// Of every manager's certificate, which is for the name `stayput`.
@@ -149,7 +150,12 @@ impl Cluster {
         let shared = Arc::new(shared);
         let members = pods.into_iter().enumerate();
         let members = members.map(|(at, pod)| Member::new(shared.clone(), at, pod)).collect();
-        Ok(Self { members, ports, ca_pem, jwt_key })
+        Ok(Self { flavor, members, ports, ca_pem, jwt_key })
+    }
+
+    /// Whose engine it is.
+    pub(crate) const fn flavor(&self) -> Flavor {
+        self.flavor
     }
 
     /// Starts every manager that does not run and waits until all nodes are in one cluster, green.

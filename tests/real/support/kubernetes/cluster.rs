@@ -3,6 +3,7 @@
 //! cluster; there is no DNS and no proxy for other services.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::apiserver::{ApiServer, Site, part};
+use super::audit::Audit;
 use super::containerd::Containerd;
 use super::network::Network;
 use super::node::Node;
@@ -32,6 +34,9 @@ pub(crate) struct Cluster {
     pub(crate) api: ApiServer,
     /// The node's images.
     pub(crate) images: Containerd,
+    /// What service accounts have asked of the API.
+    pub(crate) audit: Audit,
+    network: Network,
     _directory: TempDir,
 }
 
@@ -45,12 +50,13 @@ impl Cluster {
         let network = Network::lay(node.init(), node.name());
         let images = Containerd::new(parts, directory.path().join("containerd"), network);
         let mut runtime = node.start("containerd", directory.path(), &images.line());
+        let audit = Audit::new(directory.path());
         let api = ApiServer::start_at(Site {
             address: network.host().into(),
             // The port of the service `kubernetes`, whose address it has.
             port: 443,
             services: network.services(),
-            flags: vec![],
+            flags: audit.flags(),
         })?;
         let manager = controllers(&program, &api, directory.path());
         let scheduler = scheduler(&program, &api, directory.path());
@@ -68,7 +74,13 @@ impl Cluster {
             admin.attempt(&["get", "serviceaccount", "default"], "").ok()
         });
         let daemons = [kubelet, runtime, scheduler, manager];
-        Ok(Self { _node: node, _daemons: daemons, api, images, _directory: directory })
+        let _directory = directory;
+        Ok(Self { _node: node, _daemons: daemons, api, images, audit, network, _directory })
+    }
+
+    /// The addresses that pods get, in their order.
+    pub(crate) fn pod_addresses(&self) -> impl Iterator<Item = Ipv4Addr> + use<> {
+        self.network.pod_addresses()
     }
 }
 

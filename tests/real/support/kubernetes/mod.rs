@@ -2,6 +2,7 @@
 //! need pods, a node with a kubelet. `tests/parts/kubernetes` and its neighbours install them.
 
 pub(crate) mod apiserver;
+pub(crate) mod audit;
 pub(crate) mod cluster;
 mod containerd;
 pub(crate) mod image;
@@ -9,7 +10,7 @@ pub(crate) mod kubectl;
 mod network;
 mod node;
 mod pki;
-mod process;
+pub(crate) mod process;
 mod room;
 
-pub(crate) use room::left_by;
+pub(crate) use room::{free_port, left_by};

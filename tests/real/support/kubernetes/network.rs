@@ -82,6 +82,11 @@ impl Network {
     pub(crate) fn pods(self) -> String {
         format!("{}/24", self.at(1, 0))
     }
+
+    /// After the gateway's; taken one after the other, and again only when all were.
+    pub(crate) fn pod_addresses(self) -> impl Iterator<Item = Ipv4Addr> {
+        (2..255).map(move |host| self.at(1, host))
+    }
 }
 
 fn ip(wrapper: &[&str], line: &str) -> Result<(), String> {

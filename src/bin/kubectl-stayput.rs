@@ -1,0 +1,7 @@
+//! `kubectl-stayput`: what people and scripts ask the reconciler with.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stayput::kubectl::main(std::env::args_os())
+}

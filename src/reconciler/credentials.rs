@@ -1,0 +1,118 @@
+//! What we show and whom we trust: from the Secrets that a SearchCluster names, read when needed,
+//! kept for a short time, forgotten as soon as somebody does not accept them.
+
+mod engine;
+mod managers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use tokio::time::Instant;
+
+use super::Account;
+use super::apiserver::{Apiserver, Failure};
+use crate::cluster::allows;
+use crate::engine_client::Access;
+use crate::https::{Pem, Tls};
+
+/// How long a Secret is kept: a changed one is in use after that at the latest.
+const LIFE: Duration = Duration::from_secs(60);
+
+/// Of one SearchCluster.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    api: Apiserver,
+    account: Option<Account>,
+    namespace: String,
+    cluster: String,
+    secrets: BTreeMap<String, (Instant, Arc<Secret>)>,
+    /// With the versions of the Secrets it was made from.
+    tls: Option<(String, Tls)>,
+    access: Option<(String, Access)>,
+    tokens: BTreeMap<String, Token>,
+}
+
+/// A token for the manager of one pod.
+struct Token {
+    text: String,
+    until: Instant,
+}
+
+/// Never the token itself.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+impl Credentials {
+    pub(super) fn new(
+        api: Apiserver,
+        account: Option<Account>,
+        namespace: &str,
+        cluster: &str,
+    ) -> Self {
+        Self {
+            api,
+            account,
+            namespace: namespace.to_owned(),
+            cluster: cluster.to_owned(),
+            secrets: BTreeMap::new(),
+            tls: None,
+            access: None,
+            tokens: BTreeMap::new(),
+        }
+    }
+
+    /// Reads everything again at the next use.
+    pub(super) fn forget(&mut self) {
+        self.secrets.clear();
+        self.tokens.clear();
+    }
+
+    /// A Secret; one that holds what is secret has to allow its use by this SearchCluster.
+    async fn secret(&mut self, name: &str, must_allow: bool) -> Result<Arc<Secret>, String> {
+        let kept = self.secrets.get(name).filter(|(read, _)| read.elapsed() < LIFE);
+        let secret = match kept {
+            Some((_, secret)) => Arc::clone(secret),
+            None => {
+                let read = self.api.secret(&self.namespace, name).await;
+                let secret = Arc::new(read.map_err(|failure| match failure {
+                    Failure::NotFound(_) => format!(
+                        "Secret {name}, which the SearchCluster names, is absent: create it, or \
+                         name another"
+                    ),
+                    Failure::Conflict(why) | Failure::Failed(why) => why,
+                })?);
+                self.secrets.insert(name.to_owned(), (Instant::now(), Arc::clone(&secret)));
+                secret
+            }
+        };
+        if must_allow {
+            let none = BTreeMap::new();
+            let annotations = secret.metadata.annotations.as_ref().unwrap_or(&none);
+            // One that is allowed a moment later should not be kept out for the Secret's life.
+            allows(name, annotations, &self.cluster).inspect_err(|_| {
+                self.secrets.remove(name);
+            })?;
+        }
+        Ok(secret)
+    }
+}
+
+fn version(secret: &Secret) -> &str {
+    secret.metadata.resource_version.as_deref().unwrap_or_default()
+}
+
+fn bytes<'a>(secret: &'a Secret, name: &str, key: &str) -> Result<&'a [u8], String> {
+    let value = secret.data.as_ref().and_then(|data| data.get(key));
+    value.map(|value| value.0.as_slice()).ok_or_else(|| {
+        format!("Secret {name} has no key {key}, which is needed for what the SearchCluster says")
+    })
+}
+
+fn pem(secret: &Secret, name: &str, key: &str) -> Result<Pem, String> {
+    Ok(Pem::new(format!("{key} of Secret {name}"), bytes(secret, name, key)?.to_vec()))
+}

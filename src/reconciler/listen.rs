@@ -1,0 +1,92 @@
+//! `/livez`, `/readyz` and `/metrics`, for the kubelet and for whoever scrapes.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::health::Health;
+use super::metrics::{self, Metrics};
+
+/// More connections than this are nobody's who means well.
+const MOST: usize = 32;
+/// How long a request's head may take.
+const HEAD: Duration = Duration::from_secs(5);
+
+/// Serves until it is dropped.
+pub(super) async fn serve(listener: TcpListener, health: Arc<Health>, metrics: Arc<Metrics>) {
+    let mut connections = JoinSet::new();
+    loop {
+        if connections.len() >= MOST {
+            connections.join_next().await;
+        }
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!("a connection cannot be accepted: {error}");
+                sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let (health, metrics) = (Arc::clone(&health), Arc::clone(&metrics));
+        connections.spawn(async move {
+            let answer = service_fn(move |request| {
+                let response = answer(&request, &health, &metrics);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            // What a client does with its connection is its own business.
+            let _ = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
+        });
+    }
+}
+
+fn answer(
+    request: &Request<Incoming>,
+    health: &Health,
+    metrics: &Metrics,
+) -> Response<Full<Bytes>> {
+    if request.method() != Method::GET {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+    }
+    match request.uri().path() {
+        "/livez" => match health.stuck() {
+            None => text(StatusCode::OK, "ok\n"),
+            Some(cluster) => {
+                let sentence = format!("a pass of {cluster} does not end\n");
+                text(StatusCode::INTERNAL_SERVER_ERROR, &sentence)
+            }
+        },
+        "/readyz" if health.is_ready() => text(StatusCode::OK, "ok\n"),
+        "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "the watches are not in sync yet\n"),
+        "/metrics" => {
+            let mut response = text(StatusCode::OK, &metrics.scrape());
+            let content_type = hyper::header::HeaderValue::from_static(metrics::CONTENT_TYPE);
+            response.headers_mut().insert(CONTENT_TYPE, content_type);
+            response
+        }
+        _ => text(StatusCode::NOT_FOUND, "here are /livez, /readyz and /metrics\n"),
+    }
+}
+
+fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body.to_owned())));
+    *response.status_mut() = status;
+    let plain = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}

@@ -1,0 +1,185 @@
+//! What the managers say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::sources::SourceReader;
+use super::{Ages, unknown};
+use crate::api::{Code, Cursor, Status};
+use crate::cluster::{Checked, Live};
+use crate::manager_client::{ClientError, ManagerClient, fleet};
+use crate::reconciler::metrics::{Metrics, Side};
+use crate::reconciler::pods::Facts;
+use crate::restart::{Known, Manager};
+
+/// How long one may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the managers have said last, by the uid of their pods.
+#[derive(Debug, Default)]
+pub(in super::super) struct Managers {
+    seen: BTreeMap<String, Seen>,
+}
+
+/// What one has said.
+#[derive(Debug)]
+struct Seen {
+    at: Instant,
+    /// The pod as it was then.
+    facts: Arc<Facts>,
+    manager: Known<Manager>,
+    /// How to ask it again, and what to wait for a change of.
+    line: Option<(ManagerClient, Cursor)>,
+    client: Option<ManagerClient>,
+}
+
+/// An answer, or why there is none.
+pub(super) struct Said {
+    facts: Arc<Facts>,
+    client: Option<ManagerClient>,
+    result: Result<Status, Silence>,
+}
+
+enum Silence {
+    /// Our own side: nothing was sent.
+    Unable(String),
+    Failed(ClientError),
+}
+
+/// Asks them all at once.
+pub(super) async fn ask(
+    clients: Vec<(Arc<Facts>, Result<ManagerClient, String>)>,
+    metrics: &Metrics,
+) -> Vec<Said> {
+    let mut said = Vec::with_capacity(clients.len());
+    let mut asked = BTreeMap::new();
+    for (facts, client) in clients {
+        match client {
+            Ok(client) => drop(asked.insert(facts.uid.clone(), (facts, client))),
+            Err(why) => {
+                said.push(Said { facts, client: None, result: Err(Silence::Unable(why)) });
+            }
+        }
+    }
+    let call = |(uid, (_, client)): (&String, &(Arc<Facts>, ManagerClient))| {
+        let client = client.clone();
+        (uid.clone(), async move { client.status().await })
+    };
+    let mut answers = fleet::ask_all(asked.iter().map(call).collect(), PATIENCE).await;
+    for (uid, (facts, client)) in asked {
+        let Some(answer) = answers.remove(&uid) else { continue };
+        metrics.count_request(Side::Manager, "status", answer.is_ok());
+        let result = answer.map(|answer| answer.status).map_err(Silence::Failed);
+        said.push(Said { facts, client: Some(client), result });
+    }
+    said
+}
+
+impl Managers {
+    /// The pods whose managers should be asked now.
+    pub(super) fn due(&self, pods: &[Arc<Facts>], ages: &Ages<'_>) -> Vec<Arc<Facts>> {
+        let is_due = |pod: &&Arc<Facts>| {
+            let seen = self.seen.get(&pod.uid);
+            let changed = seen.is_some_and(|seen| {
+                seen.facts.ready != pod.ready || seen.facts.address != pod.address
+            });
+            changed || ages.is_over(&pod.uid, seen.map(|seen| seen.at))
+        };
+        pods.iter().filter(is_due).cloned().collect()
+    }
+
+    /// Remembers what they said; whether one did not accept who we say we are.
+    pub(super) fn take(
+        &mut self,
+        answers: Vec<Said>,
+        sources: &SourceReader,
+        checked: &Checked,
+        pods: &[Arc<Facts>],
+    ) -> bool {
+        let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
+        self.seen.retain(|uid, _| there.contains(uid.as_str()));
+        let mut is_shunned = false;
+        for Said { facts, client, result } in answers {
+            let (manager, cursor) = match result {
+                Ok(status) => {
+                    let cursor = status.cursor.clone();
+                    (Ok(understand(&status, sources, checked, &facts.name)), Some(cursor))
+                }
+                Err(Silence::Unable(why)) => (Err(unknown(why)), None),
+                Err(Silence::Failed(error)) => {
+                    is_shunned |= is_refusal(&error);
+                    (Err(unknown(error.to_string())), None)
+                }
+            };
+            let line = client.clone().zip(cursor);
+            let uid = facts.uid.clone();
+            self.seen.insert(uid, Seen { at: Instant::now(), facts, manager, line, client });
+        }
+        is_shunned
+    }
+
+    /// What the manager of this pod has said last.
+    pub(super) fn of(&self, uid: &str) -> Known<Manager> {
+        match self.seen.get(uid) {
+            Some(seen) => seen.manager.clone(),
+            None => Err(unknown("its manager was not asked yet")),
+        }
+    }
+
+    /// When the manager of this pod was asked last.
+    pub(in super::super) fn asked(&self, uid: &str) -> Option<Instant> {
+        self.seen.get(uid).map(|seen| seen.at)
+    }
+
+    /// How to ask the manager of this pod.
+    pub(in super::super) fn client(&self, uid: &str) -> Option<&ManagerClient> {
+        self.seen.get(uid)?.client.as_ref()
+    }
+
+    /// How to wait for a change of what the manager of this pod says.
+    pub(in super::super) fn line(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
+        self.seen.get(uid)?.line.as_ref().map(|(client, cursor)| (client, cursor))
+    }
+}
+
+fn is_refusal(error: &ClientError) -> bool {
+    match error {
+        ClientError::Refused(refused) => {
+            matches!(refused.problem.code, Code::Unauthenticated | Code::Forbidden)
+        }
+        // A certificate that is not trusted comes as one of these: the CA may have changed.
+        ClientError::NotReachable(_) | ClientError::Credentials(_) => true,
+        ClientError::Unanswered(_) | ClientError::WrongPod(_) | ClientError::Protocol(_) => false,
+    }
+}
+
+/// A status, and how it compares with the sources and the spec.
+fn understand(status: &Status, sources: &SourceReader, checked: &Checked, pod: &str) -> Manager {
+    let mut manager = Manager::from(status);
+    let Some(config) = &status.config else { return manager };
+    if !checked.sources.is_empty() {
+        manager.live_mismatch = mismatch(status, &checked.live);
+        let mounted = config.files.iter().filter(|file| !file.live);
+        let mounted = mounted.map(|file| (file.path.as_str(), file.sha256.as_str()));
+        manager.lagging = sources.lagging(&checked.sources, pod, mounted);
+    }
+    manager
+}
+
+/// The first file that one side takes for live and the other does not.
+fn mismatch(status: &Status, live: &Live) -> Option<String> {
+    let files = status.config.iter().flat_map(|config| &config.files);
+    let file = files.into_iter().find(|file| file.live != live.covers(&file.path))?;
+    let (manager, spec) = match file.live {
+        true => ("takes", "does not"),
+        false => ("does not take", "does"),
+    };
+    Some(format!(
+        "the manager {manager} {} for a file the engine reloads by itself, and \
+         spec.config.live {spec}: give both the same globs (the manager's --live)",
+        file.path
+    ))
+}

@@ -1,0 +1,68 @@
+//! How soon to look again: at once after something was done, never in a hot loop.
+
+use std::time::Duration;
+
+use crate::reconciler::backoff;
+use crate::restart::{Action, Code, Plan};
+
+/// With the polls in place, what they do not see is looked at this often while it is awaited.
+const UNSEEN: Duration = Duration::from_secs(1);
+/// What stays blocked is looked at this often at least.
+const BLOCKED: Duration = Duration::from_secs(10);
+/// Conflicts up to this many in a row are expected: a watch lags, somebody annotates.
+const FEW_CONFLICTS: u32 = 3;
+
+/// What the last passes came to.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    failures: u32,
+    conflicts: u32,
+    /// How often the same was done, or the same was waited for, in a row.
+    repeats: u32,
+    last: Option<(Vec<Action>, Vec<(Option<String>, Code)>)>,
+}
+
+impl Pace {
+    /// A pass that failed.
+    pub(super) fn failed(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        backoff::pause(self.failures)
+    }
+
+    /// A pass that somebody else's write has overtaken.
+    pub(super) fn conflicted(&mut self) -> Duration {
+        self.conflicts = self.conflicts.saturating_add(1);
+        match self.conflicts.checked_sub(FEW_CONFLICTS) {
+            None | Some(0) => Duration::ZERO,
+            Some(more) => backoff::pause(more),
+        }
+    }
+
+    /// A pass that carried out this plan; `acted` says that something outside was changed.
+    pub(super) fn done(&mut self, plan: &Plan, acted: bool) -> Duration {
+        self.failures = 0;
+        self.conflicts = 0;
+        let actions = plan.actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
+        let waiting = plan.waiting.iter().map(|waiting| (waiting.pod.clone(), waiting.code));
+        let now = (actions.cloned().collect::<Vec<_>>(), waiting.collect::<Vec<_>>());
+        let same = self.last.as_ref() == Some(&now);
+        self.repeats = if same { self.repeats.saturating_add(1) } else { 0 };
+        self.last = Some(now);
+        let asked = Duration::from_millis(plan.requeue_after);
+        if acted {
+            // What was done shows at the next look. If it does not, the same is done again: slower.
+            return if self.repeats == 0 { Duration::ZERO } else { backoff::pause(self.repeats) };
+        }
+        if asked > BLOCKED {
+            return asked;
+        }
+        let slower = UNSEEN.saturating_mul(1 + self.repeats / 5);
+        asked.max(slower.min(BLOCKED))
+    }
+
+    /// Forgets, so that what comes next is looked at with fresh eyes.
+    pub(super) fn reset(&mut self) {
+        self.repeats = 0;
+        self.last = None;
+    }
+}

@@ -1,0 +1,382 @@
+//! One pass: a look, a plan, and what the plan says. A plan that changes the ledger is followed by
+//! the next on the same look, with the ledger as written; a stop needs a look of its own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt};
+use tokio::time::Instant;
+
+use super::wait::is_same;
+use super::{Worker, chronicle};
+use crate::cluster::{Checked, Invalid, SearchCluster, SearchClusterStatus};
+use crate::reconciler::apiserver::Failure;
+use crate::reconciler::apply::{Done, Hands};
+use crate::reconciler::bounded::together;
+use crate::reconciler::fresh_id::fresh_id;
+use crate::reconciler::metrics::Shown;
+use crate::reconciler::observe::{Scene, now};
+use crate::restart::{self, Action, Ledger, Plan, Report, Snapshot, needs_engine, plan};
+
+/// Looks and ledger writes in one pass: far more than a restart needs at once.
+const ROUNDS: usize = 16;
+/// How often others may write in between before everything is looked at anew.
+const SCRIBBLES: u32 = 5;
+/// While the first list of the pods has not come.
+const LISTING: Duration = Duration::from_secs(30);
+/// While a spec is invalid: somebody has to change it.
+const INVALID: Duration = Duration::from_secs(300);
+
+/// What to wait for after a pass.
+#[derive(Debug, Default)]
+pub(super) struct Next {
+    /// For this long at most.
+    pub(super) after: Duration,
+    /// What was seen, if a look was taken.
+    pub(super) seen: Option<Box<Snapshot>>,
+}
+
+impl Next {
+    fn after(after: Duration) -> Self {
+        Self { after, seen: None }
+    }
+}
+
+/// What one look has led to.
+enum Turn {
+    /// The plan is carried out.
+    Done(Box<Snapshot>, Plan, bool),
+    /// Another look is needed, at these pods in any case.
+    Look(BTreeSet<String>),
+}
+
+impl Worker {
+    /// One pass; none once the SearchCluster is gone.
+    pub(super) async fn pass(&mut self) -> Option<Next> {
+        let cluster = self.newest()?;
+        self.hear_at_once();
+        let checked = match cluster.check() {
+            Ok(checked) => checked,
+            Err(faults) => return Some(self.refuse(&cluster, &faults).await),
+        };
+        self.follow(&cluster, &checked);
+        self.hear_at_once();
+        if !self.eyes.pods.is_complete() {
+            return Some(Next::after(LISTING));
+        }
+        let result = self.try_pass(cluster, &checked).await;
+        self.metrics.count_pass(result.is_ok());
+        Some(match result {
+            Ok(next) => next,
+            Err(Failure::Conflict(why)) => {
+                tracing::info!(cluster = self.name(), "somebody else was first: {why}");
+                let after = self.pace.conflicted();
+                self.look_up().await;
+                Next::after(after)
+            }
+            // The watch will say that it is gone.
+            Err(Failure::NotFound(why) | Failure::Failed(why)) => {
+                let after = self.pace.failed();
+                tracing::warn!(cluster = self.name(), "looked in vain, again in {after:?}: {why}");
+                Next::after(after)
+            }
+        })
+    }
+
+    /// Reads the SearchCluster, because what is known of it is old.
+    async fn look_up(&mut self) {
+        let (namespace, name) = self.key.clone();
+        if let Ok(cluster) = self.api.cluster(&namespace, &name).await {
+            self.take(cluster);
+        }
+    }
+
+    /// Takes in what the watch has already brought.
+    fn hear_at_once(&mut self) {
+        let Some(followed) = &mut self.events else { return };
+        while let Some(Some(event)) = followed.events.next().now_or_never() {
+            match event {
+                Ok(event) => drop(self.eyes.pods.hear(event, followed.label.as_deref())),
+                Err(error) => {
+                    tracing::warn!(cluster = self.key.1, "watching the pods: {error}");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn try_pass(
+        &mut self,
+        mut cluster: Arc<SearchCluster>,
+        checked: &Checked,
+    ) -> Result<Next, Failure> {
+        if self.eyes.is_alert(&cluster) {
+            let (namespace, name) = self.key.clone();
+            let live = self.api.cluster(&namespace, &name).await?;
+            if live.metadata.uid != cluster.metadata.uid
+                || live.metadata.generation != cluster.metadata.generation
+            {
+                // Another spec: from the beginning, with it.
+                self.take(live);
+                return Ok(Next::default());
+            }
+            cluster = self.take(live);
+        }
+        let mut insist = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let began = Instant::now();
+            let others = self.others();
+            let scene = Scene { cluster: &cluster, checked, others: &others, insist: &insist };
+            let id = fresh_id().map_err(Failure::Failed)?;
+            let snapshot = self.eyes.look(&scene, id).await;
+            match self.act_on(snapshot, &mut cluster, checked, began).await? {
+                Turn::Look(uids) => insist = uids,
+                Turn::Done(snapshot, plan, acted) => {
+                    let after = self.pace.done(&plan, acted);
+                    let due = self.publish(&cluster, &snapshot, &plan, checked).await?;
+                    let after = due.map_or(after, |due| after.min(due));
+                    return Ok(Next { after, seen: Some(snapshot) });
+                }
+            }
+        }
+        Err(Failure::Failed(format!("still not at rest after {ROUNDS} looks")))
+    }
+
+    /// Plans on what was seen, and carries the plans out.
+    async fn act_on(
+        &mut self,
+        mut snapshot: Snapshot,
+        cluster: &mut Arc<SearchCluster>,
+        checked: &Checked,
+        began: Instant,
+    ) -> Result<Turn, Failure> {
+        let was_asked = snapshot.engine.is_ok() || needs_engine(&snapshot);
+        let mut wrote = false;
+        for _ in 0..ROUNDS {
+            let plan = plan(&snapshot, &checked.policy);
+            let stale = self.stale(&plan, &snapshot, began);
+            if !stale.is_empty() {
+                return Ok(Turn::Look(stale));
+            }
+            if let Some(Action::WriteLedger(ledger)) = plan.actions.first() {
+                *cluster = self.write_ledger(cluster, &mut snapshot, ledger, checked).await?;
+                self.teller.tell(&plan, cluster, &self.eyes.pods);
+                wrote = true;
+                if !was_asked && needs_engine(&snapshot) {
+                    return Ok(Turn::Look(BTreeSet::new()));
+                }
+                continue;
+            }
+            self.teller.tell(&plan, cluster, &self.eyes.pods);
+            self.forget_flushes(&snapshot.ledger);
+            let is_stop = |action: &&Action| matches!(action, Action::Stop { .. });
+            let (stops, others): (Vec<&Action>, Vec<&Action>) =
+                plan.actions.iter().partition(is_stop);
+            let mut acted = self.carry_out(&others, cluster, checked).await?;
+            if !stops.is_empty() && wrote {
+                // What was seen is older than the ledger.
+                let uids = stops.iter().filter_map(|stop| stop.pod()).map(str::to_owned);
+                return Ok(Turn::Look(uids.collect()));
+            }
+            if !stops.is_empty() {
+                acted |= self.stop(&snapshot, &stops, cluster, checked).await?;
+            }
+            return Ok(Turn::Done(Box::new(snapshot), plan, acted));
+        }
+        Err(Failure::Failed(format!("the ledger was written {ROUNDS} times in a row")))
+    }
+
+    /// The pods that the plan is about to act on by what was seen before this look.
+    fn stale(&self, plan: &Plan, snapshot: &Snapshot, began: Instant) -> BTreeSet<String> {
+        let mut uids: BTreeSet<&str> = BTreeSet::new();
+        for action in &plan.actions {
+            match action {
+                Action::Stop { uid, .. } | Action::Start { uid, .. } => drop(uids.insert(uid)),
+                Action::WriteLedger(ledger) => uids.extend(given_sequences(snapshot, ledger)),
+                _ => {}
+            }
+        }
+        let is_old = |uid: &&str| self.eyes.managers.asked(uid).is_some_and(|at| at < began);
+        uids.into_iter().filter(is_old).map(str::to_owned).collect()
+    }
+
+    /// Writes the ledger, and beside it what the next plan is going to wait for.
+    async fn write_ledger(
+        &mut self,
+        cluster: &Arc<SearchCluster>,
+        snapshot: &mut Snapshot,
+        ledger: &Ledger,
+        checked: &Checked,
+    ) -> Result<Arc<SearchCluster>, Failure> {
+        let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
+        snapshot.cluster.has_status = true;
+        let next = plan(snapshot, &checked.policy);
+        let report = restart::report(snapshot, &checked.policy, &next);
+        let written = self.write(cluster, report, ledger.clone()).await?;
+        chronicle::note(&snapshot.cluster.name, &before, ledger, snapshot.now, &self.metrics);
+        self.pace.reset();
+        Ok(written)
+    }
+
+    async fn write(
+        &mut self,
+        cluster: &SearchCluster,
+        report: Report,
+        ledger: Ledger,
+    ) -> Result<Arc<SearchCluster>, Failure> {
+        let before = cluster.status.as_ref().map(|status| status.report.conditions.as_slice());
+        let report = report.since(before.unwrap_or_default());
+        let status = SearchClusterStatus {
+            observed_generation: cluster.metadata.generation,
+            report,
+            ledger,
+        };
+        let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
+        for _ in 0..SCRIBBLES {
+            match self.api.write_status(&whole).await {
+                Err(Failure::Conflict(_)) => {}
+                written => {
+                    self.publisher.note();
+                    return Ok(self.take(written?));
+                }
+            }
+            // Somebody may have written what no decision is made from: then this one still stands.
+            let (namespace, name) = self.key.clone();
+            let live = self.api.cluster(&namespace, &name).await?;
+            let stands = is_same(&live, cluster);
+            whole.metadata.clone_from(&live.metadata);
+            self.take(live);
+            if !stands {
+                break;
+            }
+        }
+        Err(Failure::Conflict("its status was written by somebody else".into()))
+    }
+
+    /// Carries out what can be done at the same time; whether anything outside was changed.
+    pub(super) async fn carry_out(
+        &mut self,
+        actions: &[&Action],
+        cluster: &mut Arc<SearchCluster>,
+        checked: &Checked,
+    ) -> Result<bool, Failure> {
+        let hands = Hands {
+            eyes: &self.eyes,
+            cluster: cluster.as_ref(),
+            policy: &checked.policy,
+            metrics: &self.metrics,
+        };
+        let calls = actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
+        let results = together(calls.map(|action| hands.carry_out(action)).collect()).await;
+        let mut failed = None;
+        let mut acted = false;
+        for result in results {
+            match result {
+                Ok(Done::Pod(facts)) => drop(self.eyes.pods.put(*facts)),
+                Ok(Done::Cluster(changed)) => {
+                    *cluster = self.take(*changed);
+                    acted = true;
+                }
+                Ok(Done::Flushed(node)) => {
+                    self.eyes.flushed.insert(node);
+                    acted = true;
+                }
+                Ok(Done::Nothing) => acted = true,
+                Err(failure) => {
+                    tracing::warn!(cluster = self.name(), "an action came to nothing: {failure}");
+                    failed = Some(failure);
+                }
+            }
+        }
+        failed.map_or(Ok(acted), Err)
+    }
+
+    /// A flush is good for one restart.
+    fn forget_flushes(&mut self, ledger: &Ledger) {
+        let id = ledger.restart.as_ref().map(|restart| restart.request.id.as_str());
+        if self.flushed_for.as_deref() != id {
+            self.flushed_for = id.map(str::to_owned);
+            self.eyes.flushed.clear();
+        }
+    }
+
+    /// Writes what people should know, if it is time; how long until it is.
+    async fn publish(
+        &mut self,
+        cluster: &Arc<SearchCluster>,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        checked: &Checked,
+    ) -> Result<Option<Duration>, Failure> {
+        let report = restart::report(snapshot, &checked.policy, plan);
+        self.show(&report, &snapshot.ledger);
+        self.publish_report(cluster, report, &snapshot.ledger).await
+    }
+
+    async fn publish_report(
+        &mut self,
+        cluster: &Arc<SearchCluster>,
+        report: Report,
+        ledger: &Ledger,
+    ) -> Result<Option<Duration>, Failure> {
+        let before = cluster.status.as_ref();
+        let report =
+            report.since(before.map(|status| &*status.report.conditions).unwrap_or_default());
+        match self.publisher.due_in(before, &report, cluster.metadata.generation) {
+            Some(Duration::ZERO) => {
+                self.write(cluster, report, ledger.clone()).await?;
+                Ok(None)
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn show(&self, report: &Report, ledger: &Ledger) {
+        let many = chronicle::debts_due(ledger);
+        let shown = Shown {
+            blocked: report.blocked.clone(),
+            pending_restart: report.counts.pending_restart,
+            debts: u32::try_from(many).unwrap_or(u32::MAX),
+        };
+        self.metrics.show(&self.name(), Some(shown));
+    }
+
+    /// A spec that cannot be used: the status says why, and nothing is done.
+    async fn refuse(&mut self, cluster: &Arc<SearchCluster>, faults: &[Invalid]) -> Next {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let ledger =
+            cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default();
+        let report = Report::invalid(&faults, &ledger, now());
+        self.show(&report, &ledger);
+        match self.publish_report(cluster, report, &ledger).await {
+            Ok(due) => Next::after(due.unwrap_or(INVALID)),
+            Err(failure) => {
+                tracing::warn!(cluster = self.name(), "the status cannot be written: {failure}");
+                self.look_up().await;
+                Next::after(self.pace.failed())
+            }
+        }
+    }
+}
+
+/// Uids of the pods whose entries have sequences in `after` that they did not have before: these
+/// are counted from what their managers said.
+fn given_sequences<'a>(snapshot: &Snapshot, after: &'a Ledger) -> Vec<&'a str> {
+    let before = &snapshot.ledger;
+    let known: BTreeSet<(&str, u64, u64)> = before
+        .restart
+        .iter()
+        .flat_map(|restart| &restart.members)
+        .map(|member| (member.pod_uid.as_str(), member.stop, member.start))
+        .collect();
+    let members = after.restart.iter().flat_map(|restart| &restart.members);
+    let members = members.filter(|member| {
+        !known.contains(&(member.pod_uid.as_str(), member.stop, member.start)) && member.stop > 0
+    });
+    let fences = after.fences.iter().filter(|fence| !before.fences.contains(fence));
+    members
+        .map(|member| member.pod_uid.as_str())
+        .chain(fences.map(|fence| fence.pod_uid.as_str()))
+        .collect()
+}

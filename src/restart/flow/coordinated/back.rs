@@ -1,0 +1,31 @@
+//! The way back, for everybody.
+
+use crate::restart::flow::abort::outcome_of;
+use crate::restart::planner::Planner;
+use crate::restart::{Direction, Ending, Manager, Outcome, Reason, Restart, Step};
+
+impl Planner<'_> {
+    /// Everybody back: on the last good config where there is one.
+    pub(super) fn turn_back(&mut self, restart: &Restart, reason: &str) {
+        let mut outcome = Outcome::RolledBack;
+        for (index, member) in Self::active(restart) {
+            let manager: Option<&Manager> = self.view.manager(&member.pod_uid).ok();
+            let compensation = self.way_back(member, manager, true);
+            let own = outcome_of(compensation.config);
+            if own != Outcome::RolledBack {
+                outcome = own;
+            }
+            let mut back = member.clone();
+            back.step = Step::Aborting;
+            back.since = self.snapshot.now;
+            back.compensation = Some(compensation);
+            back.ending = Some(Ending { outcome: own, reason: reason.to_owned() });
+            self.set_member(index, back);
+        }
+        if let Some(restart) = &mut self.ledger.restart {
+            restart.direction = Direction::Back;
+        }
+        self.tell(None, Reason::RestartAborted, format!("Turning every node back: {reason}"));
+        self.end_with(outcome, reason);
+    }
+}

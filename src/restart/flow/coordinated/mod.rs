@@ -1,0 +1,77 @@
+//! All nodes stopped, then all started. One direction for everybody: until the first has joined it
+//! can turn back; after that it goes forward only, so that the cluster is never left split.
+
+mod back;
+mod replaced;
+mod start;
+mod stop;
+
+use crate::restart::gates::preflight;
+use crate::restart::planner::Planner;
+use crate::restart::{Member, Refusal, Restart, Step};
+
+/// The one flush a coordinated restart has.
+pub(in crate::restart) const WHOLE_CLUSTER: &str = "*";
+
+impl Planner<'_> {
+    /// The next step of a coordinated restart.
+    pub(in crate::restart::flow) fn coordinate(&mut self) {
+        let Some(restart) = self.ledger.restart.clone() else { return };
+        let turning = restart.members.iter().any(|member| member.step == Step::Aborting);
+        if turning {
+            self.advance_members();
+        } else if restart.members.iter().any(|member| member.step == Step::Scheduled) {
+            self.begin_all(&restart);
+        } else if restart.frozen.is_some() {
+            self.start_all(&restart);
+        } else {
+            self.stop_all(&restart);
+        }
+    }
+
+    /// Members that still take part.
+    pub(super) fn active(restart: &Restart) -> impl Iterator<Item = (usize, &Member)> {
+        let members = restart.members.iter().enumerate();
+        members.filter(|(_, member)| member.step != Step::Finished)
+    }
+
+    /// Gives every member its slot, all in one write: or nobody, if something is in the way of one.
+    fn begin_all(&mut self, restart: &Restart) {
+        if restart.ending.is_some() {
+            return;
+        }
+        let blocked = self.may_begin(restart).err().or_else(|| {
+            Self::active(restart).find_map(|(_, member)| {
+                let pod = self.view.pod(&member.pod_uid)?;
+                let refusal = preflight(pod).err()?;
+                Some(Refusal { sentence: format!("{}: {}", pod.node, refusal.sentence), ..refusal })
+            })
+        });
+        if let Some(refusal) = blocked {
+            self.wait_all(refusal.code, refusal.sentence.clone());
+            for (_, member) in Self::active(restart) {
+                self.refused(&member.pod_uid, refusal.clone());
+            }
+            return;
+        }
+        if !self.has_finalizer() {
+            return;
+        }
+        for (index, member) in Self::active(restart) {
+            let Some(pod) = self.view.pod(&member.pod_uid) else {
+                self.apply(index, member, Self::untouched("the pod is gone"));
+                continue;
+            };
+            let begun = self
+                .view
+                .manager(&member.pod_uid)
+                .and_then(|manager| self.begin(restart, pod, manager));
+            if let Err(refusal) = begun {
+                // Some entries may be written already in the working copy: none of it is used.
+                self.ledger = self.snapshot.ledger.clone();
+                self.refused(&member.pod_uid, refusal);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A pod replaced in the middle of a coordinated restart is a new member.
+
+use crate::api::State;
+use crate::restart::flow::start::told;
+use crate::restart::flow::{Move, wait};
+use crate::restart::gates::preflight;
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Manager, Member};
+
+impl Planner<'_> {
+    /// A member whose pod is not listed. The pod in its place is a new member with sequences of its
+    /// own; a list that lacks it for a moment is waited for.
+    pub(super) fn succeeded(&mut self, member: &Member) -> Move {
+        let Some(successor) = self.view.successor(member) else {
+            if self.is_over_time(member, 2) {
+                return Move::Abort("its pod is gone and no other took its place".into());
+            }
+            return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+        };
+        let manager = match self.view.manager(&successor.uid) {
+            Ok(manager) => manager,
+            Err(refusal) if self.is_over_time(member, 2) => {
+                return Move::Abort(format!("its pod was replaced: {}", refusal.sentence));
+            }
+            Err(refusal) => return Move::Wait(refusal),
+        };
+        if let Some(debt) = &mut self.ledger.debts.allocation {
+            for holder in &mut debt.holders {
+                if *holder == member.pod_uid {
+                    holder.clone_from(&successor.uid);
+                }
+            }
+        }
+        let mut new = member.clone();
+        new.pod_uid.clone_from(&successor.uid);
+        new.stop = manager.sequence + 1;
+        new.start = manager.sequence + 2;
+        Move::Change(Box::new(new))
+    }
+
+    /// A pod that took a member's place after the others were stopped has an engine that runs.
+    pub(super) fn stop_new_pod(&mut self, member: &Member, manager: &Manager) -> Option<Move> {
+        if manager.sequence >= member.stop {
+            return (manager.state != State::Stopped).then(|| wait(Code::Stopping, told(manager)));
+        }
+        if self.snapshot.cluster.paused {
+            return Some(wait(Code::Paused, "paused (spec.paused): nothing is stopped"));
+        }
+        if let Some(Err(refusal)) = self.view.pod(&member.pod_uid).map(preflight) {
+            return Some(Move::Wait(refusal));
+        }
+        let uid = member.pod_uid.clone();
+        self.act(Action::Stop { uid, sequence: member.stop, drain: 0 });
+        Some(Move::Acted)
+    }
+}

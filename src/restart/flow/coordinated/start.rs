@@ -1,0 +1,160 @@
+//! The second half: every start, masters first, and the proof of all.
+
+use crate::api::{ConfigChoice, State};
+use crate::restart::flow::member::{interfered, is_overtaken, was_refused};
+use crate::restart::flow::start::{failing, told};
+use crate::restart::flow::{Move, wait};
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Direction, Ending, Member, Outcome, Restart};
+
+/// A start that failed after the restart went forward only is tried again no sooner than this.
+const RETRY: u64 = 30_000;
+
+impl Planner<'_> {
+    /// Starts, masters first and never waiting for anybody to be ready; then the proof of all.
+    pub(super) fn start_all(&mut self, restart: &Restart) {
+        let masters_told =
+            Self::active(restart).filter(|(_, member)| member.master).all(|(_, member)| {
+                let manager = self.view.manager(&member.pod_uid);
+                manager.is_ok_and(|manager| manager.sequence >= member.start)
+            });
+        let mut everybody = true;
+        for (index, member) in Self::active(restart) {
+            let may = member.master || masters_told;
+            match self.start_side(restart, member, may) {
+                None => {}
+                Some(Move::Abort(reason)) if restart.direction == Direction::Open => {
+                    self.turn_back(restart, &format!("{}: {reason}", member.node));
+                    return;
+                }
+                Some(Move::Abort(reason)) => {
+                    everybody = false;
+                    self.try_again(index, member, &reason);
+                }
+                Some(turn) => {
+                    everybody = false;
+                    self.apply(index, member, turn);
+                }
+            }
+        }
+        self.go_forward(restart);
+        if everybody && !self.has_changed() {
+            self.complete(restart);
+        }
+    }
+
+    /// `None` once the member is back, proven.
+    pub(super) fn start_side(
+        &mut self,
+        restart: &Restart,
+        member: &Member,
+        may: bool,
+    ) -> Option<Move> {
+        if self.view.pod(&member.pod_uid).is_none() {
+            return Some(self.succeeded(member));
+        }
+        let manager = match self.view.manager(&member.pod_uid) {
+            Ok(manager) => manager,
+            Err(refusal) if self.is_over_time(member, 1) => {
+                return Some(Move::Abort(format!("no answer in time: {}", refusal.sentence)));
+            }
+            Err(refusal) => return Some(Move::Wait(refusal)),
+        };
+        if is_overtaken(manager, member) {
+            return Some(interfered(manager, member));
+        }
+        if manager.sequence < member.start {
+            if !may {
+                return Some(wait(Code::Barrier, "nodes that can be elected are started first"));
+            }
+            if manager.mounted != member.expected {
+                if let Some(pod) = self.view.pod(&member.pod_uid) {
+                    self.nudge(pod, member.expected.as_deref());
+                }
+                let sentence = "what is mounted is not what every node is to start with";
+                return Some(wait(Code::ConfigNotMounted, sentence));
+            }
+            if let Some(turn) = self.stop_new_pod(member, manager) {
+                return Some(turn);
+            }
+            self.act(Action::Start {
+                uid: member.pod_uid.clone(),
+                sequence: member.start,
+                checksum: member.expected.clone(),
+                config: ConfigChoice::Mounted,
+            });
+            return Some(Move::Acted);
+        }
+        if was_refused(manager, member.start) {
+            // The mount moved on after the freeze: it cannot be started on what was agreed.
+            return Some(Move::Abort("its start was refused: the mounted config moved".into()));
+        }
+        if let Some(reason) = failing(manager, member) {
+            return Some(Move::Abort(reason));
+        }
+        if self.is_over_time(member, 1) && restart.direction == Direction::Open {
+            return Some(Move::Abort(format!("not back in time: {}", told(manager))));
+        }
+        match self.has_joined(member) {
+            Ok(true) if manager.state == State::Running && manager.ready != Some(false) => None,
+            Ok(true) => Some(wait(Code::NotReady, "it has joined and is not ready yet")),
+            Ok(false) | Err(_) => {
+                Some(wait(Code::Joining, "started; the cluster does not list it yet"))
+            }
+        }
+    }
+
+    /// The first member that joins decides the direction.
+    pub(super) fn go_forward(&mut self, restart: &Restart) {
+        if restart.direction != Direction::Open || self.has_changed() {
+            return;
+        }
+        let joined = Self::active(restart).any(|(_, member)| {
+            let told = self.view.manager(&member.pod_uid);
+            told.is_ok_and(|manager| manager.sequence >= member.start)
+                && matches!(self.has_joined(member), Ok(true))
+        });
+        if joined && let Some(restart) = &mut self.ledger.restart {
+            restart.direction = Direction::Forward;
+        }
+    }
+
+    /// Forward only: a start that failed is tried again, with a sequence of its own.
+    pub(super) fn try_again(&mut self, index: usize, member: &Member, reason: &str) {
+        if self.snapshot.now.since(member.since) < RETRY {
+            self.wait(
+                &member.pod_uid,
+                Code::Joining,
+                format!("{reason}; others have joined, so it is tried again, never turned back"),
+            );
+            return;
+        }
+        let Ok(manager) = self.view.manager(&member.pod_uid) else {
+            self.wait(&member.pod_uid, Code::ManagerUnreachable, reason.to_owned());
+            return;
+        };
+        let mut again = member.clone();
+        again.since = self.snapshot.now;
+        again.start = manager.sequence.max(member.start) + 1;
+        self.set_member(index, again);
+    }
+
+    /// Everybody is back: allocation as it was, then all are done in one write.
+    pub(super) fn complete(&mut self, restart: &Restart) {
+        if self.ledger.debts.allocation.is_some() {
+            match self.view.allocation() {
+                Err(refusal) => return self.wait_all(refusal.code, refusal.sentence),
+                Ok(allocation) => {
+                    if self.restore(allocation) {
+                        let sentence = "allocation is being set back to what it was";
+                        return self.wait_all(Code::RestoringAllocation, sentence);
+                    }
+                }
+            }
+        }
+        for (index, member) in Self::active(restart) {
+            let done = Ending { outcome: Outcome::Done, reason: String::new() };
+            self.finish_member(index, member, done);
+        }
+    }
+}

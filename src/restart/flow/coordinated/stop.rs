@@ -1,0 +1,143 @@
+//! The first half: config everywhere, allocation and flush once, every stop, the checksums frozen.
+
+use super::WHOLE_CLUSTER;
+use crate::api::State;
+use crate::restart::flow::member::{interfered, is_overtaken};
+use crate::restart::flow::start::told;
+use crate::restart::flow::{Move, wait};
+use crate::restart::gates::preflight;
+use crate::restart::planner::Planner;
+use crate::restart::{Action, Code, Member, Restart, Step};
+
+impl Planner<'_> {
+    /// Config everywhere, allocation and flush once, then every stop; then the checksums are frozen.
+    pub(super) fn stop_all(&mut self, restart: &Restart) {
+        let mut ready = true;
+        let mut stopped = true;
+        for (index, member) in Self::active(restart) {
+            match self.stop_side(restart, member) {
+                Ok(is_stopped) => stopped &= is_stopped,
+                Err(turn) => {
+                    ready = false;
+                    stopped = false;
+                    if let Move::Abort(reason) = turn {
+                        self.turn_back(restart, &format!("{}: {reason}", member.node));
+                        return;
+                    }
+                    self.apply(index, member, turn);
+                }
+            }
+        }
+        if !ready || self.has_changed() {
+            return;
+        }
+        if stopped {
+            self.freeze(restart);
+        } else {
+            self.stop_everybody(restart);
+        }
+    }
+
+    /// Whether a member is stopped; `Err` while it could not be.
+    pub(super) fn stop_side(&mut self, restart: &Restart, member: &Member) -> Result<bool, Move> {
+        let Some(pod) = self.view.pod(&member.pod_uid) else {
+            return Err(self.succeeded(member));
+        };
+        let late = |told: String| Move::Abort(format!("not stopped in time: {told}"));
+        let over = self.is_over_time(member, 1);
+        let manager = match self.view.manager(&member.pod_uid) {
+            Ok(manager) => manager,
+            Err(refusal) if over => return Err(late(refusal.sentence)),
+            Err(refusal) => return Err(Move::Wait(refusal)),
+        };
+        if is_overtaken(manager, member) {
+            return Err(interfered(manager, member));
+        }
+        if manager.sequence >= member.stop {
+            let is_stopped = manager.state == State::Stopped;
+            if !is_stopped && over {
+                return Err(late(told(manager)));
+            }
+            if !is_stopped {
+                self.wait(&member.pod_uid, Code::Stopping, told(manager));
+            }
+            return Ok(is_stopped);
+        }
+        if let Some(ending) = &restart.ending {
+            return Err(Move::Abort(ending.reason.clone()));
+        }
+        if over {
+            return Err(late("the new config was not mounted everywhere".into()));
+        }
+        if self.snapshot.cluster.paused {
+            return Err(wait(Code::Paused, "paused (spec.paused): nothing is stopped"));
+        }
+        preflight(pod).map_err(Move::Wait)?;
+        match self.until_mounted(member, pod, manager, false) {
+            Some(turn) => Err(turn),
+            None => Ok(false),
+        }
+    }
+
+    /// Allocation and flush, once and for all; then everybody is told to stop.
+    pub(super) fn stop_everybody(&mut self, restart: &Restart) {
+        if !restart.once.flush {
+            let prepared = Self::active(restart).find_map(|(_, member)| self.tighten(member));
+            if let Some(Move::Wait(refusal)) = prepared {
+                self.wait_all(refusal.code, refusal.sentence);
+                return;
+            }
+            if !self.snapshot.flushed.contains(WHOLE_CLUSTER) && self.view.engine().is_ok() {
+                self.act(Action::Flush { node: WHOLE_CLUSTER.into() });
+                self.wait_all(Code::Preparing, "flushing");
+                return;
+            }
+            if let Some(restart) = &mut self.ledger.restart {
+                restart.once.allocation = true;
+                restart.once.flush = true;
+            }
+            return;
+        }
+        for (_, member) in Self::active(restart) {
+            let Ok(manager) = self.view.manager(&member.pod_uid) else { continue };
+            if manager.sequence < member.stop {
+                self.act(Action::Stop {
+                    uid: member.pod_uid.clone(),
+                    sequence: member.stop,
+                    drain: self.policy.drain,
+                });
+            }
+        }
+    }
+
+    /// Everybody is stopped: what each will start with is fixed, in one write.
+    pub(super) fn freeze(&mut self, restart: &Restart) {
+        for (index, member) in Self::active(restart) {
+            let (Some(pod), Ok(manager)) =
+                (self.view.pod(&member.pod_uid), self.view.manager(&member.pod_uid))
+            else {
+                return;
+            };
+            if let Some(turn) = self.until_mounted(member, pod, manager, true) {
+                if self.is_over_time(member, 2) {
+                    self.turn_back(restart, "the new config was not mounted everywhere in time");
+                    return;
+                }
+                self.apply(index, member, turn);
+            }
+        }
+        let mounted = Self::active(restart).all(|(_, member)| {
+            self.view.manager(&member.pod_uid).is_ok_and(|one| one.mounted == member.expected)
+        });
+        if !self.has_changed()
+            && mounted
+            && let Some(restart) = &mut self.ledger.restart
+        {
+            restart.frozen = Some(self.snapshot.now);
+            let members = restart.members.iter_mut();
+            for member in members.filter(|member| member.step != Step::Finished) {
+                member.since = self.snapshot.now;
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The engine client against endpoints that are dead, mute, strange, or in front of no cluster.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stayput::engine_client::{
+    Access, Allocation, AllowPlain, Color, Credentials, Endpoint, EngineClient, EngineError, Flush,
+    tls,
+};
+use stayput::https::{Identity, Pem};
+
+use crate::support::fake_manager::{FakeManager, Reply, Script};
+use crate::support::pki::Pki;
+
+/// What the endpoints have, where they are to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+fn client(ports: &[u16], access: &Access, bound: Duration) -> EngineClient {
+    let endpoint = |port: &u16| Endpoint { host: "127.0.0.1".into(), port: *port };
+    let endpoints: Vec<Endpoint> = ports.iter().map(endpoint).collect();
+    EngineClient::new(&endpoints, access, bound).expect("a client")
+}
+
+fn health() -> Value {
+    json!({
+        "cluster_name": "logs", "status": "green", "timed_out": false,
+        "number_of_nodes": 3, "number_of_data_nodes": 3, "initializing_shards": 0,
+        "relocating_shards": 0, "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+        "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+    })
+}
+
+fn answering(code: u16, body: impl serde::Serialize) -> (FakeManager, u16) {
+    FakeManager::on_port(None, Script::Always(Reply::json(code, body)))
+}
+
+/// Nobody listens there.
+fn dead() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[test]
+fn what_cannot_be_sent_goes_to_the_next_endpoint() {
+    let (fake, port) = answering(200, health());
+    let client = client(&[dead(), dead(), port], &Access::Plain, PATIENCE);
+    assert_eq!(wait(client.health()).expect("health").status, Color::Green);
+    let line = &fake.seen()[0].line;
+    assert_eq!(
+        line,
+        "GET /_cluster/health?wait_for_events=languid&timeout=1s&master_timeout=22500ms"
+    );
+}
+
+#[test]
+fn writes_go_on_as_well_as_long_as_nothing_was_sent() {
+    let (fake, port) = answering(200, json!({ "acknowledged": true }));
+    let client = client(&[dead(), port], &Access::Plain, PATIENCE);
+    wait(client.tighten(&Allocation::default(), "primaries", "{}")).expect("set");
+    let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
+    let settings = json!({ "persistent": {
+        "cluster.routing.allocation.enable": "primaries", "cluster.metadata.stayput": "{}",
+    } });
+    assert_eq!(body, settings);
+}
+
+#[test]
+fn a_write_that_may_have_been_done_is_not_done_again() {
+    let (mute, silent) = FakeManager::on_port(None, Script::Silence);
+    let (fake, port) = answering(200, json!({ "acknowledged": true }));
+    let client = client(&[silent, port], &Access::Plain, Duration::from_millis(200));
+    match wait(client.tighten(&Allocation::default(), "primaries", "{}")) {
+        Err(EngineError::Unanswered(why)) => {
+            assert!(why.contains("PUT /_cluster/settings"), "{why}");
+            assert!(why.contains(&format!("http://127.0.0.1:{silent}")), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((mute.seen().len(), fake.seen().len()), (1, 0));
+}
+
+#[test]
+fn a_read_is_asked_of_the_next_when_one_is_mute_and_of_that_one_first_from_then_on() {
+    let (mute, silent) = FakeManager::on_port(None, Script::Silence);
+    let (fake, port) = answering(200, health());
+    // Long enough for the second one on a busy machine.
+    let client = client(&[silent, port], &Access::Plain, Duration::from_secs(2));
+    wait(client.health()).expect("health");
+    wait(client.health()).expect("health");
+    assert_eq!((mute.seen().len(), fake.seen().len()), (1, 2));
+}
+
+#[test]
+fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
+    let outside = json!({ "error": { "type": "master_not_discovered_exception", "reason": null } });
+    let (_lost, lost) = answering(503, &outside);
+    let (_fake, port) = answering(200, health());
+    let one = client(&[lost, port], &Access::Plain, PATIENCE);
+    assert_eq!(wait(one.health()).expect("health").number_of_nodes, 3);
+    let all = client(&[dead(), lost], &Access::Plain, PATIENCE);
+    match wait(all.health()) {
+        Err(EngineError::Refused { status, reason, sentence }) => {
+            assert_eq!((status, reason.as_str()), (503, "master_not_discovered_exception"));
+            assert!(sentence.contains(&format!("127.0.0.1:{lost}")), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nobody_there_is_told_for_each_up_to_three() {
+    let ports = [dead(), dead(), dead(), dead(), dead()];
+    match wait(client(&ports, &Access::Plain, PATIENCE).health()) {
+        Err(EngineError::NotReachable(why)) => {
+            assert_eq!(why.matches("cannot be connected to").count(), 3, "{why}");
+            assert!(why.contains(&format!("http://127.0.0.1:{}", ports[0])), "{why}");
+            assert!(why.ends_with("and 2 more endpoints"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_endpoints_together_have_twice_the_time_of_one() {
+    let mute: Vec<(FakeManager, u16)> =
+        (0..10).map(|_| FakeManager::on_port(None, Script::Silence)).collect();
+    let ports: Vec<u16> = mute.iter().map(|(_, port)| *port).collect();
+    let bound = Duration::from_millis(300);
+    let began = Instant::now();
+    match wait(client(&ports, &Access::Plain, bound).health()) {
+        Err(EngineError::Unanswered(why)) => assert!(why.contains("no answer within"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    let took = began.elapsed();
+    assert!(took >= bound * 2 && took < bound * 9, "{took:?}");
+    assert!(mute[9].0.seen().is_empty());
+}
+
+#[test]
+fn a_flush_never_fails_and_never_waits_longer_than_it_may() {
+    let (_mute, silent) = FakeManager::on_port(None, Script::Silence);
+    let (_fake, port) = answering(200, identity_of_nobody());
+    let engine = wait(client(&[port], &Access::Plain, PATIENCE).identify());
+    let Ok(engine) = engine else { panic!("{engine:?}") };
+    let client = client(&[silent], &Access::Plain, PATIENCE);
+    let began = Instant::now();
+    match wait(client.flush(&engine, Duration::from_millis(100))) {
+        Flush::NotKnown(why) => assert!(why.contains("no answer within 100ms"), "{why}"),
+        done @ Flush::Done { .. } => panic!("{done:?}"),
+    }
+    assert!(began.elapsed() < PATIENCE);
+}
+
+/// An answer that fits all of an OpenSearch's three questions.
+fn identity_of_nobody() -> Value {
+    json!({
+        "cluster_name": "logs", "cluster_uuid": "HHHrgapGQyCXt6wo3163vQ",
+        "version": { "distribution": "opensearch", "number": "2.19.3" },
+        "nodes": { "Xylk0DyHRxi6QGarWKRUMA": { "name": "logs-0", "version": "2.19.3" } },
+    })
+}
+
+#[test]
+fn credentials_are_shown_and_never_told() {
+    let refusal = json!({ "error": { "type": "security_exception", "reason": "unable to" } });
+    for (credentials, header, shown) in [
+        (
+            Credentials::Basic { user: "elastic".into(), password: "hush".into() },
+            "Basic ZWxhc3RpYzpodXNo",
+            "the user and password",
+        ),
+        (Credentials::ApiKey("id:hush".into()), "ApiKey aWQ6aHVzaA==", "the API key"),
+    ] {
+        let access = Access::PlainWithCredentials(credentials, AllowPlain);
+        let (fake, port) = answering(200, health());
+        wait(client(&[port], &access, PATIENCE).health()).expect("health");
+        assert_eq!(fake.seen()[0].authorization.as_deref(), Some(header));
+        let (_wrong, port) = answering(401, &refusal);
+        match wait(client(&[port], &access, PATIENCE).health()) {
+            Err(EngineError::Unauthorized(why)) => {
+                assert!(why.contains(shown) && !why.contains("hush"), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(!format!("{:?}", client(&[port], &access, PATIENCE)).contains("hush"));
+    }
+    let (fake, port) = answering(200, health());
+    wait(client(&[port], &Access::Plain, PATIENCE).health()).expect("health");
+    assert_eq!(fake.seen()[0].authorization, None);
+}
+
+#[test]
+fn tls_takes_certificates_for_the_address_or_for_the_name_and_no_other() {
+    let pki = Pki::named(&["logs.search"]);
+    let script = || Script::Always(Reply::json(200, health()));
+    let (_fake, port) = FakeManager::on_port(Some(pki.acceptor()), script());
+    let ask = |ca: &Pem, name: Option<&str>| {
+        let access = Access::Tls {
+            tls: tls(ca, None).expect("a CA"),
+            server_name: name.map(str::to_owned),
+            credentials: None,
+        };
+        wait(client(&[port], &access, PATIENCE).health())
+    };
+    let ca = pki.pem("ca");
+    assert_eq!(ask(&ca, Some("logs.search")).expect("health").status, Color::Green);
+    for (ca, name, told) in [
+        (&ca, None, "127.0.0.1"),
+        (&ca, Some("metrics.search"), "metrics.search"),
+        (&Pki::new().pem("ca"), Some("logs.search"), "not signed by the ca of the test"),
+    ] {
+        match ask(ca, name) {
+            Err(EngineError::Untrusted(why)) => {
+                assert!(why.contains(told) && why.contains(&port.to_string()), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_client_certificate_is_shown_and_old_engines_are_spoken_to() {
+    let pki = Pki::new();
+    let script = Script::Always(Reply::json(200, health()));
+    let old = pki.server(&[&rustls::version::TLS12], true);
+    let (_fake, port) = FakeManager::on_port(Some(old), script);
+    let identity = Identity { certificate: pki.pem("cert"), key: pki.pem("key") };
+    let access = |identity| Access::Tls {
+        tls: tls(&pki.pem("ca"), identity).expect("a CA"),
+        server_name: None,
+        credentials: None,
+    };
+    let shown = wait(client(&[port], &access(Some(&identity)), PATIENCE).health());
+    assert_eq!(shown.expect("health").status, Color::Green);
+    let hidden = wait(client(&[port], &access(None), PATIENCE).health());
+    assert!(matches!(hidden, Err(EngineError::NotReachable(_))), "{hidden:?}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_before_anything_is_sent() {
+    let unusable = |endpoints: &[Endpoint], access: &Access| match EngineClient::new(
+        endpoints, access, PATIENCE,
+    ) {
+        Err(EngineError::Unusable(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    let why = unusable(&[], &Access::Plain);
+    assert!(why.contains("no endpoint"), "{why}");
+    let endpoint = |host: &str| [Endpoint { host: host.into(), port: 9200 }];
+    let why = unusable(&endpoint("logs\n0"), &Access::Plain);
+    assert!(why.contains(r"logs\n0"), "{why}");
+    let user = Credentials::Basic { user: "a:b".into(), password: "hush".into() };
+    let access = Access::PlainWithCredentials(user, AllowPlain);
+    let why = unusable(&endpoint("logs-0"), &access);
+    assert!(why.contains("colon") && !why.contains("hush"), "{why}");
+    match tls(&Pem::new("the CA of Secret logs-ca", "no PEM"), None) {
+        Err(EngineError::Unusable(why)) => assert!(why.contains("the CA of Secret logs-ca")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_answer_without_end_is_cut_off() {
+    let reply = Reply { code: 200, content_type: "text/plain", body: " ".repeat(17 << 20) };
+    let (_fake, port) = FakeManager::on_port(None, Script::Always(reply));
+    match wait(client(&[port], &Access::Plain, PATIENCE).health()) {
+        Err(EngineError::Unanswered(why)) => assert!(why.contains("larger than 16777216"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,6 @@
+//! `kubectl stayput` as a person or a script meets it: what is printed, exit codes, what is written.
+
+mod acts;
+mod looks;
+mod stage;
+mod watches;

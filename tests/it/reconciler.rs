@@ -1,0 +1,9 @@
+//! The reconciler against the stand-in apiserver, real managers and stand-in engines.
+
+mod faults;
+mod ground;
+mod manager;
+mod program;
+mod refusals;
+mod rolling;
+mod stage;

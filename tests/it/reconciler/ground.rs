@@ -1,0 +1,88 @@
+//! Addresses, objects and patience.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Far beyond what any step takes on a busy machine: whoever hits it has found a fault.
+pub(super) const DEADLINE: Duration = Duration::from_secs(90);
+/// The namespace of everything.
+pub(super) const NAMESPACE: &str = "default";
+/// The shared key of managers and reconciler.
+pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+/// Addresses that no other process, and no other test of this one, has: loopback is a whole
+/// network.
+pub(super) fn addresses() -> impl Iterator<Item = String> {
+    static STAGES: AtomicU32 = AtomicU32::new(0);
+    let (process, stage) = (std::process::id(), STAGES.fetch_add(1, Ordering::Relaxed));
+    let (a, b) = (1 + process / 250 % 250, 1 + process % 250);
+    // The lower half belongs to the engines' own tests.
+    (0..).map(move |node| format!("127.{a}.{b}.{}", 128 + stage * 4 + node))
+}
+
+/// A SearchCluster over the pods labelled `app=logs`.
+pub(super) fn search_cluster(sources: bool) -> Value {
+    let sources = if sources { json!([{"secret": "{pod}-config"}]) } else { json!([]) };
+    json!({
+        "apiVersion": "stayput.dev/v1alpha1",
+        "kind": "SearchCluster",
+        "metadata": {"name": "logs", "namespace": NAMESPACE},
+        "spec": {
+            "pods": {"selector": {"matchLabels": {"app": "logs"}}},
+            "engine": {"scheme": "http", "port": 9200},
+            "manager": {
+                "port": 9199,
+                "caSecret": "manager-ca",
+                "auth": {"jwtKeySecret": "manager-key"},
+            },
+            "config": {"sources": sources},
+            "restart": {"drain": "0s", "phaseTimeout": "60s"},
+        },
+    })
+}
+
+/// A pod, before anybody has run it.
+pub(super) fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "logs"}},
+        "spec": {"containers": [{"name": "search", "image": "search"}]},
+    })
+}
+
+/// What the kubelet says of a pod that runs.
+pub(super) fn pod_status(address: &str, ready: bool) -> Value {
+    let ready = if ready { "True" } else { "False" };
+    json!({"status": {
+        "phase": "Running",
+        "podIP": address,
+        "conditions": [{"type": "Ready", "status": ready}],
+    }})
+}
+
+pub(super) fn secret(name: &str, allow: Option<&str>, data: &[(&str, &str)]) -> Value {
+    let data: serde_json::Map<String, Value> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+    let annotations = allow.map_or(json!({}), |cluster| json!({"stayput.dev/allow": cluster}));
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations},
+        "stringData": data,
+    })
+}
+
+/// Looks until `look` finds something.
+pub(super) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what}: not within {DEADLINE:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

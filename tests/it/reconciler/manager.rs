@@ -1,0 +1,126 @@
+//! A manager and its engine, as they would run in a pod.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use super::ground::{KEY, NAMESPACE};
+use crate::support::atomic_writer::{AtomicWriter, payload};
+use crate::support::pki::Pki;
+use crate::support::program::stayput;
+use crate::support::standin::{children, example, send};
+
+/// The volumes of one pod, and the manager in it; killed, with all below it, when dropped.
+pub(super) struct Manager {
+    directory: TempDir,
+    config: AtomicWriter,
+    child: Option<Child>,
+    pub(super) address: String,
+    name: String,
+    uid: String,
+}
+
+impl Manager {
+    /// Volumes with this config, and nothing that runs.
+    pub(super) fn new(name: &str, uid: &str, address: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        for part in ["state", "config", "data", "staged"] {
+            fs::create_dir(directory.path().join(part)).expect("a directory");
+        }
+        fs::write(directory.path().join("key"), KEY).expect("a file");
+        let config = AtomicWriter::new(&directory.path().join("config"));
+        let (name, uid, address) = (name.to_owned(), uid.to_owned(), address.to_owned());
+        Self { directory, config, child: None, address, name, uid }
+    }
+
+    /// Uid of its pod.
+    pub(super) fn uid(&self) -> String {
+        self.uid.clone()
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What the kubelet does with a changed Secret.
+    pub(super) fn mount(&mut self, settings: &str) {
+        self.config.write(&payload([("elasticsearch.yml", settings)]));
+    }
+
+    /// Starts it.
+    pub(super) fn start(&mut self, pki: &Pki, options: &[String]) {
+        let mut command = stayput(["run", "--log-format", "text", "--on-exit", "restart"]);
+        command
+            .arg("--listen")
+            .arg(format!("{}:9199", self.address))
+            .arg("--tls-cert")
+            .arg(pki.file("cert"))
+            .arg("--tls-key")
+            .arg(pki.file("key"))
+            .arg("--jwt-key")
+            .arg(self.path("key"))
+            .arg("--config")
+            .arg(self.path("config"))
+            .arg("--state-dir")
+            .arg(self.path("state"))
+            .arg("--ready")
+            .arg(format!("http://{}:9200/", self.address))
+            .arg("--keep-last-good")
+            .arg("--stage")
+            .arg(format!("{}={}", path(&self.path("config")), path(&self.path("staged"))))
+            .args(options)
+            .arg("--")
+            .arg(example("standin-engine"))
+            .arg("--config")
+            .arg(self.path("staged"))
+            .env("STAYPUT_POD_NAMESPACE", NAMESPACE)
+            .env("STAYPUT_POD_NAME", &self.name)
+            .env("STAYPUT_POD_UID", &self.uid);
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log"));
+        let log = log.expect("a log file");
+        command.stdout(Stdio::from(log.try_clone().expect("a descriptor"))).stderr(log);
+        self.child = Some(command.spawn().expect("stayput can be executed"));
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// Pid of the engine's leader.
+    pub(super) fn engine(&self) -> Option<u32> {
+        children(self.pid()).first().copied()
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Ends it as a crash would.
+    pub(super) fn crash(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let below = children(child.id());
+        // A child that was waited for already is left alone by the standard library.
+        let _ = child.kill();
+        let _ = child.wait();
+        below.into_iter().for_each(|pid| send(pid, Signal::SIGKILL));
+    }
+
+    pub(super) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.display().to_string()
+}

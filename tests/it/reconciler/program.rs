@@ -1,0 +1,152 @@
+//! The program as it is deployed: options, endpoints, the Lease, its end.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use nix::sys::signal::Signal;
+use stayput::cluster::SearchCluster;
+use stayput::restart::Outcome;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::ground::{NAMESPACE, eventually, search_cluster};
+use super::stage::{Reconciler, Stage};
+use crate::support::standin::send;
+
+/// A running `stayput-reconciler`; killed when dropped.
+struct Program {
+    child: Child,
+    port: u16,
+}
+
+impl Program {
+    fn start(kubeconfig: &Path, name: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stayput-reconciler"));
+        command
+            .args(["run", "--log-format", "text", "--own-namespace", NAMESPACE])
+            .args(["--own-name", name, "--listen", &format!("127.0.0.1:{port}"), "--kubeconfig"])
+            .arg(kubeconfig)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        Self { child: command.spawn().expect("it can be executed"), port }
+    }
+
+    async fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let status = answer.split(' ').nth(1)?.parse().ok()?;
+        Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+    }
+
+    async fn until_ready(&self) {
+        eventually("it is ready", async || {
+            self.get("/readyz").await.filter(|(status, _)| *status == 200)
+        })
+        .await;
+    }
+
+    /// Tells it to end and waits for it.
+    async fn end(mut self) -> Option<i32> {
+        send(self.child.id(), Signal::SIGTERM);
+        let ended = async || self.child.try_wait().expect("our own child");
+        eventually("it ends", ended).await.code()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn of_two_programs_one_works_and_the_other_takes_over() {
+    let stage = Stage::new("").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, stage.server.kubeconfig()).expect("a file");
+    let first = Program::start(&kubeconfig, "first");
+    first.until_ready().await;
+    let holder = async || {
+        let lease = stage.api::<Lease>().get("stayput-reconciler").await.ok()?;
+        lease.spec?.holder_identity
+    };
+    let held_by = async |name: &str| {
+        eventually(&format!("the Lease is {name}'s"), async || {
+            holder().await.filter(|holder| holder == name)
+        })
+        .await;
+    };
+    held_by("first").await;
+    stage.until_seen().await;
+    let second = Program::start(&kubeconfig, "second");
+    second.until_ready().await;
+    let entry = stage.restart("r1", "rolling").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    assert_eq!(holder().await.as_deref(), Some("first"));
+    for line in [
+        "stayput_restarts_total{outcome=\"done\",strategy=\"rolling\"} 1",
+        "stayput_restart_phase_seconds_count{strategy=\"rolling\"} 3",
+        "stayput_pending_restart{cluster=\"default/logs\"} 0",
+        "stayput_debts{cluster=\"default/logs\"} 0",
+        "stayput_requests_total{to=\"manager\",kind=\"stop\",outcome=\"ok\"} 3",
+        "stayput_conflicts_total 0",
+    ] {
+        eventually(line, async || {
+            let (_, metrics) = first.get("/metrics").await.filter(|(status, _)| *status == 200)?;
+            metrics.contains(line).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(first.get("/livez").await, Some((200, "ok\n".into())));
+    assert_eq!(first.get("/nothing").await.map(|(status, _)| status), Some(404));
+    let (_, metrics) = second.get("/metrics").await.expect("an answer");
+    assert!(!metrics.contains("to=\"manager\""), "{metrics}");
+    assert_eq!(first.end().await, Some(0));
+    held_by("second").await;
+    let entry = stage.restart("r2", "rolling").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    assert_eq!(second.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_searchcluster_that_is_deleted_goes_once_nothing_is_owed() {
+    let stage = Stage::new("standin.stop_delay_ms: 500").await;
+    let reconciler = Reconciler::start(stage.server.client());
+    stage.until_seen().await;
+    stage.ask("r1", "rolling").await;
+    stage
+        .until("a node is under way", |cluster| {
+            let status = cluster.status.as_ref();
+            let restart = status.and_then(|status| status.ledger.restart.as_ref());
+            restart.is_some_and(|restart| restart.members.iter().any(|one| one.is_under_way()))
+        })
+        .await;
+    let api = stage.api::<SearchCluster>();
+    api.delete("logs", &kube::api::DeleteParams::default()).await.expect("it is taken");
+    eventually("it is gone", async || {
+        api.get_opt("logs").await.expect("an answer").is_none().then_some(())
+    })
+    .await;
+    stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+    let settings = stage.engine_until("/_cluster/settings?flat_settings=true").await;
+    assert_eq!(settings["persistent"], serde_json::json!({}));
+    // And a new one of the same name is looked after again.
+    stage.create::<SearchCluster>(search_cluster(true)).await;
+    stage.until_seen().await;
+    let entry = stage.restart("r2", "rolling").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    tokio::time::timeout(Duration::from_secs(30), reconciler.end()).await.expect("it ends");
+}

@@ -1,0 +1,150 @@
+//! Restarts that go well.
+
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use stayput::cluster::SearchCluster;
+use stayput::reconciler::{Account, Settings};
+use stayput::restart::{Outcome, Strategy, annotation};
+
+use super::ground::{NAMESPACE, eventually, search_cluster};
+use super::stage::{NODES, Reconciler, Stage};
+use crate::apiserver::ApiServer;
+
+/// Waits until no pod shows a phase; each shows how the restart `id` ended.
+async fn until_clean(stage: &Stage, id: &str) {
+    eventually("nothing is left on the pods", async || {
+        for name in NODES {
+            let annotations = stage.pod(name).await.metadata.annotations.unwrap_or_default();
+            let left = [annotation::PHASE, annotation::SHOWN];
+            if left.iter().any(|key| annotations.contains_key(*key)) {
+                return None;
+            }
+            assert!(annotations[annotation::LAST_RESTART].contains(id), "{annotations:?}");
+        }
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods() {
+    let stage = Stage::new("").await;
+    let before = stage.processes();
+    let reconciler = Reconciler::start(stage.client.clone());
+    stage.until_seen().await;
+    for name in NODES {
+        stage.configure(name, "node.attr.round: two").await;
+    }
+    let counts = stage.server.counts();
+    let entry = stage.restart("r1", "rolling").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    let after = stage.processes();
+    for name in NODES {
+        assert_eq!(before[name].0, after[name].0, "the manager of {name} stays");
+        assert_ne!(before[name].1, after[name].1, "the engine of {name} is another");
+        assert_eq!(stage.starts(name).await, 2);
+    }
+    let nodes = stage.engine_until("/_nodes").await;
+    for node in nodes["nodes"].as_object().expect("nodes").values() {
+        assert_eq!(node["attributes"]["round"], "two", "{node}");
+    }
+    let settings = stage.engine_until("/_cluster/settings?flat_settings=true").await;
+    assert_eq!(settings["persistent"], json!({}));
+    until_clean(&stage, "r1").await;
+    let counts = stage.server.counts().since(&counts);
+    assert_eq!(counts.conflicts(), 0, "{counts:?}");
+    let writes = counts.matching(|asked| {
+        (asked.verb == "patch" && asked.resource == "pods")
+            || asked.resource == "searchclusters/status"
+    });
+    assert!(writes <= 6 * 3, "{counts:?}");
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn a_coordinated_restart_changes_what_nodes_of_one_cluster_must_agree_on() {
+    let stage = Stage::new("").await;
+    let reconciler = Reconciler::start(stage.client.clone());
+    stage.until_seen().await;
+    stage.respec(json!({"restart": {"allowOutage": true}})).await;
+    for name in NODES {
+        stage.configure(name, "transport.encrypted: true").await;
+    }
+    let entry = stage.restart("c1", "coordinated").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+    for name in NODES {
+        assert_eq!(stage.starts(name).await, 2);
+    }
+    until_clean(&stage, "c1").await;
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn where_the_engine_keeps_shutdown_records_they_are_used_and_taken_away() {
+    let stage = Stage::new("standin.distribution: elasticsearch").await;
+    let reconciler = Reconciler::start(stage.client.clone());
+    stage.until_seen().await;
+    let entry = stage.restart("r1", "rolling").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    let records = stage.engine_until("/_nodes/shutdown").await;
+    assert_eq!(records["nodes"], json!([]));
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn words_on_pods_and_on_the_cluster_are_requests() {
+    let stage = Stage::new("").await;
+    let reconciler = Reconciler::start(stage.client.clone());
+    stage.until_seen().await;
+    let word = json!({"metadata": {"annotations": {annotation::PHASE: "schedule"}}});
+    let api = stage.api::<Pod>();
+    api.patch("logs-1", &PatchParams::default(), &Patch::Merge(word)).await.expect("it is taken");
+    let over = |many: usize| {
+        move |cluster: &SearchCluster| {
+            cluster.status.as_ref().is_some_and(|status| status.ledger.history.len() == many)
+        }
+    };
+    let cluster = stage.until("logs-1 is restarted", over(1)).await;
+    let entry = &cluster.status.expect("a status").ledger.history[0];
+    assert_eq!((entry.strategy, entry.nodes), (Strategy::Immediate, 1), "{entry:?}");
+    stage.annotate(annotation::PHASE, Some("schedule-rolling")).await;
+    let cluster = stage.until("all are restarted", over(2)).await;
+    let entry = &cluster.status.expect("a status").ledger.history[1];
+    assert_eq!((entry.strategy, entry.nodes), (Strategy::Rolling, 3), "{entry:?}");
+    let annotations = cluster.metadata.annotations.expect("annotations");
+    assert!(!annotations.contains_key(annotation::PHASE), "{annotations:?}");
+    assert_eq!([stage.starts("logs-0").await, stage.starts("logs-1").await], [2, 3]);
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn managers_are_shown_tokens_of_the_service_account_one_per_pod() {
+    let server = ApiServer::start().await.expect("a stand-in apiserver");
+    let directory = tempfile::tempdir().expect("a directory");
+    let keys = directory.path().join("jwks.json");
+    std::fs::write(&keys, server.key_set().to_string()).expect("a file");
+    let options = [
+        ("--jwks", keys.display().to_string()),
+        ("--jwt-issuer", server.issuer().to_owned()),
+        ("--allow-subject", "system:serviceaccount:default:stayput-reconciler=control".into()),
+    ];
+    let options: Vec<String> =
+        options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect();
+    let stage = Stage::with_options(server, "", &options).await;
+    let account = json!({"metadata": {"name": "stayput-reconciler", "namespace": NAMESPACE}});
+    stage.create::<ServiceAccount>(account).await;
+    let mut cluster = search_cluster(true);
+    cluster["spec"]["manager"]["auth"] = json!({"serviceAccountToken": {}});
+    stage.create::<SearchCluster>(cluster).await;
+    let account = Account { namespace: NAMESPACE.into(), name: "stayput-reconciler".into() };
+    let settings = Settings { name: "test".into(), account: Some(account), ..Settings::default() };
+    let reconciler = Reconciler::start_with(stage.client.clone(), settings);
+    stage.until_seen().await;
+    let entry = stage.restart("r1", "rolling").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    let tokens = |asked: &crate::apiserver::Asked| asked.resource == "serviceaccounts/token";
+    assert_eq!(stage.server.counts().matching(tokens), 3, "each is used until it is old");
+    reconciler.end().await;
+}

@@ -1,0 +1,362 @@
+//! Three nodes, an apiserver, and a reconciler that can be ended and begun again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use stayput::cluster::{SearchCluster, crd};
+use stayput::jwt::{Grant, Scopes, mint, pod_audience};
+use stayput::manager_client::{Address, Credentials, ManagerClient, Token};
+use stayput::reconciler::{Settings, run};
+use stayput::restart::{Entry, annotation};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::ground::{
+    DEADLINE, KEY, NAMESPACE, addresses, eventually, pod, pod_status, search_cluster, secret,
+};
+use super::manager::Manager;
+use crate::apiserver::ApiServer;
+use crate::support::pki::Pki;
+
+/// Names of the pods, which are those of the nodes.
+pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
+
+/// Everything but the reconciler.
+pub(super) struct Stage {
+    pub(super) server: ApiServer,
+    pub(super) client: Client,
+    pub(super) managers: Arc<Mutex<BTreeMap<String, Manager>>>,
+    pub(super) pki: Pki,
+    base: BTreeMap<String, String>,
+    kubelet: JoinHandle<()>,
+}
+
+/// A running reconciler; ended, not killed, by [`Reconciler::end`].
+pub(super) struct Reconciler {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), String>>,
+}
+
+impl Reconciler {
+    pub(super) fn start(client: Client) -> Self {
+        Self::start_with(client, Settings { name: "test".into(), ..Settings::default() })
+    }
+
+    pub(super) fn start_with(client: Client, settings: Settings) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(run(client, settings, async move {
+            // Dropped is stopped.
+            let _ = stopped.await;
+        }));
+        Self { stop, task }
+    }
+
+    /// Tells it to end and waits for it.
+    pub(super) async fn end(self) {
+        drop(self.stop);
+        let ended = timeout(DEADLINE, self.task).await.expect("it ends in time");
+        ended.expect("no panic").expect("no error");
+    }
+
+    /// Ends it in the middle, as a crash would.
+    pub(super) async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
+    }
+}
+
+impl Stage {
+    /// Three nodes that run and have found each other, and a SearchCluster over them.
+    pub(super) async fn new(settings: &str) -> Self {
+        let stage = Self::bare(settings).await;
+        stage.create::<SearchCluster>(search_cluster(true)).await;
+        stage
+    }
+
+    /// The same without a SearchCluster.
+    pub(super) async fn bare(settings: &str) -> Self {
+        let server = ApiServer::start().await.expect("a stand-in apiserver");
+        Self::with_options(server, settings, &[]).await
+    }
+
+    /// The same, with further options of the managers.
+    pub(super) async fn with_options(
+        server: ApiServer,
+        settings: &str,
+        options: &[String],
+    ) -> Self {
+        let client = server.client();
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        crds.create(&PostParams::default(), &crd()).await.expect("the definition is taken");
+        let pki = Pki::named(&["stayput"]);
+        let hosts: Vec<String> = addresses().take(NODES.len()).collect();
+        let seeds: Vec<String> = hosts.iter().map(|host| format!("{host}:9300")).collect();
+        let managers = Arc::new(Mutex::new(BTreeMap::new()));
+        let watched = Arc::clone(&managers);
+        let kubelet = tokio::spawn(kubelet(client.clone(), watched));
+        let mut stage = Self { server, client, managers, pki, base: BTreeMap::new(), kubelet };
+        let ca = std::fs::read_to_string(stage.pki.file("ca")).expect("a file");
+        stage.create::<Secret>(secret("manager-ca", None, &[("ca.crt", &ca)])).await;
+        stage.create::<Secret>(secret("manager-key", Some("logs"), &[("key", KEY)])).await;
+        for (name, host) in NODES.iter().zip(&hosts) {
+            let made: Pod = stage.create(pod(name)).await;
+            let uid = made.metadata.uid.expect("a uid");
+            let mut manager = Manager::new(name, &uid, host);
+            let config = format!(
+                "cluster.name: logs\nnode.name: {name}\nnetwork.host: {host}\nhttp.port: 9200\n\
+                 discovery.seed_hosts: {seeds:?}\n\
+                 cluster.initial_master_nodes: logs-0,logs-1,logs-2\npath.data: {}\n",
+                manager.path("data").display()
+            );
+            let whole = format!("{config}{settings}\n");
+            let of_pod = format!("{name}-config");
+            let files = [("elasticsearch.yml", whole.as_str())];
+            stage.create::<Secret>(secret(&of_pod, None, &files)).await;
+            manager.mount(&whole);
+            manager.start(&stage.pki, options);
+            stage.base.insert((*name).to_owned(), config);
+            stage.managers.lock().expect("a lock").insert((*name).to_owned(), manager);
+            stage.say(name, host, true).await;
+        }
+        stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+        stage
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    pub(super) async fn create<K>(&self, object: Value) -> K
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::Serialize
+            + serde::de::DeserializeOwned,
+        K::DynamicType: Default,
+    {
+        let object: K = serde_json::from_value(object).expect("an object");
+        self.api::<K>().create(&PostParams::default(), &object).await.expect("it is created")
+    }
+
+    async fn say(&self, name: &str, address: &str, ready: bool) {
+        let status = Patch::Merge(pod_status(address, ready));
+        let api = self.api::<Pod>();
+        api.patch_status(name, &PatchParams::default(), &status).await.expect("it is taken");
+    }
+
+    /// Asks one node after the other until one answers with 200.
+    pub(super) async fn engine_until(&self, path: &str) -> Value {
+        let hosts: Vec<String> = {
+            let managers = self.managers.lock().expect("a lock");
+            managers.values().map(|manager| manager.address.clone()).collect()
+        };
+        eventually(&format!("{path}: 200"), async || {
+            for host in &hosts {
+                if let Some((200, body)) = ask(host, path).await {
+                    return Some(body);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    /// Changes the config's source of a node.
+    pub(super) async fn configure(&self, name: &str, settings: &str) {
+        let whole = format!("{}{settings}\n", self.base[name]);
+        let patch = Patch::Merge(json!({"stringData": {"elasticsearch.yml": whole}}));
+        let api = self.api::<Secret>();
+        let of_pod = format!("{name}-config");
+        api.patch(&of_pod, &PatchParams::default(), &patch).await.expect("it is taken");
+    }
+
+    /// Changes annotations of the SearchCluster.
+    pub(super) async fn annotate(&self, key: &str, value: Option<&str>) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        let api = self.api::<SearchCluster>();
+        api.patch("logs", &PatchParams::default(), &patch).await.expect("it is taken");
+    }
+
+    /// Changes the spec of the SearchCluster.
+    pub(super) async fn respec(&self, spec: Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let api = self.api::<SearchCluster>();
+        api.patch("logs", &PatchParams::default(), &patch).await.expect("it is taken");
+    }
+
+    pub(super) async fn cluster(&self) -> SearchCluster {
+        self.api::<SearchCluster>().get("logs").await.expect("it is there")
+    }
+
+    /// Changes a Secret.
+    pub(super) async fn reveal(&self, name: &str, data: Value) {
+        let patch = Patch::Merge(json!({"stringData": data}));
+        let api = self.api::<Secret>();
+        api.patch(name, &PatchParams::default(), &patch).await.expect("it is taken");
+    }
+
+    /// Waits until the restart is blocked by this rule; the sentence.
+    pub(super) async fn until_blocked(&self, rule: &str) -> String {
+        let blocked = |cluster: &SearchCluster| {
+            let report = &cluster.status.as_ref()?.report;
+            (report.blocked.as_deref() == Some(rule)).then(|| report.message.clone())?
+        };
+        let cluster = self.until(rule, |cluster| blocked(cluster).is_some()).await;
+        blocked(&cluster).expect("it is blocked")
+    }
+
+    /// Asks for a restart.
+    pub(super) async fn ask(&self, id: &str, strategy: &str) {
+        let request = json!({"id": id, "strategy": strategy}).to_string();
+        self.annotate(annotation::REQUEST, Some(&request)).await;
+    }
+
+    /// Waits until the status is there: from then on requests are taken up.
+    pub(super) async fn until_seen(&self) {
+        self.until("a status", |cluster| cluster.status.is_some()).await;
+    }
+
+    /// Waits until the SearchCluster is as wanted.
+    pub(super) async fn until(
+        &self,
+        what: &str,
+        wanted: impl Fn(&SearchCluster) -> bool,
+    ) -> SearchCluster {
+        let found = eventually(what, async || {
+            // The apiserver may be away: that is what some tests are about.
+            let cluster = self.api::<SearchCluster>().get("logs").await.ok()?;
+            wanted(&cluster).then_some(cluster)
+        });
+        let guard = Tell(self);
+        let found = found.await;
+        std::mem::forget(guard);
+        found
+    }
+
+    /// Asks for a restart, and waits until it is over.
+    pub(super) async fn restart(&self, id: &str, strategy: &str) -> Entry {
+        self.ask(id, strategy).await;
+        self.until_over(id).await
+    }
+
+    pub(super) async fn until_over(&self, id: &str) -> Entry {
+        let over = |cluster: &SearchCluster| {
+            let status = cluster.status.as_ref()?;
+            status.ledger.history.iter().find(|entry| entry.id == id).cloned()
+        };
+        let what = format!("{id} is over");
+        let cluster = self.until(&what, |cluster| over(cluster).is_some()).await;
+        over(&cluster).expect("it is over")
+    }
+
+    pub(super) async fn pod(&self, name: &str) -> Pod {
+        self.api::<Pod>().get(name).await.expect("it is there")
+    }
+
+    /// What runs: pid of each manager, and of each engine.
+    pub(super) fn processes(&self) -> BTreeMap<String, (u32, Option<u32>)> {
+        let managers = self.managers.lock().expect("a lock");
+        let pids = managers.iter();
+        pids.map(|(name, manager)| (name.clone(), (manager.pid(), manager.engine()))).collect()
+    }
+
+    /// How often the engine of a node was started.
+    pub(super) async fn starts(&self, name: &str) -> u64 {
+        let (address, uid) = self.with(name, |manager| (manager.address.clone(), manager.uid()));
+        let grant = Grant {
+            subject: "test".into(),
+            scopes: Scopes::READ,
+            audience: pod_audience(NAMESPACE, &uid),
+            ttl: Duration::from_secs(60),
+        };
+        let token = mint(KEY.as_bytes(), &grant, SystemTime::now()).expect("a token");
+        let client = ManagerClient::new(Address::Url {
+            url: format!("https://{address}:9199"),
+            server_name: Some("stayput".into()),
+            credentials: Credentials { tls: Some(self.pki.tls()), token: Some(Token::Text(token)) },
+        });
+        client.expect("a client").status().await.expect("a status").status.starts
+    }
+
+    pub(super) fn with<T>(&self, name: &str, work: impl FnOnce(&mut Manager) -> T) -> T {
+        let mut managers = self.managers.lock().expect("a lock");
+        work(managers.get_mut(name).expect("a manager"))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.kubelet.abort();
+    }
+}
+
+/// Shows what the managers said if a wait comes to nothing.
+struct Tell<'a>(&'a Stage);
+
+impl Drop for Tell<'_> {
+    fn drop(&mut self) {
+        let managers = self.0.managers.lock().expect("a lock");
+        for (name, manager) in managers.iter() {
+            let log = manager.log();
+            let tail: Vec<&str> = log.lines().rev().take(12).collect();
+            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            eprintln!("--- {name}\n{}", tail.join("\n"));
+        }
+    }
+}
+
+/// Brings a Secret to its pod when the pod is touched, and at no other time.
+async fn kubelet(client: Client, managers: Arc<Mutex<BTreeMap<String, Manager>>>) {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    let secrets: Api<Secret> = Api::namespaced(client, NAMESPACE);
+    let events = watcher::watcher(pods, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events.applied_objects());
+    let mut nudges: BTreeMap<String, Option<String>> = BTreeMap::new();
+    while let Some(event) = events.next().await {
+        let Ok(pod) = event else { continue };
+        let name = pod.metadata.name.expect("a name");
+        let annotations = pod.metadata.annotations.unwrap_or_default();
+        let nudge = annotations.get(annotation::NUDGE).cloned();
+        if nudges.insert(name.clone(), nudge.clone()).is_none_or(|before| before == nudge) {
+            continue;
+        }
+        let Ok(secret) = secrets.get(&format!("{name}-config")).await else { continue };
+        let data = secret.data.unwrap_or_default();
+        let Some(content) = data.get("elasticsearch.yml") else { continue };
+        let content = String::from_utf8(content.0.clone()).expect("UTF-8");
+        let mut managers = managers.lock().expect("a lock");
+        if let Some(manager) = managers.get_mut(&name) {
+            manager.mount(&content);
+        }
+    }
+}
+
+/// `GET path` at an engine.
+async fn ask(host: &str, path: &str) -> Option<(u16, Value)> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let ask = async {
+        let mut stream = tokio::net::TcpStream::connect((host, 9200)).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let status = answer.split(' ').nth(1)?.parse().ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        Some((status, serde_json::from_str(body).ok()?))
+    };
+    timeout(Duration::from_secs(35), ask).await.ok()?
+}

@@ -1,0 +1,62 @@
+//! Real clusters tell the stories that stand-in engines are held to.
+
+use serde_json::{Value, json};
+
+use crate::engine_conformance::{self as suite, STORIES, tell};
+use crate::support::cluster::{Cluster, Flavor, PodIdentity};
+use crate::support::skip::skip;
+
+impl suite::Cluster for Cluster {
+    fn is_elasticsearch(&self) -> bool {
+        self.flavor() != Flavor::OpenSearch
+    }
+
+    fn name(&self, node: usize) -> String {
+        self.members[node].pod.name.clone()
+    }
+
+    fn ask(
+        &self,
+        node: usize,
+        method: &str,
+        target: &str,
+        body: Option<&Value>,
+    ) -> Option<(u16, Value)> {
+        let answer = self.members[node].rest.send(method, target, body).ok()?;
+        Some((answer.code, answer.body))
+    }
+
+    fn stop(&mut self, node: usize) {
+        self.members[node].manager().api.stop();
+    }
+
+    fn start(&mut self, node: usize) {
+        // Without waiting: a node that comes first is not ready before the next.
+        let answer = self.members[node].manager().api.post("/es/start", &json!({}));
+        assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+    }
+}
+
+/// One cluster for all of them: a real one takes its time to form.
+fn on(name: &str, flavor: Flavor) {
+    let mut cluster = match Cluster::prepare(flavor, "search", PodIdentity::three(), None) {
+        Ok(cluster) => cluster,
+        Err(why) => return skip(name, &why),
+    };
+    cluster.start();
+    for story in STORIES {
+        tell(&mut cluster, *story);
+    }
+}
+
+#[test]
+fn opensearch_is_what_the_stand_in_stands_for() {
+    let name = "conformance::opensearch_is_what_the_stand_in_stands_for";
+    on(name, Flavor::OpenSearch);
+}
+
+#[test]
+fn elasticsearch_is_what_the_stand_in_stands_for() {
+    let name = "conformance::elasticsearch_is_what_the_stand_in_stands_for";
+    on(name, Flavor::ElasticsearchWithRecords);
+}

@@ -1,0 +1,10 @@
+//! Everything at once: engines in the pods of a real Kubernetes, each under the shipped manager,
+//! and the shipped reconciler, installed as people install it, that restarts them.
+
+mod bare;
+mod first_ten_minutes;
+mod ground;
+mod nodes;
+mod opensearch;
+mod own_config;
+mod people;

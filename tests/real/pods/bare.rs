@@ -1,0 +1,132 @@
+//! Pods that nobody owns: the manager is the first process of a container that has it in its image,
+//! config is staged, the keys are the apiserver's.
+
+use std::collections::BTreeMap;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::{Value, json};
+
+use super::ground::{ACCOUNT, ENGINE, Ground, HOME};
+
+/// The reconciler, and the SearchCluster.
+pub(super) fn install(ground: &Ground) {
+    ground.people.run(
+        "kubectl apply -k deploy/
+         kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
+    );
+    ground.admin().apply(&json!({
+        "apiVersion": "stayput.dev/v1alpha1",
+        "kind": "SearchCluster",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": {
+            "pods": { "selector": { "matchLabels": { "app": "logs" } } },
+            "engine": { "scheme": "http" },
+            "manager": { "caSecret": "logs-manager-ca", "auth": { "serviceAccountToken": {} } },
+            "config": { "sources": [{ "secret": "{pod}-config" }] },
+            "restart": { "drain": "0s" },
+        },
+    }));
+    ground.until_idle();
+}
+
+/// A CA, a certificate for the name `stayput`, and the keys of the apiserver's tokens.
+pub(super) fn keys(ground: &Ground) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = KeyPair::generate().expect("a key");
+    let authority = CertifiedIssuer::self_signed(params, authority).expect("a CA");
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(["stayput".to_owned()]).expect("a name");
+    let certificate = params.signed_by(&key, &authority).expect("a certificate");
+    ground.secret("logs-manager-ca", &[("ca.crt", &authority.pem())]);
+    let tls = [("tls.crt", certificate.pem()), ("tls.key", key.serialize_pem())];
+    ground.secret("logs-manager-tls", &tls.each_ref().map(|(name, pem)| (*name, pem.as_str())));
+    let keys = ground.cluster.api.raw("/openid/v1/jwks").to_string();
+    ground.admin().apply(&json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "cluster-jwks", "namespace": "search" },
+        "data": { "jwks.json": keys },
+    }));
+}
+
+/// A pod with all that its manager needs; the engine is the stand-in.
+pub(super) fn pod(ground: &Ground, name: &str) -> Value {
+    let settings: BTreeMap<&str, String> = BTreeMap::from([
+        ("STAYPUT_LISTEN", ":9199".to_owned()),
+        ("STAYPUT_SOCKET", "/state/stayput.sock".to_owned()),
+        ("STAYPUT_STATE_DIR", "/state".to_owned()),
+        ("STAYPUT_TLS_CERT", "/tls/tls.crt".to_owned()),
+        ("STAYPUT_TLS_KEY", "/tls/tls.key".to_owned()),
+        ("STAYPUT_JWKS", "/jwks/jwks.json".to_owned()),
+        ("STAYPUT_JWT_ISSUER", ground.cluster.api.url().to_owned()),
+        ("STAYPUT_ALLOW_SUBJECT", format!("system:serviceaccount:{ACCOUNT}=es:read es:control")),
+        ("STAYPUT_CONFIG", "/mounted".to_owned()),
+        ("STAYPUT_STAGE", "/mounted=/config".to_owned()),
+        ("STAYPUT_KEEP_LAST_GOOD", "true".to_owned()),
+        ("STAYPUT_READY", "tcp://127.0.0.1:9200".to_owned()),
+        ("ES_PATH_CONF", "/config".to_owned()),
+    ]);
+    let mut env: Vec<Value> =
+        settings.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    for (variable, field) in [
+        ("STAYPUT_POD_NAMESPACE", "metadata.namespace"),
+        ("STAYPUT_POD_NAME", "metadata.name"),
+        ("STAYPUT_POD_UID", "metadata.uid"),
+    ] {
+        let from = json!({ "fieldRef": { "fieldPath": field } });
+        env.push(json!({ "name": variable, "valueFrom": from }));
+    }
+    let probe = |path: &str| {
+        json!({
+            "httpGet": { "path": path, "port": 9199, "scheme": "HTTPS" },
+            "periodSeconds": 1,
+        })
+    };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name, "namespace": "search", "labels": { "app": "logs" } },
+        "spec": {
+            "terminationGracePeriodSeconds": 5,
+            "automountServiceAccountToken": false,
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": 1000,
+                "fsGroup": 1000,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [{
+                "name": "opensearch",
+                "image": ENGINE,
+                "imagePullPolicy": "Never",
+                "command": ["/stayput", "run", "--",
+                    format!("{HOME}/opensearch-docker-entrypoint.sh"), "opensearch"],
+                "env": env,
+                "livenessProbe": probe("/livez"),
+                "readinessProbe": probe("/readyz"),
+                "securityContext": {
+                    "allowPrivilegeEscalation": false,
+                    "readOnlyRootFilesystem": true,
+                    "capabilities": { "drop": ["ALL"] },
+                },
+                "volumeMounts": [
+                    { "name": "state", "mountPath": "/state" },
+                    { "name": "config", "mountPath": "/config" },
+                    { "name": "data", "mountPath": "/data" },
+                    { "name": "mounted", "mountPath": "/mounted", "readOnly": true },
+                    { "name": "tls", "mountPath": "/tls", "readOnly": true },
+                    { "name": "jwks", "mountPath": "/jwks", "readOnly": true },
+                ],
+            }],
+            "volumes": [
+                { "name": "state", "emptyDir": {} },
+                { "name": "config", "emptyDir": {} },
+                { "name": "data", "emptyDir": {} },
+                { "name": "mounted", "secret": { "secretName": format!("{name}-config") } },
+                { "name": "tls", "secret": { "secretName": "logs-manager-tls" } },
+                { "name": "jwks", "configMap": { "name": "cluster-jwks" } },
+            ],
+        },
+    })
+}

@@ -1,0 +1,169 @@
+//! A cluster with the images of this repository, and a namespace for engines.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::people::People;
+use crate::support::kubernetes::apiserver::part;
+use crate::support::kubernetes::audit::{Counts, Mark};
+use crate::support::kubernetes::cluster::Cluster;
+use crate::support::kubernetes::image::Image;
+use crate::support::kubernetes::kubectl::Kubectl;
+use crate::support::wait::eventually;
+
+/// The stand-in engine where the official image has its entrypoint, and the manager beside it.
+pub(super) const ENGINE: &str = "stayput.test/engine:1";
+/// Where the official image is at home.
+pub(super) const HOME: &str = "/usr/share/opensearch";
+/// Of the reconciler, as `deploy/` has it.
+pub(super) const ACCOUNT: &str = "stayput:stayput-reconciler";
+/// How long the reconciler is watched while there is nothing to do.
+const REST: Duration = Duration::from_secs(20);
+
+/// A running cluster without a reconciler.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) cluster: Cluster,
+    pub(super) people: People,
+}
+
+impl Ground {
+    /// With engines that PodSecurity restricts to this; `Err` says what is missing here.
+    pub(super) fn lay(security: &str) -> Result<Self, String> {
+        let manager = part("STAYPUT_STATIC_BIN")?;
+        let reconciler = part("STAYPUT_STATIC_RECONCILER_BIN")?;
+        let engine = part("STAYPUT_STATIC_ENGINE_BIN")?;
+        let began = Instant::now();
+        let cluster = Cluster::start()?;
+        let entrypoint = format!("{HOME}/opensearch-docker-entrypoint.sh");
+        let load = |name: &str, files: &[(&Path, &str)], entrypoint: &str| {
+            cluster.images.load(&Image { name, files, entrypoint: &[entrypoint] });
+        };
+        // What people call stayput/manager:0.1.0.
+        load("docker.io/stayput/manager:0.1.0", &[(&manager, "/stayput")], "/stayput");
+        let program = "/stayput-reconciler";
+        load("docker.io/stayput/reconciler:0.1.0", &[(&reconciler, program)], program);
+        load(ENGINE, &[(&engine, &entrypoint), (&manager, "/stayput")], &entrypoint);
+        let people = People::new(cluster.api.admin(), &part("STAYPUT_KUBE")?);
+        let ground = Self { cluster, people };
+        ground.admin().apply(&json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": "search",
+                "labels": { "pod-security.kubernetes.io/enforce": security },
+            },
+        }));
+        ground.run(&["wait", "--for=create", "serviceaccount/default"]);
+        println!("the cluster was there after {} ms", began.elapsed().as_millis());
+        Ok(ground)
+    }
+
+    pub(super) fn admin(&self) -> &Kubectl {
+        self.cluster.api.admin()
+    }
+
+    /// kubectl in the engines' namespace.
+    #[track_caller]
+    pub(super) fn run(&self, args: &[&str]) -> String {
+        self.admin().run(&[&["--namespace", "search"], args].concat())
+    }
+
+    /// The same, read.
+    #[track_caller]
+    pub(super) fn json(&self, args: &[&str]) -> Value {
+        self.admin().json(&[&["--namespace", "search"], args].concat())
+    }
+
+    #[track_caller]
+    pub(super) fn secret(&self, name: &str, files: &[(&str, &str)]) {
+        let data: Value =
+            files.iter().map(|(file, text)| ((*file).to_owned(), json!(text))).collect();
+        self.admin().apply(&json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "name": name, "namespace": "search" },
+            "stringData": data,
+        }));
+    }
+
+    /// What nodes find each other by: there is no DNS, and pods have any of the first addresses.
+    pub(super) fn seeds(&self) -> String {
+        let hosts = self.cluster.pod_addresses().take(16);
+        hosts.map(|host| format!("\"{host}\"")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The checksum of a config of these files, by the shipped program.
+    pub(super) fn checksum(&self, files: &[(&str, &str)]) -> String {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).expect("a file");
+        }
+        let path = directory.path().to_str().expect("UTF-8");
+        let program = part("STAYPUT_STATIC_BIN").expect("it was there a moment ago");
+        let line = format!("'{}' checksum '{path}'", program.display());
+        self.people.run(&line).split_whitespace().next().expect("a checksum").to_owned()
+    }
+
+    /// What the reconciler has asked of the apiserver since.
+    pub(super) fn asked_since(&self, mark: Mark) -> Counts {
+        Counts::of(&self.cluster.audit.since(mark, ACCOUNT))
+    }
+
+    /// Prints what a restart of three nodes has cost the apiserver since.
+    pub(super) fn figures(&self, mark: Mark) {
+        let counts = self.asked_since(mark);
+        println!(
+            "three nodes restarted: {} requests to the apiserver, {} of them writes: {counts}",
+            counts.all(),
+            counts.writes(),
+        );
+        // Operators that replace the pods come to 80 and more.
+        assert!((1..=60).contains(&counts.writes()), "{counts}");
+    }
+
+    /// Prints what the reconciler does when there is nothing to do: it writes nothing.
+    pub(super) fn at_rest(&self) {
+        let mark = self.cluster.audit.now();
+        // This is what is measured, not what is waited for.
+        std::thread::sleep(REST);
+        let counts = self.asked_since(mark);
+        println!(
+            "at rest: {} requests to the apiserver in {} s by both replicas: {counts}",
+            counts.all(),
+            REST.as_secs()
+        );
+        assert_eq!(counts.writes(), 0, "{counts}");
+    }
+
+    /// Waits until the SearchCluster's phase is `Idle`.
+    pub(super) fn until_idle(&self) {
+        eventually("the SearchCluster is idle", || {
+            let logs = self.json(&["get", "searchcluster", "logs"]);
+            (logs["status"]["phase"] == "Idle").then_some(())
+        });
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        // What a person would look at first.
+        for line in [
+            "get pods --all-namespaces --output wide",
+            "get searchclusters --all-namespaces --output yaml",
+            "get events --all-namespaces --sort-by=.lastTimestamp",
+            "logs --namespace stayput --selector app.kubernetes.io/name=stayput-reconciler --tail 40",
+            "logs --namespace search --selector app=logs --all-containers --tail 15 --prefix",
+        ] {
+            let args: Vec<&str> = line.split(' ').collect();
+            let said = self.admin().attempt(&args, "").unwrap_or_else(|error| error);
+            println!("--- kubectl {line}\n{said}");
+        }
+    }
+}

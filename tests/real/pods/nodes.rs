@@ -1,0 +1,98 @@
+//! Who the pods are, and what runs in them.
+
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ground::Ground;
+use crate::support::http::exchange;
+use crate::support::wait::eventually;
+
+pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
+
+/// One pod at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) address: String,
+    /// All that a restart in place must not change: the pod's uid, its containers' ids, how often
+    /// they were restarted.
+    pub(super) stays: Value,
+    /// What the manager says.
+    pub(super) status: Value,
+}
+
+impl Node {
+    pub(super) fn run(&self) -> &str {
+        self.status["run"]["id"].as_str().expect("a run")
+    }
+
+    pub(super) fn checksum(&self) -> &str {
+        self.status["run"]["checksum"].as_str().expect("a checksum")
+    }
+
+    /// `GET target` at the engine.
+    pub(super) fn ask(&self, target: &str) -> Option<Value> {
+        let stream = TcpStream::connect((self.address.as_str(), 9200)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(40))).ok()?;
+        let answer = exchange(stream, ("GET", target), None).ok()?;
+        (answer.code == 200).then_some(answer.body)
+    }
+}
+
+/// All pods, as the apiserver and the managers in them see them; `stayput` is the program there.
+pub(super) fn look(ground: &Ground, stayput: &str) -> BTreeMap<String, Node> {
+    let list = ground.json(&["get", "pods", "--selector", "app=logs"]);
+    let pods = list["items"].as_array().expect("pods").iter().map(|pod| {
+        let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+        let said = ground.run(&["exec", &name, "--", stayput, "status", "--json"]);
+        let status: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!(status["manager"]["pid"], 1, "{status:#}");
+        let containers = pod["status"]["containerStatuses"].as_array().expect("containers");
+        let mut stays = vec![pod["metadata"]["uid"].clone()];
+        for container in containers {
+            stays.extend([container["containerID"].clone(), container["restartCount"].clone()]);
+            assert_eq!(container["restartCount"], 0, "{container:#}");
+        }
+        let address = pod["status"]["podIP"].as_str().expect("an address").to_owned();
+        (name, Node { address, stays: stays.into(), status })
+    });
+    let nodes: BTreeMap<String, Node> = pods.collect();
+    assert!(nodes.keys().eq(NODES), "{nodes:#?}");
+    nodes
+}
+
+/// Waits until the engines are one cluster, with every shard copy in its place.
+pub(super) fn until_formed(nodes: &BTreeMap<String, Node>) {
+    let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
+    eventually("three nodes, green", || {
+        let health = nodes.values().find_map(|node| node.ask(target))?;
+        (health["timed_out"] == false).then_some(())
+    });
+}
+
+/// The same pods with the same containers, never restarted, in which other processes run on the
+/// config with this checksum for each.
+#[track_caller]
+pub(super) fn assert_restarted_in_place(
+    before: &BTreeMap<String, Node>,
+    after: &BTreeMap<String, Node>,
+    expected: impl Fn(&str) -> String,
+) {
+    for (name, node) in after {
+        let was = &before[name];
+        assert_eq!(node.stays, was.stays, "{name} is another pod or container");
+        assert_ne!(node.run(), was.run(), "{name} was not restarted: {:#}", node.status);
+        assert_eq!(node.checksum(), expected(name), "{name}: {:#}", node.status);
+        assert_ne!(node.checksum(), was.checksum(), "{name}");
+        assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+    }
+}
+
+/// The value of a node attribute on every node, as the engines tell each other.
+pub(super) fn attribute(nodes: &BTreeMap<String, Node>, name: &str) -> Vec<Value> {
+    let all = nodes["logs-0"].ask("/_nodes").expect("the engine answers");
+    let all = all["nodes"].as_object().expect("nodes").values();
+    all.map(|node| node["attributes"][name].clone()).collect()
+}

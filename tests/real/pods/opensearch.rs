@@ -1,0 +1,157 @@
+//! Three real OpenSearch nodes in pods of their own: the engine and its JVM are the machine's,
+//! mounted, since there is no registry to have the official image from.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::bare::{install, keys, pod};
+use super::ground::Ground;
+use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use crate::support::engine::{Kind, home, own_files};
+use crate::support::skip::skip;
+
+/// What the engine has to itself in the pod.
+const WORK: &str = "/data";
+/// An engine that others can reach insists on 65,535 descriptors, which not every machine lets
+/// root give: this one believes that it has them.
+const LIMITS: &str = r"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/resource.h>
+static int ask(const char *name, int what, void *limit) {
+    int (*real)(int, void *) = (int (*)(int, void *)) dlsym(RTLD_NEXT, name);
+    int result = real(what, limit);
+    struct rlimit64 *said = limit;
+    if (result == 0 && what == RLIMIT_NOFILE) said->rlim_cur = said->rlim_max = 65536;
+    return result;
+}
+int getrlimit(int what, struct rlimit *limit) { return ask(__func__, what, limit); }
+int getrlimit64(int what, struct rlimit64 *limit) { return ask(__func__, what, limit); }
+";
+
+#[test]
+fn opensearch_restarted_in_place() {
+    const TEST: &str = "pods::opensearch::opensearch_restarted_in_place";
+    let Some(home) = home(Kind::OpenSearch) else {
+        return skip(TEST, "opensearch is not installed");
+    };
+    let Some(java) = std::env::var_os("JAVA_HOME").map(PathBuf::from) else {
+        return skip(TEST, "no JAVA_HOME");
+    };
+    let limits = limits();
+    // Folders of the machine in a pod are what `restricted` is there against.
+    let ground = match Ground::lay("privileged") {
+        Ok(ground) => ground,
+        Err(why) => return skip(TEST, &why),
+    };
+    keys(&ground);
+    let seeds = ground.seeds();
+    let [options, log4j] = own_files(&home, Path::new(WORK));
+    let files = |name: &str, round: &str| {
+        let yml = format!(
+            "cluster.name: logs\nnode.name: {name}\nnetwork.host: 0.0.0.0\n\
+             discovery.seed_hosts: [{seeds}]\ndiscovery.find_peers_interval: 200ms\n\
+             cluster.initial_cluster_manager_nodes: {}\n\
+             path.data: {WORK}/data\npath.logs: {WORK}/logs\nnode.store.allow_mmap: false\n\
+             cluster.routing.allocation.disk.threshold_enabled: false\n\
+             node.attr.round: {round}\n",
+            NODES.join(",")
+        );
+        [("opensearch.yml", yml), ("jvm.options", options.clone()), ("log4j2.properties", log4j.clone())]
+    };
+    let write = |round: &str| {
+        for name in NODES {
+            let files = files(name, round);
+            let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
+            ground.secret(&format!("{name}-config"), &files);
+        }
+    };
+    write("first");
+    for name in NODES {
+        ground.admin().apply(&real(pod(&ground, name), &home, &java, limits.path()));
+    }
+    for name in NODES {
+        ground.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
+    }
+    let before = look(&ground, "/stayput");
+    until_formed(&before);
+    install(&ground);
+
+    let mark = ground.cluster.audit.now();
+    write("second");
+    let asked = Instant::now();
+    let said = ground.people.run("kubectl stayput -n search restart logs --watch");
+    println!("three OpenSearch nodes took {} ms\n{said}", asked.elapsed().as_millis());
+    ground.figures(mark);
+    let after = look(&ground, "/stayput");
+    let expected = |name: &str| {
+        let files = files(name, "second");
+        ground.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
+    };
+    assert_restarted_in_place(&before, &after, expected);
+    assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
+}
+
+/// The library that tells engines of descriptors.
+fn limits() -> TempDir {
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let (source, library) =
+        (directory.path().join("limits.c"), directory.path().join("limits.so"));
+    fs::write(&source, LIMITS).expect("a file");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status();
+    assert!(built.expect("cc can be executed").success());
+    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).expect("permissions");
+    directory
+}
+
+/// The same pod around the real engine.
+fn real(mut pod: Value, home: &Path, java: &Path, limits: &Path) -> Value {
+    let container = &mut pod["spec"]["containers"][0];
+    container["command"] = json!(["/stayput", "run", "--", "/engine/bin/opensearch"]);
+    let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
+    let env = container["env"].as_array_mut().expect("a list");
+    env.retain(|variable| variable["name"] != "STAYPUT_READY");
+    for (name, value) in [
+        ("STAYPUT_READY", ready),
+        ("STAYPUT_TMP_DIR", "/tmp"),
+        ("OPENSEARCH_PATH_CONF", "/config"),
+        ("OPENSEARCH_JAVA_HOME", java.to_str().expect("UTF-8")),
+        ("OPENSEARCH_JAVA_OPTS", "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1"),
+        ("LD_PRELOAD", "/limits/limits.so"),
+        ("PATH", "/usr/bin:/bin"),
+    ] {
+        env.push(json!({ "name": name, "value": value }));
+    }
+    let folders = [
+        ("usr", Path::new("/usr"), "/usr"),
+        ("bin", Path::new("/usr/bin"), "/bin"),
+        ("lib", Path::new("/usr/lib"), "/lib"),
+        ("lib64", Path::new("/usr/lib64"), "/lib64"),
+        ("etc", Path::new("/etc"), "/etc"),
+        ("engine", home, "/engine"),
+        ("limits", limits, "/limits"),
+    ];
+    let mounts = container["volumeMounts"].as_array_mut().expect("a list");
+    mounts.push(json!({ "name": "tmp", "mountPath": "/tmp" }));
+    for (name, _, at) in folders {
+        mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
+    }
+    let volumes = pod["spec"]["volumes"].as_array_mut().expect("a list");
+    volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
+    for (name, from, _) in folders {
+        volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
+    }
+    pod
+}

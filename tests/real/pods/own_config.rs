@@ -1,0 +1,98 @@
+//! Pods that nobody owns, each with a config of its own, staged; and a reconciler that is taken
+//! away in the middle.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
+
+use super::bare::{install, keys, pod};
+use super::ground::Ground;
+use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+/// The kubelet alone takes more than a minute.
+const ARRIVAL: Duration = Duration::from_secs(20);
+
+#[test]
+fn each_pod_with_its_own_config_while_reconcilers_go() {
+    let ground = match Ground::lay("restricted") {
+        Ok(ground) => ground,
+        Err(why) => {
+            let test = "pods::own_config::each_pod_with_its_own_config_while_reconcilers_go";
+            return skip(test, &why);
+        }
+    };
+    keys(&ground);
+    let seeds = ground.seeds();
+    let config = |name: &str, round: &str| {
+        format!(
+            "cluster.name: logs\nnode.name: {name}\nnetwork.host: 0.0.0.0\n\
+             discovery.seed_hosts: [{seeds}]\n\
+             cluster.initial_cluster_manager_nodes: {}\n\
+             path.data: /data\nnode.attr.round: {round}\n",
+            NODES.join(",")
+        )
+    };
+    for name in NODES {
+        let text = config(name, "first");
+        ground.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
+        ground.admin().apply(&pod(&ground, name));
+    }
+    for name in NODES {
+        ground.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
+    }
+    install(&ground);
+    let before = look(&ground, "/stayput");
+    until_formed(&before);
+    ground.at_rest();
+
+    let mark = ground.cluster.audit.now();
+    let written = SystemTime::now();
+    for name in NODES {
+        let text = config(name, "second");
+        ground.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
+    }
+    let asked = Instant::now();
+    ground.people.run("kubectl stayput -n search restart logs");
+    let holders = goes_in_the_middle(&ground);
+    let said = ground.people.run("kubectl stayput -n search watch logs --timeout 2m");
+    println!("the rolling restart took {} ms\n{said}", asked.elapsed().as_millis());
+    let path = "jsonpath={.status.history[-1:].outcome}";
+    assert_eq!(ground.run(&["get", "searchcluster", "logs", "--output", path]), "done");
+    ground.figures(mark);
+    assert_ne!(holder(&ground), holders, "another replica went on");
+
+    let after = look(&ground, "/stayput");
+    let expected = |name: &str| ground.checksum(&[("opensearch.yml", &config(name, "second"))]);
+    assert_restarted_in_place(&before, &after, expected);
+    assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
+    for (name, node) in &after {
+        let seen = node.status["config"]["observed_at"].as_str().expect("a moment");
+        let seen = humantime::parse_rfc3339(seen).expect("a moment");
+        let waited = seen.duration_since(written).expect("after the Secret's change");
+        println!("{name}: the Secret's change was seen in the pod after {} ms", waited.as_millis());
+        assert!(waited < ARRIVAL, "{name}: {waited:?}: the nudge did not do it");
+    }
+}
+
+/// Which replica works.
+fn holder(ground: &Ground) -> String {
+    let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
+    ground.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
+}
+
+/// Deletes the replica that works, without a good-bye, when the first node is on its way; returns
+/// its name.
+fn goes_in_the_middle(ground: &Ground) -> String {
+    eventually("a node is stopped or started", || {
+        let path = "jsonpath={.items[*].metadata.annotations.elasticsearch\\.k8s\\.elastic\\.co/restart-phase}";
+        let phases = ground.run(&["get", "pods", "--output", path]);
+        phases.split(' ').any(|phase| phase == "stop" || phase == "start").then_some(())
+    });
+    let holder = holder(ground);
+    let delete = ["delete", "pod", &holder, "--namespace", "stayput"];
+    ground.admin().run(&[&delete[..], &["--grace-period=0", "--force"]].concat());
+    println!("{holder} was deleted while a node was on its way");
+    holder
+}

@@ -1,0 +1,60 @@
+//! What people type: shell lines in a directory with what the repository has for them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::support::kubernetes::kubectl::Kubectl;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Somebody with a shell, kubectl and its plugin.
+#[derive(Debug)]
+pub(super) struct People {
+    directory: TempDir,
+    kubectl: Kubectl,
+}
+
+impl People {
+    /// With the rights of `kubectl`; `program` is the real one.
+    pub(super) fn new(kubectl: &Kubectl, program: &Path) -> Self {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        for part in ["deploy", "examples"] {
+            let from = format!("{ROOT}/{part}");
+            let to = directory.path().join(part);
+            let copied = Command::new("cp").args(["-r", &from]).arg(to).status();
+            assert!(copied.expect("cp can be executed").success(), "{part}");
+        }
+        let bin = directory.path().join("bin");
+        fs::create_dir(&bin).expect("a directory");
+        let file = bin.join("kubectl");
+        let line = format!("#!/bin/sh\nexec '{}' kubectl \"$@\"\n", program.display());
+        fs::write(&file, line).expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let plugin = env!("CARGO_BIN_EXE_kubectl-stayput");
+        std::os::unix::fs::symlink(plugin, bin.join("kubectl-stayput")).expect("a link");
+        Self { directory, kubectl: kubectl.clone() }
+    }
+
+    /// Runs a script that must not fail; its output.
+    #[track_caller]
+    pub(super) fn run(&self, script: &str) -> String {
+        let bin = self.directory.path().join("bin");
+        let path = std::env::var("PATH").expect("a PATH");
+        let output = Command::new("sh")
+            .args(["-eu", "-c", script])
+            .current_dir(self.directory.path())
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("HOME", self.directory.path())
+            .env("KUBECONFIG", self.kubectl.kubeconfig())
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}\n{said}\n{errors}");
+        said
+    }
+}

@@ -1,0 +1,42 @@
+//! The shipped `stayput-reconciler` on real parts: the makers' apiserver and etcd, three real nodes
+//! under three real managers, and a kubelet that is this test's own. One story at a time: each has
+//! three engines.
+
+mod aborts;
+mod elasticsearch;
+mod ground;
+mod kube;
+mod kubelet;
+mod load;
+mod opensearch;
+mod reconciler;
+mod rolling;
+mod sampler;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::support::cluster::Flavor;
+use crate::support::skip::skip;
+
+/// Runs a story, unless something that it needs is missing here.
+fn on(name: &str, flavor: Flavor, story: impl FnOnce(ground::Ground)) {
+    let _turn = turn();
+    match ground::Ground::start(flavor) {
+        Ok(ground) => story(ground),
+        Err(why) => skip(&format!("restart::{name}"), &why),
+    }
+}
+
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // Whose turn ended badly has left nothing: everything ends with it.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says what comes next, and when: a failure is read together with the steps before it.
+fn step(what: &str) {
+    let now = stayput::restart::Time(
+        std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as _),
+    );
+    println!("-- {now} {what}");
+}

@@ -1,0 +1,320 @@
+//! What every story stands on: apiserver, `deploy/` applied, three pods, their nodes, a SearchCluster
+//! over them, a kubelet and the reconciler with the rights that `deploy/` gives it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use serde_json::{Value, json};
+use stayput::checksum::Checksum;
+use stayput::cluster::{SearchCluster, SearchClusterStatus};
+use stayput::restart::{Entry, LastRestart, annotation};
+
+use super::kube::{Kube, NAMESPACE};
+use super::kubelet::Kubelet;
+use super::reconciler::Reconciler;
+use crate::support::atomic_writer::Payload;
+use crate::support::cluster::{Cluster, Flavor, Issuer, Member, PodIdentity, Rest};
+use crate::support::kubernetes::apiserver::ApiServer;
+
+/// Namespace and name of the reconciler's service account, as `deploy/` makes it.
+pub(super) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");
+/// Names of the pods, which are those of the nodes.
+pub(super) const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
+/// Longer than any restart here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Everything, ended in this order when dropped.
+pub(super) struct Ground {
+    pub(super) reconciler: Reconciler,
+    pub(super) kubelet: Kubelet,
+    pub(super) kube: Kube,
+    cluster: Arc<Mutex<Cluster>>,
+    /// Name of the config's main file.
+    main_file: String,
+    _server: ApiServer,
+}
+
+/// One node and its manager, as they are now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) manager_pid: Option<i32>,
+    pub(super) boot: Value,
+    pub(super) run: Value,
+    pub(super) checksum: Option<String>,
+    /// Of the engine's process; none while the cluster does not list it.
+    pub(super) ephemeral: Option<String>,
+    /// The id that the node keeps.
+    pub(super) id: Option<String>,
+}
+
+impl Ground {
+    /// Three nodes in one green cluster, and a reconciler that has seen them. `Err` says what is
+    /// missing here.
+    pub(super) fn start(flavor: Flavor) -> Result<Self, String> {
+        let server = ApiServer::start()?;
+        let admin = server.admin();
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        admin.run(&["apply", "-k", deploy.to_str().expect("UTF-8")]);
+        let crd = "customresourcedefinition/searchclusters.stayput.dev";
+        admin.run(&["wait", "--for=condition=Established", "--timeout=60s", crd]);
+        admin.run(&["create", "namespace", NAMESPACE]);
+        let kube = Kube::new(admin.kubeconfig());
+        let identities = NAMES.map(|name| {
+            let made: Pod = kube.create(pod(name));
+            PodIdentity { name: name.into(), uid: made.metadata.uid.expect("a uid") }
+        });
+        let subject = format!("system:serviceaccount:{}:{}", ACCOUNT.0, ACCOUNT.1);
+        let issuer = Issuer {
+            jwks: server.raw("/openid/v1/jwks").to_string(),
+            issuer: server.url().to_owned(),
+            subject: subject.clone(),
+        };
+        let mut cluster = Cluster::prepare(flavor, NAMESPACE, identities, Some(issuer))?;
+        let ca = &cluster.ca_pem;
+        kube.create::<Secret>(secret("logs-manager-ca", &json!({ "ca.crt": ca })));
+        for member in &cluster.members {
+            let files = json!(member.files("node.attr.stayput: first"));
+            kube.create::<Secret>(secret(&format!("{}-config", member.pod.name), &files));
+        }
+        cluster.start();
+        let ports = cluster.ports;
+        let addresses = cluster.members.iter();
+        let addresses: BTreeMap<String, String> =
+            addresses.map(|one| (one.pod.name.clone(), one.address.to_string())).collect();
+        let cluster = Arc::new(Mutex::new(cluster));
+        let kubeconfig: PathBuf = admin.kubeconfig().to_owned();
+        let kubelet = Kubelet::start(kubeconfig, cluster.clone(), addresses);
+        let is_ready = |pod: &Pod| {
+            let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+            conditions.is_some_and(|all| all.iter().any(|one| one.status == "True"))
+        };
+        until("all pods are ready", || {
+            kube.list::<Pod>().ok().filter(|pods| pods.iter().all(is_ready))
+        });
+        kube.create::<SearchCluster>(search_cluster(ports.http, ports.manager));
+        let account = server.user(&subject, "system:serviceaccounts");
+        let reconciler = Reconciler::start(account.kubeconfig(), server.directory());
+        let main_file = format!("{}.yml", flavor.kind().name());
+        let ground = Self { reconciler, kubelet, kube, cluster, main_file, _server: server };
+        ground.until_status("the first look", |status| status.report.counts.ready == 3);
+        Ok(ground)
+    }
+
+    /// The nodes; the kubelet waits while they are held.
+    pub(super) fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        self.cluster.lock().expect("a lock")
+    }
+
+    pub(super) fn with<T>(&self, name: &str, look: impl FnOnce(&Member) -> T) -> T {
+        look(self.cluster().member(name))
+    }
+
+    /// Every node's REST interface, in their order.
+    pub(super) fn nodes(&self) -> Vec<Rest> {
+        self.cluster().members.iter().map(|member| member.rest).collect()
+    }
+
+    /// Waits until all nodes are in one cluster, green.
+    #[track_caller]
+    pub(super) fn until_formed(&self) {
+        self.cluster().until_formed();
+    }
+
+    /// Asks any node until one answers with 200.
+    #[track_caller]
+    pub(super) fn engine(&self, target: &str) -> Value {
+        let nodes = self.nodes();
+        until(target, || {
+            let mut answers = nodes.iter().filter_map(|node| node.send("GET", target, None).ok());
+            answers.find(|answer| answer.code == 200).map(|answer| answer.body)
+        })
+    }
+
+    /// The persistent settings of the engine's cluster.
+    #[track_caller]
+    pub(super) fn settings(&self) -> Value {
+        self.engine("/_cluster/settings?flat_settings=true")["persistent"].clone()
+    }
+
+    /// Sets persistent settings.
+    #[track_caller]
+    pub(super) fn set(&self, settings: &Value) {
+        let body = json!({ "persistent": settings });
+        let answer = self.nodes()[0].send("PUT", "/_cluster/settings", Some(&body));
+        answer.expect("an answer").expect(200);
+    }
+
+    /// Writes the config's source of a node: its usual settings, `change`d, and `settings`. Returns
+    /// the checksum that the node must run with once it has been restarted.
+    pub(super) fn configure(
+        &self,
+        name: &str,
+        settings: &str,
+        change: impl Fn(&str) -> String,
+    ) -> String {
+        let mut files: Payload = self.with(name, |member| member.files(settings));
+        let main = files.get_mut(&self.main_file).expect("the main file");
+        *main = change(main);
+        self.kube.merge::<Secret>(&format!("{name}-config"), &json!({ "stringData": files }));
+        Checksum::of_contents(files).as_str().to_owned()
+    }
+
+    /// The same for all nodes; the checksums by name.
+    pub(super) fn configure_all(
+        &self,
+        settings: &str,
+        change: impl Fn(&str) -> String + Copy,
+    ) -> BTreeMap<String, String> {
+        let one = |name: &str| (name.to_owned(), self.configure(name, settings, change));
+        NAMES.iter().map(|name| one(name)).collect()
+    }
+
+    /// Changes the spec's `restart`.
+    pub(super) fn policy(&self, restart: &Value) {
+        self.kube.merge::<SearchCluster>("logs", &json!({ "spec": { "restart": restart } }));
+    }
+
+    /// Asks for a restart of these nodes; of all, if there are none.
+    pub(super) fn ask(&self, id: &str, strategy: &str, nodes: &[&str]) {
+        let request = json!({ "id": id, "strategy": strategy, "target": { "nodes": nodes } });
+        let annotations = json!({ annotation::REQUEST: request.to_string() });
+        let change = json!({ "metadata": { "annotations": annotations } });
+        self.kube.merge::<SearchCluster>("logs", &change);
+    }
+
+    pub(super) fn status(&self) -> SearchClusterStatus {
+        let cluster = self.kube.get::<SearchCluster>("logs").expect("it is there");
+        cluster.status.unwrap_or_default()
+    }
+
+    /// Waits until the status is as wanted.
+    #[track_caller]
+    pub(super) fn until_status(
+        &self,
+        what: &str,
+        wanted: impl Fn(&SearchClusterStatus) -> bool,
+    ) -> SearchClusterStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status();
+            if wanted(&status) {
+                return status;
+            }
+            if Instant::now() > deadline {
+                let log = self.reconciler.log();
+                let lines: Vec<&str> = log.lines().collect();
+                let tail = lines[lines.len().saturating_sub(40)..].join("\n");
+                panic!("never happened: {what}\n{status:#?}\nthe reconciler said:\n{tail}");
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits until a restart is over.
+    #[track_caller]
+    pub(super) fn until_over(&self, id: &str) -> Entry {
+        let of = |status: &SearchClusterStatus| {
+            status.ledger.history.iter().find(|entry| entry.id == id).cloned()
+        };
+        let status = self.until_status(&format!("{id} is over"), |status| of(status).is_some());
+        of(&status).expect("it is over")
+    }
+
+    /// Each node as it is now, by name.
+    pub(super) fn facts(&self) -> BTreeMap<String, Facts> {
+        let listed = self.engine("/_cluster/state/nodes");
+        let nodes = listed["nodes"].as_object().cloned().unwrap_or_default();
+        let cluster = self.cluster();
+        let of = |member: &Member| {
+            let status = member.manager().api.status();
+            let node = nodes.iter().find(|(_, node)| node["name"] == member.pod.name);
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            Facts {
+                manager_pid: member.manager_pid(),
+                boot: status["manager"]["boot_id"].clone(),
+                run: status["run"]["id"].clone(),
+                checksum: text(&status["run"]["checksum"]),
+                ephemeral: node.and_then(|(_, node)| text(&node["ephemeral_id"])),
+                id: node.map(|(id, _)| id.clone()),
+            }
+        };
+        cluster.members.iter().map(|member| (member.pod.name.clone(), of(member))).collect()
+    }
+
+    /// Waits until no phase is left on a pod; how its last restart ended.
+    #[track_caller]
+    pub(super) fn last_restart(&self, name: &str) -> LastRestart {
+        let annotations = until(&format!("no phase is left on {name}"), || {
+            let pod = self.kube.get::<Pod>(name).ok()?;
+            let annotations = pod.metadata.annotations.unwrap_or_default();
+            let left = [annotation::PHASE, annotation::SHOWN];
+            left.iter().all(|key| !annotations.contains_key(*key)).then_some(annotations)
+        });
+        serde_json::from_str(&annotations[annotation::LAST_RESTART]).expect("its last restart")
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let log = self.reconciler.log();
+            let lines: Vec<&str> = log.lines().collect();
+            println!("the reconciler said:\n{}", lines[lines.len().saturating_sub(80)..].join("\n"));
+        }
+    }
+}
+
+/// Looks until there is something to see.
+#[track_caller]
+pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Nobody runs its container: the manager beside it does what that would.
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name, "labels": { "app": "logs" } },
+        "spec": { "containers": [{ "name": "search", "image": "search" }] },
+    })
+}
+
+fn secret(name: &str, data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": name },
+        "stringData": data,
+    })
+}
+
+fn search_cluster(http: u16, manager: u16) -> Value {
+    json!({
+        "apiVersion": "stayput.dev/v1alpha1",
+        "kind": "SearchCluster",
+        "metadata": { "name": "logs" },
+        "spec": {
+            "pods": { "selector": { "matchLabels": { "app": "logs" } } },
+            "engine": { "scheme": "http", "port": http },
+            "manager": {
+                "port": manager,
+                "caSecret": "logs-manager-ca",
+                "auth": { "serviceAccountToken": {} },
+            },
+            "config": { "sources": [{ "secret": "{pod}-config" }] },
+            "restart": { "drain": "1s", "phaseTimeout": "120s" },
+        },
+    })
+}

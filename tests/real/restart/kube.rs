@@ -1,0 +1,112 @@
+//! The apiserver, as the test and its kubelet use it: by the library, because kubectl takes longer
+//! to start than most of what is asked here.
+
+use std::path::Path;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+/// The namespace of the cluster.
+pub(super) const NAMESPACE: &str = "search";
+
+/// A client for one thread.
+pub(super) struct Kube {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Kube {
+    /// As the user of this kubeconfig.
+    pub(super) fn new(kubeconfig: &Path) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let client = runtime.block_on(async {
+            let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            Client::try_from(config.expect("a config")).expect("a client")
+        });
+        Self { runtime, client }
+    }
+
+    fn api<K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// All objects of a kind.
+    pub(super) fn list<K>(&self) -> kube::Result<Vec<K>>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+    {
+        let list = self.api::<K>();
+        self.runtime.block_on(async { list.list(&Default::default()).await }).map(|list| list.items)
+    }
+
+    /// One object.
+    pub(super) fn get<K>(&self, name: &str) -> kube::Result<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+    {
+        let api = self.api::<K>();
+        self.runtime.block_on(async { api.get(name).await })
+    }
+
+    /// Creates an object.
+    #[track_caller]
+    pub(super) fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let object: K = serde_json::from_value(object).expect("an object");
+        let api = self.api::<K>();
+        let made = self.runtime.block_on(async { api.create(&Default::default(), &object).await });
+        made.expect("it is created")
+    }
+
+    /// Merges `change` into an object.
+    #[track_caller]
+    pub(super) fn merge<K>(&self, name: &str, change: &Value)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+    {
+        let api = self.api::<K>();
+        let patch = Patch::Merge(change);
+        let done =
+            self.runtime.block_on(async { api.patch(name, &PatchParams::default(), &patch).await });
+        done.expect("it is taken");
+    }
+
+    /// Merges `change` into an object's status.
+    pub(super) fn merge_status<K>(&self, name: &str, change: &Value) -> kube::Result<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned,
+    {
+        let api = self.api::<K>();
+        let patch = Patch::Merge(change);
+        let done = self
+            .runtime
+            .block_on(async { api.patch_status(name, &PatchParams::default(), &patch).await });
+        done.map(drop)
+    }
+}

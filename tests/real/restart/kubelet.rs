@@ -1,0 +1,151 @@
+//! The kubelet's part: a changed pod has its volumes looked at, a ready manager makes a ready pod.
+//! Nothing else is synced: a Secret that no pod is touched for after its write never arrives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use serde_json::json;
+
+use super::kube::Kube;
+use crate::support::atomic_writer::Payload;
+use crate::support::cluster::Cluster;
+use crate::support::http::exchange;
+
+/// How often pods are looked at.
+const PACE: Duration = Duration::from_millis(200);
+/// How long a readiness probe may take, as in a pod's spec.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// A thread that ends with its guard.
+pub(super) struct Kubelet {
+    ended: Arc<AtomicBool>,
+    deaf: Arc<Mutex<BTreeSet<String>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Kubelet {
+    /// For the pods of the cluster, named with their addresses.
+    pub(super) fn start(
+        kubeconfig: PathBuf,
+        cluster: Arc<Mutex<Cluster>>,
+        addresses: BTreeMap<String, String>,
+    ) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let deaf = Arc::<Mutex<BTreeSet<String>>>::default();
+        let (is_over, unheard) = (ended.clone(), deaf.clone());
+        let thread = thread::spawn(move || {
+            let mut work =
+                Work { kube: Kube::new(&kubeconfig), cluster, addresses, seen: BTreeMap::new() };
+            while !is_over.load(Ordering::Relaxed) {
+                work.look(&unheard.lock().expect("a lock").clone());
+                thread::sleep(PACE);
+            }
+        });
+        Self { ended, deaf, thread: Some(thread) }
+    }
+
+    /// From now on nothing arrives in the volumes of this pod, or again everything does.
+    pub(super) fn set_deaf(&self, pod: &str, is_deaf: bool) {
+        let mut deaf = self.deaf.lock().expect("a lock");
+        match is_deaf {
+            true => drop(deaf.insert(pod.to_owned())),
+            false => drop(deaf.remove(pod)),
+        }
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    kube: Kube,
+    cluster: Arc<Mutex<Cluster>>,
+    addresses: BTreeMap<String, String>,
+    /// Each pod's annotations when its volumes were looked at.
+    seen: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Work {
+    fn look(&mut self, deaf: &BTreeSet<String>) {
+        let Ok(pods) = self.kube.list::<Pod>() else { return };
+        for pod in pods {
+            let name = pod.metadata.name.clone().expect("a name");
+            let Some(address) = self.addresses.get(&name).cloned() else { continue };
+            let annotations = pod.metadata.annotations.clone().unwrap_or_default();
+            if !deaf.contains(&name) && self.seen.get(&name) != Some(&annotations) {
+                // The volume's first content is there before the pod's container is.
+                let is_new = !self.seen.contains_key(&name);
+                if is_new || self.mount(&name) {
+                    self.seen.insert(name.clone(), annotations);
+                }
+            }
+            let socket = {
+                let cluster = self.cluster.lock().expect("a lock");
+                cluster.member(&name).work().join("s.sock")
+            };
+            self.probe(&pod, &name, &address, &socket);
+        }
+    }
+
+    /// Brings the Secret to the volume, if it has changed; whether the Secret was read.
+    fn mount(&self, name: &str) -> bool {
+        let Ok(secret) = self.kube.get::<Secret>(&format!("{name}-config")) else { return false };
+        let files: Payload = secret
+            .data
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(key, value)| (key, String::from_utf8(value.0).expect("UTF-8")))
+            .collect();
+        let mut cluster = self.cluster.lock().expect("a lock");
+        let member = cluster.member_mut(name);
+        let has = |(path, content): (&String, &String)| {
+            std::fs::read_to_string(member.mount().join(path)).is_ok_and(|now| now == *content)
+        };
+        if !files.iter().all(has) {
+            member.swap(&files);
+        }
+        true
+    }
+
+    fn probe(&self, pod: &Pod, name: &str, address: &str, socket: &Path) {
+        let ready = if is_ready(socket) { "True" } else { "False" };
+        let shown = pod.status.as_ref().and_then(|status| {
+            let condition = status.conditions.iter().flatten().find(|one| one.type_ == "Ready")?;
+            Some((condition.status.as_str(), status.pod_ip.as_deref()?))
+        });
+        if shown == Some((ready, address)) {
+            return;
+        }
+        let status = json!({ "status": {
+            "phase": "Running",
+            "podIP": address,
+            "podIPs": [{ "ip": address }],
+            "conditions": [{ "type": "Ready", "status": ready }],
+        } });
+        // What fails is tried again at the next look.
+        let _ = self.kube.merge_status::<Pod>(name, &status);
+    }
+}
+
+/// What a readiness probe at the manager's `/readyz` comes to.
+fn is_ready(socket: &Path) -> bool {
+    let ask = || -> io::Result<u16> {
+        let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(PROBE))?;
+        exchange(stream, ("GET", "/readyz"), None).map(|answer| answer.code)
+    };
+    ask().is_ok_and(|code| code == 200)
+}

@@ -1,0 +1,109 @@
+//! OpenSearch: a rolling restart under load, one whose reconciler is killed again and again, and a
+//! coordinated one that gives the cluster another name.
+//!
+//! The long form: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- restart::opensearch`.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stayput::restart::{Outcome, Strategy};
+
+use super::ground::{Ground, NAMES, until};
+use super::{load, on, rolling, step};
+use crate::support::cluster::Flavor;
+
+#[test]
+fn restarted_under_load_rolling_and_as_a_whole() {
+    on("opensearch::restarted_under_load_rolling_and_as_a_whole", Flavor::OpenSearch, story);
+}
+
+fn story(mut ground: Ground) {
+    load::create(ground.nodes()[0]);
+    ground.until_formed();
+    let before = json!({ "cluster.routing.allocation.enable": "all" });
+    ground.set(&before);
+
+    step("rolling, under load");
+    let (seen, written) = rolling::restart(&mut ground, "rolling-1", 0, |_| {});
+    assert!(rolling::was_limited(&seen, "rolling-1"), "{seen:?}");
+    let writes = ground.reconciler.writes();
+    let sum: u64 = writes.iter().map(|(_, number)| number).sum();
+    println!("writes at the apiserver for three nodes: {writes:?}, {sum} in all");
+    assert!(sum > 0 && sum <= 3 * 20 + 10, "{writes:?}");
+
+    step("a request that limits allocation arrives when the restart is over");
+    let mark = json!({ "restart": "rolling-1", "before": { "persistent": "all" } });
+    ground.set(&json!({
+        "cluster.routing.allocation.enable": "primaries",
+        "cluster.metadata.stayput": mark.to_string(),
+    }));
+    until("it is set back", || (ground.settings() == before).then_some(()));
+
+    step("rolling, under load, by a reconciler that is killed again and again");
+    let (_, written) = rolling::restart(&mut ground, "rolling-2", written, kill_again_and_again);
+
+    step("as a whole, to another cluster name, which no half of it could share");
+    coordinated(&ground, written);
+    assert_eq!(ground.settings(), before);
+}
+
+/// At moments that a seed tells: a failure can be seen again.
+fn kill_again_and_again(ground: &mut Ground) {
+    let kills: u64 = match std::env::var("STAYPUT_RECONCILER_KILLS") {
+        Ok(number) => number.parse().expect("STAYPUT_RECONCILER_KILLS is a number"),
+        Err(_) => 5,
+    };
+    let mut seed: u64 = 0x5eed;
+    for kill in 0..kills {
+        // xorshift64
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        // All of them within what three nodes need on the fastest machine.
+        let moment = Duration::from_millis(100 + seed % (12_000 / kills));
+        // The moment is the point; nothing is waited for.
+        thread::sleep(moment);
+        ground.reconciler.kill();
+        let ledger = ground.status().ledger;
+        assert!(ledger.restart.is_some(), "over before kill {kill}: {:?}", ledger.history);
+        let steps: Vec<_> =
+            ledger.restart.iter().flat_map(|one| &one.members).map(|one| one.step).collect();
+        println!("kill {kill} after {moment:?}: {steps:?}");
+        ground.reconciler.start_again();
+    }
+}
+
+fn coordinated(ground: &Ground, written: usize) {
+    let old_name = ground.engine("/_cluster/health")["cluster_name"].clone();
+    let rename = |text: &str| text.replace("cluster.name: test-", "cluster.name: renamed-");
+    let expected = ground.configure_all("node.attr.stayput: whole", rename);
+    let before = ground.facts();
+    ground.ask("whole", "coordinated", &[]);
+    let entry = ground.until_over("whole");
+    println!("{entry:?}");
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    assert_eq!(entry.strategy, Strategy::Coordinated);
+    ground.until_formed();
+    let after = ground.facts();
+    for name in NAMES {
+        let (was, is) = (&before[name], &after[name]);
+        assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot), "{name}");
+        assert_ne!(was.run, is.run, "{name}");
+        assert!(is.ephemeral.is_some() && was.ephemeral != is.ephemeral, "{name}: {is:?}");
+        assert_eq!(is.checksum.as_ref(), Some(&expected[name]), "{name}");
+        let last = ground.last_restart(name);
+        assert_eq!((last.id.as_str(), last.outcome), ("whole", Outcome::Done), "{name}");
+    }
+    let names: BTreeSet<String> = ground
+        .nodes()
+        .iter()
+        .map(|node| node.send("GET", "/_cluster/health", None).expect("an answer").body)
+        .map(|health: Value| health["cluster_name"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(names.len(), 1, "split: {names:?}");
+    assert!(names.iter().all(|name| name.starts_with("renamed-")), "{names:?} of {old_name}");
+    assert!(ground.status().ledger.debts.is_empty());
+    load::assert_found(ground.nodes()[0], written);
+}

@@ -1,0 +1,98 @@
+//! The shipped `stayput-reconciler`, by its command line and a kubeconfig.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::ground::ACCOUNT;
+use super::kube::NAMESPACE;
+use crate::support::curl::Curl;
+use crate::support::kubernetes::free_port;
+use crate::support::kubernetes::process::Process;
+
+/// What a start takes at most on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running reconciler; ends with its guard.
+pub(super) struct Reconciler {
+    process: Process,
+    line: Vec<String>,
+    logs: PathBuf,
+    port: u16,
+}
+
+impl Reconciler {
+    /// Starts it and waits until it looks after the namespace.
+    pub(super) fn start(kubeconfig: &Path, logs: &Path) -> Self {
+        let port = free_port();
+        let (namespace, account) = ACCOUNT;
+        let line = [
+            env!("CARGO_BIN_EXE_stayput-reconciler"),
+            "run",
+            "--kubeconfig",
+            kubeconfig.to_str().expect("UTF-8"),
+            "--namespace",
+            NAMESPACE,
+            "--own-namespace",
+            namespace,
+            "--service-account",
+            account,
+            // A Lease of a process that was killed would be waited out.
+            "--no-election",
+            "--listen",
+            &format!("127.0.0.1:{port}"),
+            "--log-format",
+            "text",
+            "--log-level",
+            "info",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        let process = Process::start("stayput-reconciler", logs, &line);
+        let mut reconciler = Self { process, line, logs: logs.to_owned(), port };
+        reconciler.until_ready();
+        reconciler
+    }
+
+    fn until_ready(&mut self) {
+        let ready = format!("http://127.0.0.1:{}/readyz", self.port);
+        self.process.until("it is ready", PATIENCE, || {
+            let asked = std::process::Command::new("curl")
+                .args(["--silent", "--fail", "--output", "/dev/null", &ready])
+                .status();
+            asked.is_ok_and(|status| status.success()).then_some(())
+        });
+    }
+
+    /// KILL: the end of a node, or of the memory it was given.
+    pub(super) fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Another process with the same command line.
+    pub(super) fn start_again(&mut self) {
+        self.process.kill();
+        self.process = Process::start("stayput-reconciler", &self.logs, &self.line);
+        self.until_ready();
+    }
+
+    /// How many writes of this process the apiserver has taken, by kind. Events are told besides.
+    pub(super) fn writes(&self) -> Vec<(String, u64)> {
+        let answer = Curl::plain(self.port).get("/metrics").expect(200);
+        let text = answer.as_str().expect("text");
+        let ours = |line: &str| {
+            let (labels, value) = line.strip_prefix("stayput_requests_total{")?.split_once("} ")?;
+            let is_write = ["write_status", "patch_cluster", "patch_pod"].into_iter().find(|kind| {
+                labels.contains("to=\"apiserver\"") && labels.contains(&format!("\"{kind}\""))
+            });
+            let value = value.parse().expect("a number");
+            Some((is_write.filter(|_| labels.contains("outcome=\"ok\""))?.to_owned(), value))
+        };
+        text.lines().filter_map(ours).collect()
+    }
+
+    /// What it logged.
+    pub(super) fn log(&self) -> String {
+        let log = self.logs.join("stayput-reconciler.log");
+        String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned()
+    }
+}

@@ -1,0 +1,82 @@
+//! One rolling restart with a changed config, and all that must hold during it and after it.
+
+use stayput::restart::{Outcome, Strategy};
+
+use super::ground::{Ground, NAMES};
+use super::load::{self, Load};
+use super::sampler::{Sampler, Seen};
+use super::step;
+
+/// Carries it out while somebody writes from the document `first` on; `meanwhile` is done during
+/// it. What was seen, and how many documents there are now.
+pub(super) fn restart(
+    ground: &mut Ground,
+    id: &str,
+    first: usize,
+    meanwhile: impl FnOnce(&mut Ground),
+) -> (Seen, usize) {
+    let attribute = format!("node.attr.stayput: {id}");
+    let expected = ground.configure_all(&attribute, str::to_owned);
+    let before = ground.facts();
+    let settings = ground.settings();
+    let master = ground.engine("/_cluster/state/master_node")["master_node"].clone();
+    let nodes = ground.nodes();
+    let (load, sampler) = (Load::start(&nodes, first), Sampler::start(&nodes));
+
+    ground.ask(id, "rolling", &[]);
+    meanwhile(ground);
+    let entry = ground.until_over(id);
+    let seen = sampler.end();
+    let work = load.end();
+    step(&format!("{id}: {entry:?}; {work:?}; {} looks: {:?}", seen.answers, seen.health));
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    assert_eq!((entry.strategy, entry.reason.as_str()), (Strategy::Rolling, ""));
+
+    // Three new processes on what was asked for, under the same managers.
+    let after = ground.facts();
+    for name in NAMES {
+        let (was, is) = (&before[name], &after[name]);
+        assert!(is.manager_pid.is_some());
+        assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot), "{name}");
+        assert_ne!(was.run, is.run, "{name}");
+        assert!(is.ephemeral.is_some() && was.ephemeral != is.ephemeral, "{name}: {is:?}");
+        assert_eq!(was.id, is.id, "{name}");
+        assert_eq!(is.checksum.as_ref(), Some(&expected[name]), "{name}");
+        let log = ground.with(name, |member| member.manager().log());
+        let stops = ground.with(name, |member| member.manager().api.status())["starts"].clone();
+        assert!(stops.as_u64().is_some(), "{name}: {log}");
+    }
+    // One at a time, the elected master last.
+    assert!(seen.answers > 20, "{seen:?}");
+    for (color, number) in &seen.health {
+        assert!(color == "green" || color == "yellow", "{:?}", seen.health);
+        assert!(*number >= 2, "{:?}", seen.health);
+    }
+    assert!(seen.health.iter().any(|(_, number)| *number == 2), "nobody was ever out: {seen:?}");
+    let mut turns: Vec<_> = NAMES.map(|name| (ground.last_restart(name), name)).into();
+    turns.sort_by_key(|(last, _)| last.started);
+    for (last, name) in &turns {
+        assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
+    }
+    let elected = NAMES.iter().find(|name| before[**name].id.as_deref() == master.as_str());
+    assert_eq!(turns.last().map(|(_, name)| name), elected, "{turns:?}");
+    // Nothing is left, nothing is lost.
+    assert_eq!(ground.settings(), settings);
+    let status = ground.status();
+    assert!(status.ledger.debts.is_empty() && status.ledger.restart.is_none(), "{status:#?}");
+    ground.until_formed();
+    load::assert_found(nodes[0], work.written);
+    assert!(work.written > first + 50, "{work:?}");
+    // While a primary moves an answer may lack a shard; that is the exception.
+    assert!(work.searches > 50 && work.failed_searches * 5 < work.searches, "{work:?}");
+    (seen, work.written)
+}
+
+/// Whether allocation was limited, with our mark beside it, for the sake of this restart.
+pub(super) fn was_limited(seen: &Seen, id: &str) -> bool {
+    seen.settings.iter().any(|settings| {
+        settings.contains(r#""cluster.routing.allocation.enable":"primaries""#)
+            && settings.contains("cluster.metadata.stayput")
+            && settings.contains(id)
+    })
+}

@@ -1,0 +1,77 @@
+//! What the cluster says of itself all along: its color, its size, what is set for our sake.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::cluster::Rest;
+
+/// Between two looks.
+const PACE: Duration = Duration::from_millis(100);
+
+/// What was seen, each once.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// How often somebody answered.
+    pub(super) answers: usize,
+    /// `green 3`: color and number of nodes.
+    pub(super) health: BTreeSet<(String, u64)>,
+    /// The persistent settings.
+    pub(super) settings: BTreeSet<String>,
+    /// Nodes with a shutdown record, and the record's type.
+    pub(super) records: BTreeSet<(String, String)>,
+}
+
+/// Looks until [`Sampler::end`].
+pub(super) struct Sampler {
+    ended: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+impl Sampler {
+    pub(super) fn start(nodes: &[Rest]) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (is_over, nodes) = (ended.clone(), nodes.to_vec());
+        let thread = thread::spawn(move || {
+            let mut seen = Seen::default();
+            let mut turn = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                turn += 1;
+                look(nodes[turn % nodes.len()], &mut seen);
+                thread::sleep(PACE);
+            }
+            seen
+        });
+        Self { ended, thread }
+    }
+
+    pub(super) fn end(self) -> Seen {
+        self.ended.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the sampler ends")
+    }
+}
+
+/// One look at one node; a node without a master has nothing to say.
+fn look(node: Rest, seen: &mut Seen) {
+    let get = |target: &str| -> Option<Value> {
+        let answer = node.send("GET", target, None).ok()?;
+        (answer.code == 200).then_some(answer.body)
+    };
+    let Some(health) = get("/_cluster/health?master_timeout=1s") else { return };
+    let color = health["status"].as_str().unwrap_or("no color").to_owned();
+    seen.health.insert((color, health["number_of_nodes"].as_u64().unwrap_or(0)));
+    seen.answers += 1;
+    if let Some(settings) = get("/_cluster/settings?flat_settings=true&master_timeout=1s") {
+        seen.settings.insert(settings["persistent"].to_string());
+    }
+    if let Some(records) = get("/_nodes/shutdown?master_timeout=1s") {
+        for record in records["nodes"].as_array().into_iter().flatten() {
+            let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
+            seen.records.insert((text("node_id"), text("type")));
+        }
+    }
+}

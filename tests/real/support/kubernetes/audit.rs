@@ -1,0 +1,120 @@
+//! The apiserver's own record of what service accounts outside `kube-system` asked of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::pki::text;
+
+/// The record of one apiserver.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    policy: PathBuf,
+    log: PathBuf,
+}
+
+/// A place in the record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark(usize);
+
+/// How often something was asked, by `VERB RESOURCE`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts(BTreeMap<String, usize>);
+
+impl Audit {
+    /// Writes its policy into `directory`.
+    pub(crate) fn new(directory: &Path) -> Self {
+        let (policy, log) = (directory.join("audit-policy.json"), directory.join("audit.log"));
+        let rules = json!([
+            { "level": "None", "userGroups": ["system:serviceaccounts:kube-system"] },
+            { "level": "Metadata", "userGroups": ["system:serviceaccounts"] },
+            { "level": "None" },
+        ]);
+        let text = json!({
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            // One line a request, and a watch from when it begins.
+            "omitStages": ["RequestReceived"],
+            "rules": rules,
+        });
+        fs::write(&policy, text.to_string()).expect("a policy");
+        Self { policy, log }
+    }
+
+    /// What the apiserver must be told.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        vec![
+            format!("--audit-policy-file={}", text(&self.policy)),
+            format!("--audit-log-path={}", text(&self.log)),
+        ]
+    }
+
+    /// The end of the record.
+    pub(crate) fn now(&self) -> Mark {
+        Mark(self.read().rfind('\n').map_or(0, |end| end + 1))
+    }
+
+    /// The requests of `account`, as `NAMESPACE:NAME`, that stand after `mark`.
+    pub(crate) fn since(&self, mark: Mark, account: &str) -> Vec<Value> {
+        let user = format!("system:serviceaccount:{account}");
+        let text = self.read();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let lines = whole.get(mark.0..).unwrap_or_default().lines();
+        let mut events: Vec<Value> =
+            lines.map(|line| serde_json::from_str(line).expect("an event")).collect();
+        // A watch that ends while we look is one that began before.
+        events.retain(|event| {
+            event["user"]["username"] == user
+                && (event["verb"] != "watch" || event["stage"] == "ResponseStarted")
+        });
+        events
+    }
+
+    fn read(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Counts {
+    pub(crate) fn of(events: &[Value]) -> Self {
+        let mut counts = Self::default();
+        for event in events {
+            let (verb, of) = (&event["verb"], &event["objectRef"]);
+            let part = |name: &str| of[name].as_str().unwrap_or_default().to_owned();
+            let name = match part("subresource").as_str() {
+                "" => part("resource"),
+                sub => format!("{}/{sub}", part("resource")),
+            };
+            let verb = verb.as_str().expect("a verb");
+            *counts.0.entry(format!("{verb} {name}")).or_default() += 1;
+        }
+        counts
+    }
+
+    /// All that change something, but the Lease, which is renewed whatever goes on. A token is
+    /// made, and kept nowhere.
+    pub(crate) fn writes(&self) -> usize {
+        let reads = ["get ", "list ", "watch "];
+        let others = [" leases", " serviceaccounts/token"];
+        let is_write = |what: &str| {
+            !reads.iter().any(|verb| what.starts_with(verb))
+                && !others.iter().any(|resource| what.ends_with(resource))
+        };
+        self.0.iter().filter(|(what, _)| is_write(what)).map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn all(&self) -> usize {
+        self.0.values().sum()
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each: Vec<String> =
+            self.0.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        write!(f, "{}", each.join(", "))
+    }
+}
