@@ -24,6 +24,7 @@
 //! * [`cluster`]: the custom resource `SearchCluster`, checked.
 //! * [`engine_client`]: typed client of the engines' REST interface.
 //! * [`kubectl`]: `kubectl stayput`, for people and scripts.
+//! * [`reconciler`]: the loop that carries plans out.
 //!
 //! `ARCHITECTURE.md` draws the doors between them; `tests/it/doors.rs` keeps them shut.
 

@@ -31,14 +31,14 @@ pub(crate) fn ask_manager(
     exchange(stream, method, target, body)
 }
 
-/// Asks the engine on this machine's `port`.
+/// Asks the engine at `address`.
 pub(crate) fn ask_engine(
-    port: u16,
+    address: (&str, u16),
     method: &str,
     target: &str,
     body: Option<&Value>,
 ) -> Result<Answer, String> {
-    let stream = TcpStream::connect(("127.0.0.1", port))
+    let stream = TcpStream::connect(address)
         .and_then(|stream| stream.set_read_timeout(Some(PATIENCE)).map(|()| stream))
         .map_err(|error| format!("the engine cannot be reached: {error}"))?;
     exchange(stream, method, target, body)

@@ -1,18 +1,25 @@
-//! The whole story of stayput in a few seconds: `cargo run --release --example demo`.
+//! The whole story of stayput in less than a minute: `cargo run --release --example demo`.
 //!
 //! Nothing is needed but this program: it starts itself again as the manager (what `stayput run`
-//! does) and, below that, as the stand-in engine. It is an acceptance test as well: an answer that
-//! is not what was promised ends it with exit code 1.
+//! does), below that as the stand-in engine, and beside them as `kubectl stayput`. It is an
+//! acceptance test as well: an answer that is not what was promised ends it with exit code 1.
+//!
+//! The first act is one engine under one manager ([`story`]); the second is a cluster of three on a
+//! Kubernetes ([`cluster`]), of which the apiserver is a stand-in. `--engine HOME` takes a real
+//! OpenSearch for the second act.
 
 use std::ffi::OsString;
 use std::iter;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
+mod cluster;
 mod ground;
 mod http;
+mod interruption;
 mod manager;
 mod narrator;
 mod processes;
@@ -24,23 +31,33 @@ mod volume;
 #[path = "../standin-engine/engine/mod.rs"]
 mod engine;
 
+#[path = "../standin-apiserver/apiserver/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "its knobs and counters are for tests")]
+mod apiserver;
+
 /// First argument that makes this program the manager.
 const MANAGER: &str = "manager";
 /// First argument that makes this program the engine.
 const ENGINE: &str = "engine";
+/// First argument that makes this program `kubectl stayput`.
+const KUBECTL: &str = "kubectl";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
-        None => play(),
+        None => play(None),
         Some(role) if role == MANAGER => manage(arguments),
         Some(role) if role == ENGINE => {
             ExitCode::from(engine::main(&[ENGINE.into()], arguments.collect()))
         }
-        Some(other) => {
-            eprintln!("the demo takes no arguments, and was given {}", other.display());
-            ExitCode::from(64)
+        Some(role) if role == KUBECTL => {
+            stayput::kubectl::main(iter::once("kubectl-stayput".into()).chain(arguments))
         }
+        Some(option) if option == "--engine" => match (arguments.next(), arguments.next()) {
+            (Some(home), None) => play(Some(home.into())),
+            (_, _) => usage("--engine takes one directory"),
+        },
+        Some(other) => usage(&format!("{} is not known here", other.display())),
     }
 }
 
@@ -53,8 +70,13 @@ fn manage(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     stayput::cli::main(iter::once("stayput".into()).chain(arguments))
 }
 
-fn play() -> ExitCode {
-    match story::play() {
+fn usage(what: &str) -> ExitCode {
+    eprintln!("{what}: run it without arguments, or with --engine HOME (of a real OpenSearch)");
+    ExitCode::from(64)
+}
+
+fn play(engine: Option<PathBuf>) -> ExitCode {
+    match story::play(engine) {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
             eprintln!("\nThe demo failed: {sentence}");

@@ -18,6 +18,11 @@ impl Narrator {
         Self { colours, steps: 0 }
     }
 
+    /// Begins an act.
+    pub(crate) fn act(&self, title: &str) {
+        println!("\n{}", self.paint("1", &format!("== {title} ==")));
+    }
+
     /// Begins a step.
     pub(crate) fn step(&mut self, title: &str) {
         self.steps += 1;

@@ -123,7 +123,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Value, String> {
         let port = self.ground.engine_port;
         self.narrator.request(method, &format!("http://127.0.0.1:{port}{target}"), body);
-        let answer = http::ask_engine(port, method, target, body)?;
+        let answer = http::ask_engine(("127.0.0.1", port), method, target, body)?;
         let found = answer.body.pointer(pointer).cloned();
         let found =
             found.ok_or_else(|| format!("the engine's answer lacks {pointer}: {}", answer.body))?;

@@ -10,6 +10,9 @@ use crate::restart::{Entry, Outcome, Phase, Restart, Time};
 /// How long a request may lie there before somebody should ask whether the reconciler runs.
 const UNHEARD: u64 = 15_000;
 
+/// How long the pods may show their last phase when the ledger has closed a restart already.
+const AFTERMATH: u64 = 2_000;
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -35,6 +38,8 @@ pub(super) struct Progress {
     /// It was seen waiting: to be taken up, or in the queue.
     told_waiting: Option<String>,
     told_begun: bool,
+    /// Since when the history has it.
+    over: Option<Time>,
     told_ending: Option<Outcome>,
     /// What blocks, as told last.
     blocked: Option<(String, String)>,
@@ -70,6 +75,9 @@ impl Progress {
 
     /// When to look again although nothing was told.
     pub(super) fn due_in(&self, now: Time) -> Option<u64> {
+        if let Some(over) = self.over {
+            return Some(over.plus(AFTERMATH).since(now).max(1));
+        }
         let since = self.since?;
         let waits = !self.told_begun && !self.told_unheard;
         waits.then(|| since.plus(UNHEARD).since(now).max(1))
@@ -98,6 +106,11 @@ impl Progress {
         }
         if let Some(entry) = view.history().iter().rev().find(|entry| entry.id == id) {
             self.pods_done(view, &id, &mut lines);
+            let over = *self.over.get_or_insert(now);
+            let shown = |pod: &Pod| pod.phase.is_some() && self.nodes.contains_key(&pod.uid);
+            if view.pods.iter().any(shown) && now.since(over) < AFTERMATH {
+                return (lines.lines, Stage::Open);
+            }
             lines.over(entry);
             return (lines.lines, Stage::Over(entry.clone()));
         }
@@ -108,7 +121,7 @@ impl Progress {
             );
             return (lines.lines, Stage::Never(sentence));
         }
-        self.to_come(view, &id, now.since(since), &mut lines);
+        self.before_it(view, &id, now.since(since), &mut lines);
         (lines.lines, Stage::Open)
     }
 
@@ -116,7 +129,7 @@ impl Progress {
         view.has_handled(id) && view.queued().is_none_or(|queued| queued.id != id)
     }
 
-    fn to_come(&mut self, view: &View, id: &str, waited: u64, lines: &mut Lines) {
+    fn before_it(&mut self, view: &View, id: &str, waited: u64, lines: &mut Lines) {
         let queued = view.queued().is_some_and(|queued| queued.id == id);
         let text = match (queued, view.restart()) {
             (true, Some(restart)) => {
@@ -154,7 +167,8 @@ impl Progress {
         }
         self.pods_done(view, &restart.request.id, lines);
         for pod in &view.pods {
-            if restart.members.iter().any(|member| member.pod_uid == pod.uid) {
+            let mut members = restart.members.iter();
+            if members.any(|member| member.pod_uid == pod.uid && member.is_under_way()) {
                 self.pod(view, pod, lines);
             }
         }

@@ -21,6 +21,8 @@ const FLUSH: Duration = Duration::from_secs(30);
 pub(super) enum Done {
     /// A pod as it is now.
     Pod(Box<Facts>),
+    /// A pod that somebody else has changed, as it is now.
+    Moved(Box<Facts>),
     /// The SearchCluster as it is now.
     Cluster(Box<SearchCluster>),
     /// The cluster was flushed for the stop of this node.
@@ -55,10 +57,7 @@ impl Hands<'_> {
             Action::PatchPod { uid, changes } => {
                 let Some(pod) = self.eyes.pods.by_uid(uid) else { return gone(uid) };
                 let patch = patches::pod(pod, changes);
-                let patched = self.eyes.api.patch_pod(&pod.namespace, &pod.name, patch).await?;
-                let label = self.cluster.spec.pods.node_name_label.as_deref();
-                let facts = Facts::of(&patched, label);
-                Ok(facts.map_or(Done::Nothing, |facts| Done::Pod(Box::new(facts))))
+                self.patch_pod(pod, patch).await
             }
             Action::Stop { uid, sequence, drain } => {
                 let Some(client) = self.eyes.managers.client(uid) else { return gone(uid) };
@@ -92,6 +91,22 @@ impl Hands<'_> {
         let (namespace, name) = of(&self.cluster.metadata);
         let cluster = self.eyes.api.patch_cluster(namespace, name, patch).await?;
         Ok(Done::Cluster(Box::new(cluster)))
+    }
+
+    /// Somebody who was there first is looked at, and decided about anew.
+    async fn patch_pod(&self, pod: &Facts, patch: serde_json::Value) -> Result<Done, Failure> {
+        let label = self.cluster.spec.pods.node_name_label.as_deref();
+        let api = &self.eyes.api;
+        let take = |pod| Facts::of(&pod, label).map(Box::new);
+        match api.patch_pod(&pod.namespace, &pod.name, patch).await {
+            Ok(pod) => Ok(take(pod).map_or(Done::Nothing, Done::Pod)),
+            Err(Failure::Conflict(why)) => {
+                tracing::info!("somebody else was first: {why}");
+                let pod = api.pod(&pod.namespace, &pod.name).await?;
+                Ok(take(pod).map_or(Done::Nothing, Done::Moved))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     /// What a manager answered: a refusal is an answer, and stands in its status.

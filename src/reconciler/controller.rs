@@ -81,7 +81,7 @@ impl Controller {
                     let (ended, key) = (ended.clone(), key.clone());
                     let name = key.clone();
                     let task = async move {
-                        worker.run(ended).await;
+                        Box::pin(worker.run(ended)).await;
                         name
                     };
                     running.insert(key, tasks.spawn(task).id());

@@ -20,6 +20,9 @@ use crate::https::{Pem, Tls};
 /// How long a Secret is kept: a changed one is in use after that at the latest.
 const LIFE: Duration = Duration::from_secs(60);
 
+/// No sooner than this are Secrets read again because somebody was not accepted.
+const DOUBT: Duration = Duration::from_secs(5);
+
 /// Of one SearchCluster.
 #[derive(Debug)]
 pub(super) struct Credentials {
@@ -32,6 +35,7 @@ pub(super) struct Credentials {
     tls: Option<(String, Tls)>,
     access: Option<(String, Access)>,
     tokens: BTreeMap<String, Token>,
+    doubted: Option<Instant>,
 }
 
 /// A token for the manager of one pod.
@@ -63,13 +67,22 @@ impl Credentials {
             tls: None,
             access: None,
             tokens: BTreeMap::new(),
+            doubted: None,
         }
     }
 
-    /// Reads everything again at the next use.
-    pub(super) fn forget(&mut self) {
-        self.secrets.clear();
-        self.tokens.clear();
+    /// Somebody did not accept us, or we not them: what may be the cause is read again at the next
+    /// use. Not every time, because it may be none of it.
+    pub(super) fn doubt(&mut self) {
+        if self.doubted.is_none_or(|at| at.elapsed() >= DOUBT) {
+            self.doubted = Some(Instant::now());
+            self.secrets.clear();
+        }
+    }
+
+    /// The token for this pod was not accepted.
+    pub(super) fn forget_token(&mut self, uid: &str) {
+        self.tokens.remove(uid);
     }
 
     /// A Secret; one that holds what is secret has to allow its use by this SearchCluster.

@@ -43,7 +43,7 @@ pub(super) struct Metrics {
     passes: Counter,
     failures: Counter,
     restarts: Family<Restart, Counter>,
-    phases: Family<Strategy, Histogram, fn() -> Histogram>,
+    phases: Family<Phase, Histogram, fn() -> Histogram>,
     shown: Mutex<BTreeMap<String, Shown>>,
 }
 
@@ -70,7 +70,8 @@ struct Restart {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Strategy {
+struct Phase {
+    phase: &'static str,
     strategy: &'static str,
 }
 
@@ -121,9 +122,9 @@ impl Metrics {
         self.restarts.get_or_create(&Restart { outcome, strategy }).inc();
     }
 
-    /// Notes how long a node took from its slot to its end.
-    pub(super) fn observe_node(&self, strategy: &'static str, seconds: f64) {
-        self.phases.get_or_create(&Strategy { strategy }).observe(seconds);
+    /// Notes how long one phase of one node took.
+    pub(super) fn observe_phase(&self, phase: &'static str, strategy: &'static str, seconds: f64) {
+        self.phases.get_or_create(&Phase { phase, strategy }).observe(seconds);
     }
 
     /// What a SearchCluster shows from now on; nothing once it is gone.
@@ -145,7 +146,7 @@ impl Metrics {
         registry.register("restarts", "Restarts that are over", self.restarts.clone());
         registry.register(
             "restart_phase_seconds",
-            "From a node's slot to the end of its turn",
+            "From a node's slot to its start (stop), and from there to its end (start)",
             self.phases.clone(),
         );
         let blocked = Family::<Blocked, Gauge>::default();

@@ -23,6 +23,7 @@ use crate::cluster::{Checked, SearchCluster};
 use crate::restart::{Snapshot, Unknown, needs_engine};
 
 pub(super) use engine::{EngineView, health};
+use managers::Doubt;
 pub(super) use managers::Managers;
 pub(super) use snapshot::{now, refresh};
 
@@ -115,17 +116,23 @@ impl Eyes {
             self.sources.read(api, namespace, &checked.sources, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );
-        let mut is_shunned = self.managers.take(answers, &self.sources, checked, &pods);
+        let doubts = self.managers.take(answers, &self.sources, checked, &pods);
+        let mut is_doubtful = !doubts.is_empty();
+        for doubt in doubts {
+            if let Doubt::Token(uid) = doubt {
+                self.credentials.forget_token(&uid);
+            }
+        }
         snapshot.engine = match engine {
             None => Err(unknown("not asked: nothing depends on it")),
             Some(Ok(engine)) => Ok(engine),
-            Some(Err(engine::Blind { sentence, is_shunned: shunned })) => {
-                is_shunned |= shunned;
+            Some(Err(engine::Blind { sentence, is_shunned })) => {
+                is_doubtful |= is_shunned;
                 Err(unknown(sentence))
             }
         };
-        if is_shunned {
-            self.credentials.forget();
+        if is_doubtful {
+            self.credentials.doubt();
         }
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scene.others);
         snapshot.pods = pods
@@ -149,7 +156,7 @@ impl Eyes {
         self.pods = Pods::default();
         self.managers = Managers::default();
         self.engine = EngineView::default();
-        self.credentials.forget();
+        self.credentials.doubt();
     }
 }
 

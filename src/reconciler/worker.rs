@@ -4,6 +4,7 @@ mod chronicle;
 mod pace;
 mod pass;
 mod polls;
+mod status;
 mod stops;
 mod wait;
 
@@ -27,6 +28,7 @@ use super::settings::Settings;
 use super::told::Teller;
 use crate::cluster::{Checked, SearchCluster};
 
+use chronicle::Chronicle;
 use pace::Pace;
 use polls::Polls;
 
@@ -51,6 +53,7 @@ pub(super) struct Worker {
     pace: Pace,
     publisher: Publisher,
     teller: Teller,
+    chronicle: Chronicle,
     health: Arc<Health>,
     /// Id of the restart that the flushes remembered were done in.
     flushed_for: Option<String>,
@@ -87,6 +90,7 @@ impl Worker {
             polls: Polls::default(),
             pace: Pace::default(),
             publisher: Publisher::default(),
+            chronicle: Chronicle::default(),
             health,
             flushed_for: None,
         }
@@ -96,7 +100,7 @@ impl Worker {
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         loop {
             self.health.begin(&self.name());
-            let next = self.pass().await;
+            let next = Box::pin(self.pass()).await;
             self.health.end(&self.name());
             let Some(next) = next else { break };
             tokio::select! {

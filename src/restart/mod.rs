@@ -13,6 +13,7 @@ mod flow;
 mod gate;
 mod gates;
 mod ledger;
+mod lookup;
 mod phase;
 mod plan;
 mod planner;
@@ -53,6 +54,9 @@ pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     let mut planner = Planner::new(snapshot, policy);
     planner.decide();
+    if is_aftermath(snapshot) {
+        planner.again_within(AFTERMATH / 6);
+    }
     planner.into_plan()
 }
 
@@ -60,22 +64,29 @@ pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
 /// ours that was slow may arrive late.
 const AFTERMATH: u64 = 60_000;
 
+/// Whether a restart ended a short while ago.
+fn is_aftermath(snapshot: &Snapshot) -> bool {
+    snapshot.ledger.history.last().is_some_and(|entry| {
+        let ended = entry.started.plus(entry.seconds * 1000);
+        snapshot.now.since(ended) < AFTERMATH
+    })
+}
+
 /// Whether a decision may depend on the engine's view, so that it must be read.
 pub fn needs_engine(snapshot: &Snapshot) -> bool {
     let ledger = &snapshot.ledger;
-    let recent = ledger.history.last().is_some_and(|entry| {
-        let ended = entry.started.plus(entry.seconds * 1000);
-        snapshot.now.since(ended) < AFTERMATH
-    });
     let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
     let fence = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
-    recent
+    let asked = snapshot.cluster.annotations.get(annotation::REQUEST).is_some_and(|text| {
+        Request::parse(text).is_ok_and(|request| !ledger.has_handled(&request.id))
+    });
+    is_aftermath(snapshot)
+        || asked
         || ledger.restart.is_some()
         || ledger.queued.is_some()
         || !ledger.debts.is_empty()
         || !ledger.fences.is_empty()
         || !snapshot.cluster.stopped.is_empty()
-        || snapshot.cluster.annotations.contains_key(annotation::REQUEST)
         || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
 }
 

@@ -1,12 +1,14 @@
 //! One plan in the making: the working copy of the ledger, and what was decided so far.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::gate::Refusal;
+use super::lookup::{Lookup, Names};
 use super::view::View;
 use super::{
-    Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Snapshot,
-    Waiting,
+    Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Restart,
+    Snapshot, Waiting,
 };
 use crate::api::Desired;
 
@@ -14,22 +16,28 @@ use crate::api::Desired;
 pub(super) const SOON: u64 = 100;
 /// While something outside has to change first, in milliseconds.
 pub(super) const LATER: u64 = 1_000;
-/// While nothing is going on, in milliseconds.
-pub(super) const AT_REST: u64 = 300_000;
+/// While nothing is going on, in milliseconds: a minute, and longer where there are many pods, so
+/// that looking at all of them stays a trickle.
+const fn at_rest_of(pods: usize) -> u64 {
+    60_000 + 30 * pods as u64
+}
 
 /// One plan in the making.
 pub(super) struct Planner<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) policy: &'a Policy,
     pub(super) view: View<'a>,
-    /// The ledger as it shall be.
-    pub(super) ledger: Ledger,
+    /// The ledger as it shall be; copied once something in it changes.
+    pub(super) ledger: Cow<'a, Ledger>,
     /// For the cluster as a whole; several members may ask for the same.
     shared: Vec<Action>,
     requests: Vec<Action>,
     patches: BTreeMap<String, BTreeMap<String, Change>>,
     events: Vec<Event>,
-    waiting: BTreeMap<Option<String>, Waiting>,
+    /// By uid.
+    waiting: Lookup<'a, Waiting>,
+    /// What the cluster as a whole waits for.
+    waiting_all: Option<Waiting>,
     requeue_after: u64,
 }
 
@@ -39,13 +47,14 @@ impl<'a> Planner<'a> {
             snapshot,
             policy,
             view: View::new(snapshot),
-            ledger: snapshot.ledger.clone(),
+            ledger: Cow::Borrowed(&snapshot.ledger),
             shared: Vec::new(),
             requests: Vec::new(),
             patches: BTreeMap::new(),
             events: Vec::new(),
-            waiting: BTreeMap::new(),
-            requeue_after: AT_REST,
+            waiting: Lookup::default(),
+            waiting_all: None,
+            requeue_after: at_rest_of(snapshot.pods.len()),
         }
     }
 
@@ -65,10 +74,10 @@ impl<'a> Planner<'a> {
         self.again_within(match (code.blocks(), self.ledger.restart.is_some()) {
             (true, _) => LATER,
             (false, true) => SOON,
-            (false, false) => AT_REST,
+            (false, false) => at_rest_of(self.snapshot.pods.len()),
         });
-        self.waiting.entry(Some(uid.to_owned())).or_insert_with(|| Waiting {
-            pod: Some(uid.to_owned()),
+        self.waiting.entry(&pod.uid).or_insert_with(|| Waiting {
+            pod: Some(pod.uid.clone()),
             node: Some(pod.node.clone()),
             code,
             sentence: sentence.into(),
@@ -83,7 +92,7 @@ impl<'a> Planner<'a> {
     /// Says what the cluster as a whole waits for. The first reason stands.
     pub(super) fn wait_all(&mut self, code: Code, sentence: impl Into<String>) {
         self.again_within(LATER);
-        self.waiting.entry(None).or_insert_with(|| Waiting {
+        self.waiting_all.get_or_insert_with(|| Waiting {
             pod: None,
             node: None,
             code,
@@ -125,8 +134,8 @@ impl<'a> Planner<'a> {
     /// No further node is stopped; the restart ends so when those under way are done. The first
     /// ending stands.
     pub(super) fn end_with(&mut self, outcome: Outcome, reason: impl Into<String>) {
-        if let Some(restart) = &mut self.ledger.restart
-            && restart.ending.is_none()
+        if self.ledger.restart.as_ref().is_some_and(|restart| restart.ending.is_none())
+            && let Some(restart) = &mut self.ledger.to_mut().restart
         {
             restart.ending = Some(Ending { outcome, reason: reason.into() });
         }
@@ -134,14 +143,25 @@ impl<'a> Planner<'a> {
 
     /// Whether the ledger was changed in this plan.
     pub(super) fn has_changed(&self) -> bool {
-        self.ledger != self.snapshot.ledger
+        match &self.ledger {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(ledger) => *ledger != self.snapshot.ledger,
+        }
+    }
+
+    /// The restart under way, as it is now: what is written to the ledger later is not in it.
+    pub(super) fn restart(&self) -> Option<Cow<'a, Restart>> {
+        match &self.ledger {
+            Cow::Borrowed(ledger) => ledger.restart.as_ref().map(Cow::Borrowed),
+            Cow::Owned(ledger) => ledger.restart.clone().map(Cow::Owned),
+        }
     }
 
     /// The plan.
     pub(super) fn into_plan(mut self) -> Plan {
         let mut actions = Vec::new();
         if self.has_changed() {
-            let ledger = std::mem::take(&mut self.ledger);
+            let ledger = std::mem::take(self.ledger.to_mut());
             actions.push(Action::WriteLedger(Box::new(ledger)));
             self.requeue_after = 0;
         } else {
@@ -159,25 +179,31 @@ impl<'a> Planner<'a> {
 
     /// What is waited for, without the pods something is done for, and with those nobody spoke of.
     fn everybody_else(&mut self, actions: &[Action]) -> Vec<Waiting> {
-        let acted: BTreeSet<&str> = actions.iter().filter_map(Action::pod).collect();
+        let acted: Names<'_> = actions.iter().filter_map(Action::pod).collect();
         let recording = matches!(actions.first(), Some(Action::WriteLedger(_)));
-        let mut waiting = std::mem::take(&mut self.waiting);
-        for pod in &self.snapshot.pods {
-            let key = Some(pod.uid.clone());
-            if acted.contains(pod.uid.as_str()) {
-                waiting.remove(&key);
-                continue;
-            }
-            waiting.entry(key.clone()).or_insert_with(|| {
+        let members = self.snapshot.ledger.restart.iter().flat_map(|restart| &restart.members);
+        let under_way: Names<'_> = members
+            .filter(|member| member.is_under_way())
+            .map(|member| member.pod_uid.as_str())
+            .collect();
+        let mut waiting: Vec<Waiting> = self.waiting_all.take().into_iter().collect();
+        let mut told = std::mem::take(&mut self.waiting);
+        waiting.reserve(self.snapshot.pods.len());
+        for pod in self.view.pods().filter(|pod| !acted.contains(pod.uid.as_str())) {
+            let said = if told.is_empty() { None } else { told.remove(pod.uid.as_str()) };
+            waiting.push(said.unwrap_or_else(|| {
                 let (code, sentence) = if recording {
                     (Code::Recording, "the next step is written down first".to_owned())
+                } else if under_way.contains(pod.uid.as_str()) {
+                    (Code::Barrier, "waits for what concerns all nodes".to_owned())
                 } else {
                     at_rest(pod)
                 };
-                Waiting { pod: key, node: Some(pod.node.clone()), code, sentence }
-            });
+                let (pod, node) = (Some(pod.uid.clone()), Some(pod.node.clone()));
+                Waiting { pod, node, code, sentence }
+            }));
         }
-        waiting.into_values().collect()
+        waiting
     }
 }
 

@@ -1,32 +1,37 @@
 //! The snapshot, looked up by what decisions ask for. Built once a plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use super::gate::Refusal;
+use super::lookup::Lookup;
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
 use crate::api::State;
 
 /// Look-ups into one snapshot.
 pub(super) struct View<'a> {
-    by_uid: BTreeMap<&'a str, &'a Pod>,
-    by_name: BTreeMap<&'a str, &'a Pod>,
-    nodes: BTreeMap<&'a str, &'a Node>,
+    /// By uid, in its order.
+    pods: Vec<&'a Pod>,
+    by_uid: Lookup<'a, &'a Pod>,
+    /// Made once it is asked for, which is rare.
+    by_name: OnceCell<Lookup<'a, &'a Pod>>,
+    nodes: Lookup<'a, &'a Node>,
     engine: Result<&'a Engine, Refusal>,
 }
 
 impl<'a> View<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
-        let engine = ours(snapshot);
-        let nodes = engine.as_ref().map_or_else(
-            |_| BTreeMap::new(),
-            |engine| engine.nodes.iter().map(|node| (node.name.as_str(), node)).collect(),
-        );
-        Self {
-            by_uid: snapshot.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect(),
-            by_name: snapshot.pods.iter().map(|pod| (pod.name.as_str(), pod)).collect(),
-            nodes,
-            engine,
+        let listed = snapshot.engine.iter().flat_map(|engine| &engine.nodes);
+        let mut nodes: Lookup<'_, &Node> = listed.map(|node| (node.name.as_str(), node)).collect();
+        let engine = ours(snapshot, &nodes);
+        if engine.is_err() {
+            nodes.clear();
         }
+        let mut pods: Vec<&Pod> = snapshot.pods.iter().collect();
+        pods.sort_by_cached_key(|pod| (beginning(&pod.uid), pod.uid.as_str()));
+        pods.dedup_by(|one, other| one.uid == other.uid);
+        let by_uid = pods.iter().map(|pod| (pod.uid.as_str(), *pod)).collect();
+        Self { pods, by_uid, by_name: OnceCell::new(), nodes, engine }
     }
 
     /// The pod with this uid.
@@ -36,13 +41,16 @@ impl<'a> View<'a> {
 
     /// The pod that now stands in the place of a member's.
     pub(super) fn successor(&self, member: &Member) -> Option<&'a Pod> {
-        let pod = self.by_name.get(member.pod.as_str()).copied();
-        pod.filter(|pod| pod.uid != member.pod_uid && !self.by_uid.contains_key(&*member.pod_uid))
+        if self.by_uid.contains_key(&*member.pod_uid) {
+            return None;
+        }
+        let by_name = || self.pods().map(|pod| (pod.name.as_str(), pod)).collect();
+        self.by_name.get_or_init(by_name).get(member.pod.as_str()).copied()
     }
 
     /// Every pod, by uid.
     pub(super) fn pods(&self) -> impl Iterator<Item = &'a Pod> + '_ {
-        self.by_uid.values().copied()
+        self.pods.iter().copied()
     }
 
     /// The manager of this pod, if it answers and is this pod's.
@@ -51,6 +59,11 @@ impl<'a> View<'a> {
             let sentence = "the pod is gone".to_owned();
             return Err(Refusal { code: Code::PodGone, sentence });
         };
+        Self::manager_of(pod)
+    }
+
+    /// As [`Self::manager`], of a pod at hand.
+    pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Refusal> {
         let manager = pod.manager.as_ref().map_err(|unknown| Refusal {
             code: Code::ManagerUnreachable,
             sentence: unknown.sentence.clone(),
@@ -95,8 +108,13 @@ impl<'a> View<'a> {
 
     /// Whether the node serves: its engine runs and the cluster lists it.
     pub(super) fn is_up(&self, pod: &Pod) -> bool {
+        self.serves(pod, self.node(&pod.node))
+    }
+
+    /// As [`Self::is_up`], with the engine's entry at hand.
+    pub(super) fn serves(&self, pod: &Pod, node: Option<&Node>) -> bool {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
-        runs && (self.engine.is_err() || self.nodes.contains_key(pod.node.as_str()))
+        runs && (self.engine.is_err() || node.is_some())
     }
 
     /// Names of the nodes that are down, or may be at any moment because of us.
@@ -106,7 +124,7 @@ impl<'a> View<'a> {
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
         let members = ledger.restart.iter().flat_map(|restart| &restart.members);
         down.extend(members.filter(|member| member.is_under_way()).map(|one| one.node.clone()));
-        let stopped = self.by_uid.values().filter(|pod| {
+        let stopped = self.pods.iter().filter(|pod| {
             pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
         });
         down.extend(stopped.map(|pod| pod.node.clone()));
@@ -114,8 +132,14 @@ impl<'a> View<'a> {
     }
 }
 
+/// The first bytes, as a number: most uids differ in them, and a number is compared without a look
+/// at the text.
+fn beginning(uid: &str) -> u64 {
+    uid.bytes().chain(std::iter::repeat(0)).take(8).fold(0, |sum, byte| sum << 8 | u64::from(byte))
+}
+
 /// The engine, unless it is another cluster's that answers at our pods' addresses.
-fn ours(snapshot: &Snapshot) -> Result<&Engine, Refusal> {
+fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Refusal> {
     let engine = snapshot.engine.as_ref().map_err(|unknown| Refusal {
         code: Code::EngineUnreachable,
         sentence: unknown.sentence.clone(),
@@ -131,8 +155,9 @@ fn ours(snapshot: &Snapshot) -> Result<&Engine, Refusal> {
         }
         Some(_) | None => {}
     }
-    let names: BTreeSet<&str> = engine.nodes.iter().map(|node| node.name.as_str()).collect();
-    if !snapshot.pods.is_empty() && !snapshot.pods.iter().any(|pod| names.contains(&*pod.node)) {
+    let is_listed = |pod: &Pod| nodes.contains_key(pod.node.as_str());
+    if !snapshot.pods.is_empty() && !snapshot.pods.iter().any(is_listed) {
+        let names: BTreeSet<&str> = engine.nodes.iter().map(|node| node.name.as_str()).collect();
         return wrong(format!(
             "the engine that answers lists none of the pods' nodes (it lists {}); node names must \
              be pod names, or spec.pods.nodeNameLabel must tell them",

@@ -11,6 +11,8 @@ fn the_demo_keeps_its_promises_and_leaves_nothing_behind() {
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{told}\n{}", String::from_utf8_lossy(&done.stderr));
     assert!(!told.contains('\x1b'), "there are colours where nobody looks: {told}");
+    let restarts = ["rolling       3       done", "coordinated   3       done"];
+    assert!(restarts.iter().all(|restart| told.contains(restart)), "{told}");
     let directory = told.lines().find_map(|line| line.trim().strip_prefix("$ T="));
     assert!(!Path::new(directory.expect("it names its directory")).exists());
 }

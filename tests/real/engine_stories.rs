@@ -51,12 +51,13 @@ fn on(name: &str, flavor: Flavor) {
 
 #[test]
 fn opensearch_is_what_the_stand_in_stands_for() {
-    let name = "conformance::opensearch_is_what_the_stand_in_stands_for";
+    let name = "engine_stories::opensearch_is_what_the_stand_in_stands_for";
     on(name, Flavor::OpenSearch);
 }
 
 #[test]
+#[ignore = "five minutes; cargo test --test real -- --ignored engine_stories"]
 fn elasticsearch_is_what_the_stand_in_stands_for() {
-    let name = "conformance::elasticsearch_is_what_the_stand_in_stands_for";
+    let name = "engine_stories::elasticsearch_is_what_the_stand_in_stands_for";
     on(name, Flavor::ElasticsearchWithRecords);
 }

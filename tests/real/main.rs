@@ -2,6 +2,7 @@
 //! clients and tokens of other makers. What is not here is skipped, by name and with the reason.
 //!
 //! The long form of the cycles: `STAYPUT_CYCLES=20 cargo test --test real -- cycles`.
+//! A reconciler killed twenty times: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- under_load`.
 
 #[path = "../conformance/mod.rs"]
 mod conformance_suite;
@@ -21,11 +22,11 @@ mod engine_conformance;
 #[cfg(feature = "reconciler")]
 mod engine_stories;
 mod kubernetes;
-#[cfg(feature = "reconciler")]
-mod restart;
 mod namespace;
 #[cfg(feature = "reconciler")]
 mod pods;
+#[cfg(feature = "reconciler")]
+mod restart;
 mod state_dir;
 mod stuck;
 mod support;

@@ -35,8 +35,6 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Says what comes next, and when: a failure is read together with the steps before it.
 fn step(what: &str) {
-    let now = stayput::restart::Time(
-        std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as _),
-    );
+    let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
     println!("-- {now} {what}");
 }

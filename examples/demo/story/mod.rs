@@ -1,19 +1,15 @@
 //! The story: its order, its beginning and its end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use stayput::api::State;
 
+use crate::cluster;
 use crate::ground::Ground;
+use crate::interruption::Interruption;
 use crate::manager::{self, Manager};
 use crate::narrator::Narrator;
 use crate::processes;
@@ -24,43 +20,46 @@ mod config;
 mod trouble;
 
 /// Plays everything, and leaves no process and no file behind, however it ends.
-pub(crate) fn play() -> Result<(), String> {
+pub(crate) fn play(engine: Option<PathBuf>) -> Result<(), String> {
     let began = Instant::now();
+    let engine = cluster::Engine::new(engine)?;
     // Whatever the manager should lose falls to us, so that nothing escapes the last look.
     prctl::set_child_subreaper(true).map_err(|error| format!("PR_SET_CHILD_SUBREAPER: {error}"))?;
     let ground = Ground::new().map_err(|error| format!("no temporary directory: {error}"))?;
     let mut narrator = Narrator::new();
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let result = perform(&ground, &mut narrator, &interrupted);
+    let interruption = Interruption::watch()?;
+    let result = perform(&ground, &mut narrator, &interruption)
+        .map_err(|sentence| {
+            let log = ground.end_of_log();
+            format!("{sentence}\n\nThe last lines of manager and engine:\n{log}")
+        })
+        .and_then(|starts| {
+            cluster::play(&engine, &mut narrator, &interruption)?;
+            Ok(starts)
+        });
     let left_behind = processes::end_all();
-    if interrupted.load(Ordering::SeqCst) {
+    if interruption.came() {
         return Err("it was interrupted".to_owned());
     }
-    match result {
-        Ok(starts) => {
-            expect(left_behind, 0, "the number of processes left behind")?;
-            close(&narrator, starts, began);
-            Ok(())
-        }
-        Err(sentence) => {
-            let log = ground.end_of_log();
-            Err(format!("{sentence}\n\nThe last lines of manager and engine:\n{log}"))
-        }
-    }
+    let starts = result?;
+    expect(left_behind, 0, "the number of processes left behind")?;
+    close(&narrator, starts, began);
+    Ok(())
 }
 
 /// All steps; how often the engine was started.
 fn perform(
     ground: &Ground,
     narrator: &mut Narrator,
-    interrupted: &Arc<AtomicBool>,
+    interruption: &Interruption,
 ) -> Result<u64, String> {
+    narrator.act("First act: one engine, and the manager that is PID 1 of its pod");
     narrator.step("Start: the manager starts the engine on the config that is mounted");
     let mut volume = Volume::new(ground.mount());
     let checksum = mount(&mut volume, ground, "node.attr.zone: a")?;
     show_command(ground, narrator);
     let manager = Manager::start(ground)?;
-    kill_when_interrupted(manager.pid, interrupted)?;
+    interruption.kills(manager.pid);
     let mut stage = Stage::new(ground, narrator, volume, manager);
     let status = stage.wait_until("a running engine", |status| status.state == State::Running)?;
     expect(status.ready, Some(true), "ready")?;
@@ -76,7 +75,7 @@ fn perform(
     config::bad_config_is_held_and_rolled_back(&mut stage)?;
     trouble::deaf_engine_is_killed(&mut stage)?;
     trouble::orphans_are_reaped(&mut stage)?;
-    end(&mut stage)
+    end(&mut stage, interruption)
 }
 
 /// The command as a person would type it, with the temporary directory as `$T`.
@@ -91,35 +90,22 @@ fn show_command(ground: &Ground, narrator: &Narrator) {
     narrator.tell("      -- standin-engine --config $T/config");
 }
 
-fn end(stage: &mut Stage<'_>) -> Result<u64, String> {
+fn end(stage: &mut Stage<'_>, interruption: &Interruption) -> Result<u64, String> {
     stage.narrator.step("The end: the pod is deleted while the engine is stopped");
     let starts = stage.status()?.starts;
     stage.narrator.tell(&format!("$ kill -TERM {}", stage.manager_pid()));
+    interruption.forgets(stage.manager_pid());
     expect(stage.manager.terminate()?, 0, "the manager's exit code")?;
     stage.narrator.proved("the manager exits with 0: nothing was running, nothing was lost");
     Ok(starts)
-}
-
-/// A demo that is broken off fails at its next call and then cleans up as after any failure.
-fn kill_when_interrupted(manager: Pid, interrupted: &Arc<AtomicBool>) -> Result<(), String> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
-    let interrupted = Arc::clone(interrupted);
-    thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            interrupted.store(true, Ordering::SeqCst);
-            // It is not collected before the demo ends, so the pid is still its own.
-            let _ = kill(manager, Signal::SIGKILL);
-        }
-    });
-    Ok(())
 }
 
 fn close(narrator: &Narrator, starts: u64, began: Instant) {
     let (steps, seconds) = (narrator.steps(), began.elapsed().as_secs_f32());
     println!();
     narrator.tell(&format!(
-        "{steps} steps in {seconds:.1} s: {starts} engine runs under one manager, whose pid never \
-         changed."
+        "{steps} steps in {seconds:.1} s: {starts} engine runs under one manager, and a cluster of \
+         three restarted twice, without another pid of a manager or another uid of a pod."
     ));
     narrator.tell("No process and no file is left. README.md goes on with a real engine.");
 }

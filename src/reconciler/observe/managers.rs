@@ -36,6 +36,14 @@ struct Seen {
     client: Option<ManagerClient>,
 }
 
+/// What may be wrong with what we show, or with whom we trust.
+pub(super) enum Doubt {
+    /// The token for the pod with this uid.
+    Token(String),
+    /// A CA, or our own certificate.
+    Secrets,
+}
+
 /// An answer, or why there is none.
 pub(super) struct Said {
     facts: Arc<Facts>,
@@ -91,17 +99,17 @@ impl Managers {
         pods.iter().filter(is_due).cloned().collect()
     }
 
-    /// Remembers what they said; whether one did not accept who we say we are.
+    /// Remembers what they said; the reasons to doubt our credentials.
     pub(super) fn take(
         &mut self,
         answers: Vec<Said>,
         sources: &SourceReader,
         checked: &Checked,
         pods: &[Arc<Facts>],
-    ) -> bool {
+    ) -> Vec<Doubt> {
         let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.seen.retain(|uid, _| there.contains(uid.as_str()));
-        let mut is_shunned = false;
+        let mut doubts = Vec::new();
         for Said { facts, client, result } in answers {
             let (manager, cursor) = match result {
                 Ok(status) => {
@@ -110,7 +118,7 @@ impl Managers {
                 }
                 Err(Silence::Unable(why)) => (Err(unknown(why)), None),
                 Err(Silence::Failed(error)) => {
-                    is_shunned |= is_refusal(&error);
+                    doubts.extend(doubt(&error, &facts.uid));
                     (Err(unknown(error.to_string())), None)
                 }
             };
@@ -118,7 +126,7 @@ impl Managers {
             let uid = facts.uid.clone();
             self.seen.insert(uid, Seen { at: Instant::now(), facts, manager, line, client });
         }
-        is_shunned
+        doubts
     }
 
     /// What the manager of this pod has said last.
@@ -145,14 +153,15 @@ impl Managers {
     }
 }
 
-fn is_refusal(error: &ClientError) -> bool {
+fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
     match error {
-        ClientError::Refused(refused) => {
-            matches!(refused.problem.code, Code::Unauthenticated | Code::Forbidden)
-        }
+        ClientError::Refused(refused) => match refused.problem.code {
+            Code::Unauthenticated | Code::Forbidden => Some(Doubt::Token(uid.to_owned())),
+            _ => None,
+        },
         // A certificate that is not trusted comes as one of these: the CA may have changed.
-        ClientError::NotReachable(_) | ClientError::Credentials(_) => true,
-        ClientError::Unanswered(_) | ClientError::WrongPod(_) | ClientError::Protocol(_) => false,
+        ClientError::NotReachable(_) | ClientError::Credentials(_) => Some(Doubt::Secrets),
+        ClientError::Unanswered(_) | ClientError::WrongPod(_) | ClientError::Protocol(_) => None,
     }
 }
 

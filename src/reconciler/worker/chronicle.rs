@@ -1,49 +1,108 @@
 //! What a change of the ledger means, for logs and metrics.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::reconciler::metrics::Metrics;
-use crate::restart::{Ledger, Member, Step, Time};
+use crate::restart::{Action, Ledger, Member, Step, Time};
 
-/// Counts and logs what is in `after` and not in `before`.
-pub(super) fn note(cluster: &str, before: &Ledger, after: &Ledger, now: Time, metrics: &Metrics) {
-    let new = after.history.iter().filter(|entry| !before.history.contains(entry));
-    for entry in new {
-        metrics.count_restart(entry.outcome.as_str(), entry.strategy.as_str());
-        tracing::info!(
-            cluster,
-            restart = entry.id,
-            outcome = entry.outcome.as_str(),
-            seconds = entry.seconds,
-            nodes = entry.nodes,
-            "restart over: {}",
-            entry.reason
-        );
-    }
-    let Some(restart) = after.restart.as_ref().or(before.restart.as_ref()) else { return };
-    let strategy = restart.request.strategy.as_str();
-    for member in &restart.members {
-        let was = before.restart.as_ref().and_then(|restart| same(&restart.members, member));
-        let step = was.map(|member| member.step);
-        if step == Some(member.step) {
-            continue;
-        }
-        let (cluster, id, node) = (cluster, restart.request.id.as_str(), member.node.as_str());
-        tracing::info!(
-            cluster,
-            restart = id,
-            node,
-            step = word(member.step),
-            stop = member.stop,
-            start = member.start,
-            "ledger written"
-        );
-        let ended = member.step == Step::Finished && was.is_some_and(Member::is_under_way);
-        if ended {
-            let milliseconds = u32::try_from(now.since(member.since)).unwrap_or(u32::MAX);
-            metrics.observe_node(strategy, f64::from(milliseconds) / 1000.0);
+/// When the engines of nodes under way were first told to run again, by uid of the pod. Forgotten
+/// with the process: then two phases of a node are not counted.
+#[derive(Debug, Default)]
+pub(super) struct Chronicle {
+    started: BTreeMap<String, Time>,
+}
+
+impl Chronicle {
+    /// Notes that these actions were carried out.
+    pub(super) fn acted(
+        &mut self,
+        actions: &[&Action],
+        ledger: &Ledger,
+        now: Time,
+        metrics: &Metrics,
+    ) {
+        let Some(restart) = &ledger.restart else { return };
+        for action in actions {
+            let Action::Start { uid, .. } = action else { continue };
+            let member = restart.members.iter().find(|member| member.pod_uid == *uid);
+            if let Some(member) = member
+                && !self.started.contains_key(uid)
+            {
+                let strategy = restart.request.strategy.as_str();
+                metrics.observe_phase("stop", strategy, seconds(member.since, now));
+                self.started.insert(uid.clone(), now);
+            }
         }
     }
+
+    /// Counts and logs what is in `after` and not in `before`.
+    pub(super) fn wrote(
+        &mut self,
+        cluster: &str,
+        before: &Ledger,
+        after: &Ledger,
+        now: Time,
+        metrics: &Metrics,
+    ) {
+        let (before_id, after_id) = (id(before), id(after));
+        let (was, is) = (members(before), members(after));
+        for (uid, member) in &is {
+            if was.get(uid).map(|member| member.step) != Some(member.step) {
+                tracing::info!(
+                    cluster,
+                    restart = after_id,
+                    node = member.node,
+                    step = word(member.step),
+                    stop = member.stop,
+                    start = member.start,
+                    "ledger written"
+                );
+            }
+        }
+        let strategy =
+            before.restart.as_ref().map_or("", |restart| restart.request.strategy.as_str());
+        for (uid, member) in was.iter().filter(|(_, member)| member.is_under_way()) {
+            // The end of the last node is often the end of the restart.
+            let over = before_id != after_id
+                || is.get(uid).is_none_or(|member| member.step == Step::Finished);
+            if over && let Some(started) = self.started.remove(*uid) {
+                metrics.observe_phase("start", strategy, seconds(started, now));
+                tracing::info!(
+                    cluster,
+                    restart = before_id,
+                    node = member.node,
+                    seconds = seconds(member.since, now),
+                    "the node's turn is over"
+                );
+            }
+        }
+        for entry in after.history.iter().filter(|entry| !before.history.contains(entry)) {
+            metrics.count_restart(entry.outcome.as_str(), entry.strategy.as_str());
+            tracing::info!(
+                cluster,
+                restart = entry.id,
+                outcome = entry.outcome.as_str(),
+                seconds = entry.seconds,
+                nodes = entry.nodes,
+                "restart over: {}",
+                entry.reason
+            );
+        }
+    }
+}
+
+fn id(ledger: &Ledger) -> &str {
+    ledger.restart.as_ref().map_or("", |restart| restart.request.id.as_str())
+}
+
+fn members(ledger: &Ledger) -> BTreeMap<&str, &Member> {
+    let members = ledger.restart.iter().flat_map(|restart| &restart.members);
+    members.map(|member| (member.pod_uid.as_str(), member)).collect()
+}
+
+fn seconds(from: Time, to: Time) -> f64 {
+    // A phase of more than fifty days counts as one of fifty days.
+    f64::from(u32::try_from(to.since(from)).unwrap_or(u32::MAX)) / 1000.0
 }
 
 /// How many debts there are that nobody under way is going to settle.
@@ -59,10 +118,6 @@ pub(super) fn debts_due(ledger: &Ledger) -> usize {
     debts.start.iter().filter(|debt| is_due(&debt.pod_uid)).count()
         + debts.records.iter().filter(|debt| is_due(&debt.pod_uid)).count()
         + allocation
-}
-
-fn same<'a>(members: &'a [Member], member: &Member) -> Option<&'a Member> {
-    members.iter().find(|one| one.pod_uid == member.pod_uid)
 }
 
 const fn word(step: Step) -> &'static str {

@@ -19,14 +19,22 @@ pub(super) struct Pace {
     conflicts: u32,
     /// How often the same was done, or the same was waited for, in a row.
     repeats: u32,
-    last: Option<(Vec<Action>, Vec<(Option<String>, Code)>)>,
+    last: Option<Outline>,
 }
+
+/// What a plan does, and what it waits for.
+type Outline = (Vec<Action>, Vec<(Option<String>, Code)>);
 
 impl Pace {
     /// A pass that failed.
     pub(super) fn failed(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         backoff::pause(self.failures)
+    }
+
+    /// Whether it has failed more than once in a row.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 1
     }
 
     /// A pass that somebody else's write has overtaken.

@@ -8,26 +8,22 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::wait::is_same;
-use super::{Worker, chronicle};
-use crate::cluster::{Checked, Invalid, SearchCluster, SearchClusterStatus};
+use super::Worker;
+use super::status::failing;
+use crate::cluster::{Checked, SearchCluster};
 use crate::reconciler::apiserver::Failure;
 use crate::reconciler::apply::{Done, Hands};
 use crate::reconciler::bounded::together;
 use crate::reconciler::fresh_id::fresh_id;
-use crate::reconciler::metrics::Shown;
-use crate::reconciler::observe::{Scene, now};
-use crate::restart::{self, Action, Ledger, Plan, Report, Snapshot, needs_engine, plan};
+use crate::reconciler::observe::Scene;
+use crate::restart::{self, Action, Ledger, Plan, Snapshot, needs_engine, plan};
 
 /// Looks and ledger writes in one pass: far more than a restart needs at once.
 const ROUNDS: usize = 16;
-/// How often others may write in between before everything is looked at anew.
-const SCRIBBLES: u32 = 5;
+/// After a restart, while a request of ours that was slow may still arrive at the engine.
+const AFTERMATH: Duration = Duration::from_secs(10);
 /// While the first list of the pods has not come.
 const LISTING: Duration = Duration::from_secs(30);
-/// While a spec is invalid: somebody has to change it.
-const INVALID: Duration = Duration::from_secs(300);
-
 /// What to wait for after a pass.
 #[derive(Debug, Default)]
 pub(super) struct Next {
@@ -38,15 +34,18 @@ pub(super) struct Next {
 }
 
 impl Next {
-    fn after(after: Duration) -> Self {
+    pub(super) fn after(after: Duration) -> Self {
         Self { after, seen: None }
     }
 }
 
+/// What came of a plan's actions.
+pub(super) type Outcome = Result<bool, Failure>;
+
 /// What one look has led to.
 enum Turn {
     /// The plan is carried out.
-    Done(Box<Snapshot>, Plan, bool),
+    Done(Box<Snapshot>, Plan, Outcome),
     /// Another look is needed, at these pods in any case.
     Look(BTreeSet<String>),
 }
@@ -65,7 +64,7 @@ impl Worker {
         if !self.eyes.pods.is_complete() {
             return Some(Next::after(LISTING));
         }
-        let result = self.try_pass(cluster, &checked).await;
+        let result = Box::pin(self.try_pass(cluster, &checked)).await;
         self.metrics.count_pass(result.is_ok());
         Some(match result {
             Ok(next) => next,
@@ -85,7 +84,7 @@ impl Worker {
     }
 
     /// Reads the SearchCluster, because what is known of it is old.
-    async fn look_up(&mut self) {
+    pub(super) async fn look_up(&mut self) {
         let (namespace, name) = self.key.clone();
         if let Ok(cluster) = self.api.cluster(&namespace, &name).await {
             self.take(cluster);
@@ -129,12 +128,31 @@ impl Worker {
             let others = self.others();
             let scene = Scene { cluster: &cluster, checked, others: &others, insist: &insist };
             let id = fresh_id().map_err(Failure::Failed)?;
-            let snapshot = self.eyes.look(&scene, id).await;
+            let snapshot = Box::pin(self.eyes.look(&scene, id)).await;
             match self.act_on(snapshot, &mut cluster, checked, began).await? {
                 Turn::Look(uids) => insist = uids,
-                Turn::Done(snapshot, plan, acted) => {
-                    let after = self.pace.done(&plan, acted);
-                    let due = self.publish(&cluster, &snapshot, &plan, checked).await?;
+                Turn::Done(_, _, Err(conflict @ Failure::Conflict(_))) => return Err(conflict),
+                Turn::Done(snapshot, plan, outcome) => {
+                    let all: Vec<&Action> = plan.actions.iter().collect();
+                    if outcome.is_ok() {
+                        let ledger = &snapshot.ledger;
+                        self.chronicle.acted(&all, ledger, snapshot.now, &self.metrics);
+                    }
+                    let mut after = match &outcome {
+                        Ok(acted) => self.pace.done(&plan, *acted),
+                        Err(_) => self.pace.failed(),
+                    };
+                    if is_aftermath(&snapshot) {
+                        after = after.min(AFTERMATH);
+                    }
+                    let mut report = restart::report(&snapshot, &checked.policy, &plan);
+                    if let Err(failure) = outcome
+                        && self.pace.is_failing()
+                    {
+                        report = failing(report, &failure, snapshot.now);
+                    }
+                    self.show(&report, &snapshot.ledger);
+                    let due = self.publish(&cluster, report, &snapshot.ledger).await?;
                     let after = due.map_or(after, |due| after.min(due));
                     return Ok(Next { after, seen: Some(snapshot) });
                 }
@@ -173,16 +191,19 @@ impl Worker {
             let is_stop = |action: &&Action| matches!(action, Action::Stop { .. });
             let (stops, others): (Vec<&Action>, Vec<&Action>) =
                 plan.actions.iter().partition(is_stop);
-            let mut acted = self.carry_out(&others, cluster, checked).await?;
+            let mut outcome = self.carry_out(&others, cluster, checked).await;
             if !stops.is_empty() && wrote {
                 // What was seen is older than the ledger.
                 let uids = stops.iter().filter_map(|stop| stop.pod()).map(str::to_owned);
                 return Ok(Turn::Look(uids.collect()));
             }
-            if !stops.is_empty() {
-                acted |= self.stop(&snapshot, &stops, cluster, checked).await?;
+            if !stops.is_empty()
+                && let Ok(acted) = outcome
+            {
+                let stopped = self.stop(&snapshot, &stops, cluster, checked).await;
+                outcome = stopped.map(|stopped| stopped || acted);
             }
-            return Ok(Turn::Done(Box::new(snapshot), plan, acted));
+            return Ok(Turn::Done(Box::new(snapshot), plan, outcome));
         }
         Err(Failure::Failed(format!("the ledger was written {ROUNDS} times in a row")))
     }
@@ -201,66 +222,13 @@ impl Worker {
         uids.into_iter().filter(is_old).map(str::to_owned).collect()
     }
 
-    /// Writes the ledger, and beside it what the next plan is going to wait for.
-    async fn write_ledger(
-        &mut self,
-        cluster: &Arc<SearchCluster>,
-        snapshot: &mut Snapshot,
-        ledger: &Ledger,
-        checked: &Checked,
-    ) -> Result<Arc<SearchCluster>, Failure> {
-        let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
-        snapshot.cluster.has_status = true;
-        let next = plan(snapshot, &checked.policy);
-        let report = restart::report(snapshot, &checked.policy, &next);
-        let written = self.write(cluster, report, ledger.clone()).await?;
-        chronicle::note(&snapshot.cluster.name, &before, ledger, snapshot.now, &self.metrics);
-        self.pace.reset();
-        Ok(written)
-    }
-
-    async fn write(
-        &mut self,
-        cluster: &SearchCluster,
-        report: Report,
-        ledger: Ledger,
-    ) -> Result<Arc<SearchCluster>, Failure> {
-        let before = cluster.status.as_ref().map(|status| status.report.conditions.as_slice());
-        let report = report.since(before.unwrap_or_default());
-        let status = SearchClusterStatus {
-            observed_generation: cluster.metadata.generation,
-            report,
-            ledger,
-        };
-        let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
-        for _ in 0..SCRIBBLES {
-            match self.api.write_status(&whole).await {
-                Err(Failure::Conflict(_)) => {}
-                written => {
-                    self.publisher.note();
-                    return Ok(self.take(written?));
-                }
-            }
-            // Somebody may have written what no decision is made from: then this one still stands.
-            let (namespace, name) = self.key.clone();
-            let live = self.api.cluster(&namespace, &name).await?;
-            let stands = is_same(&live, cluster);
-            whole.metadata.clone_from(&live.metadata);
-            self.take(live);
-            if !stands {
-                break;
-            }
-        }
-        Err(Failure::Conflict("its status was written by somebody else".into()))
-    }
-
     /// Carries out what can be done at the same time; whether anything outside was changed.
     pub(super) async fn carry_out(
         &mut self,
         actions: &[&Action],
         cluster: &mut Arc<SearchCluster>,
         checked: &Checked,
-    ) -> Result<bool, Failure> {
+    ) -> Outcome {
         let hands = Hands {
             eyes: &self.eyes,
             cluster: cluster.as_ref(),
@@ -282,7 +250,15 @@ impl Worker {
                     self.eyes.flushed.insert(node);
                     acted = true;
                 }
+                Ok(Done::Moved(facts)) => {
+                    self.eyes.pods.put(*facts);
+                    acted = true;
+                }
                 Ok(Done::Nothing) => acted = true,
+                // The watch will say what became of it.
+                Err(Failure::NotFound(why)) => {
+                    tracing::info!(cluster = self.name(), "too late: {why}");
+                }
                 Err(failure) => {
                     tracing::warn!(cluster = self.name(), "an action came to nothing: {failure}");
                     failed = Some(failure);
@@ -300,64 +276,15 @@ impl Worker {
             self.eyes.flushed.clear();
         }
     }
+}
 
-    /// Writes what people should know, if it is time; how long until it is.
-    async fn publish(
-        &mut self,
-        cluster: &Arc<SearchCluster>,
-        snapshot: &Snapshot,
-        plan: &Plan,
-        checked: &Checked,
-    ) -> Result<Option<Duration>, Failure> {
-        let report = restart::report(snapshot, &checked.policy, plan);
-        self.show(&report, &snapshot.ledger);
-        self.publish_report(cluster, report, &snapshot.ledger).await
-    }
-
-    async fn publish_report(
-        &mut self,
-        cluster: &Arc<SearchCluster>,
-        report: Report,
-        ledger: &Ledger,
-    ) -> Result<Option<Duration>, Failure> {
-        let before = cluster.status.as_ref();
-        let report =
-            report.since(before.map(|status| &*status.report.conditions).unwrap_or_default());
-        match self.publisher.due_in(before, &report, cluster.metadata.generation) {
-            Some(Duration::ZERO) => {
-                self.write(cluster, report, ledger.clone()).await?;
-                Ok(None)
-            }
-            other => Ok(other),
-        }
-    }
-
-    fn show(&self, report: &Report, ledger: &Ledger) {
-        let many = chronicle::debts_due(ledger);
-        let shown = Shown {
-            blocked: report.blocked.clone(),
-            pending_restart: report.counts.pending_restart,
-            debts: u32::try_from(many).unwrap_or(u32::MAX),
-        };
-        self.metrics.show(&self.name(), Some(shown));
-    }
-
-    /// A spec that cannot be used: the status says why, and nothing is done.
-    async fn refuse(&mut self, cluster: &Arc<SearchCluster>, faults: &[Invalid]) -> Next {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        let ledger =
-            cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default();
-        let report = Report::invalid(&faults, &ledger, now());
-        self.show(&report, &ledger);
-        match self.publish_report(cluster, report, &ledger).await {
-            Ok(due) => Next::after(due.unwrap_or(INVALID)),
-            Err(failure) => {
-                tracing::warn!(cluster = self.name(), "the status cannot be written: {failure}");
-                self.look_up().await;
-                Next::after(self.pace.failed())
-            }
-        }
-    }
+/// Whether the engine is looked at only because a restart was over a moment ago.
+fn is_aftermath(snapshot: &Snapshot) -> bool {
+    let ledger = &snapshot.ledger;
+    ledger.restart.is_none()
+        && ledger.fences.is_empty()
+        && snapshot.cluster.stopped.is_empty()
+        && needs_engine(snapshot)
 }
 
 /// Uids of the pods whose entries have sequences in `after` that they did not have before: these

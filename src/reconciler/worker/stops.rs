@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Worker;
+use super::pass::Outcome;
 use crate::cluster::{Checked, SearchCluster};
 use crate::reconciler::apiserver::Failure;
 use crate::reconciler::bounded::together;
@@ -19,7 +20,7 @@ impl Worker {
         stops: &[&Action],
         cluster: &mut Arc<SearchCluster>,
         checked: &Checked,
-    ) -> Result<bool, Failure> {
+    ) -> Outcome {
         let (namespace, name) = self.key.clone();
         let live = self.api.cluster(&namespace, &name).await?;
         let same = live.metadata.uid == cluster.metadata.uid

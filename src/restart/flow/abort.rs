@@ -163,15 +163,32 @@ impl Planner<'_> {
     /// The start of the way back was refused: the engine is not what it was taken for, or has no
     /// last good config after all. Then what is mounted is what is left.
     fn after_refusal(
-        &self,
+        &mut self,
         member: &Member,
         manager: &Manager,
         back: &Compensation,
         ending: &Ending,
     ) -> Move {
+        if self.is_over_time(member, 1) {
+            let reason = format!("{}; then {}", ending.reason, told(manager));
+            return self.owe_start(member, back, ending.outcome, reason);
+        }
         let mut next = self.way_back(member, Some(manager), self.turns_back());
         if next.stop.is_none() && back.config == ConfigChoice::LastGood {
             next.config = ConfigChoice::Mounted;
+        }
+        if next.stop.is_none() && next.config == back.config {
+            // There is no other way; the same request is judged afresh.
+            if is_ending(manager.state) || manager.state == State::Stuck {
+                return wait(Code::Aborting, format!("{}; then it is told to run", told(manager)));
+            }
+            self.act(Action::Start {
+                uid: member.pod_uid.clone(),
+                sequence: back.start,
+                checksum: None,
+                config: back.config,
+            });
+            return Move::Acted;
         }
         Self::change_course(member, ending, next, back.start)
     }
@@ -205,11 +222,12 @@ impl Planner<'_> {
         outcome: Outcome,
         reason: String,
     ) -> Move {
-        self.ledger.debts.start.push(StartDebt {
+        self.ledger.to_mut().debts.start.push(StartDebt {
             pod_uid: member.pod_uid.clone(),
             node: member.node.clone(),
             sequence: back.start,
             config: back.config,
+            since: self.snapshot.now,
         });
         self.tell(
             Some(&member.pod_uid),

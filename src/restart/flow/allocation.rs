@@ -61,7 +61,7 @@ impl Planner<'_> {
         if let (Some(_), Some(node_id), Strategy::Immediate | Strategy::Rolling) =
             (records, &member.node_id, strategy)
         {
-            self.ledger.debts.records.push(RecordDebt {
+            self.ledger.to_mut().debts.records.push(RecordDebt {
                 node_id: node_id.clone(),
                 node: member.node.clone(),
                 pod_uid: member.pod_uid.clone(),
@@ -70,7 +70,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let allocation = engine.allocation.as_ref().map_err(unknown)?;
-        if let Some(debt) = &mut self.ledger.debts.allocation {
+        if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
             debt.holders.push(member.pod_uid.clone());
             return Ok(());
         }
@@ -78,10 +78,17 @@ impl Planner<'_> {
             return Ok(());
         }
         let before = match &allocation.marker {
+            Some(marker) if !self.is_ours(marker) => {
+                let sentence = format!(
+                    "the SearchCluster {} restarts nodes of this engine now",
+                    marker.cluster
+                );
+                return Err(Refusal { code: Code::ForeignController, sentence });
+            }
             Some(marker) => marker.before.clone(),
             None => allocation.setting.clone(),
         };
-        self.ledger.debts.allocation = Some(AllocationDebt {
+        self.ledger.to_mut().debts.allocation = Some(AllocationDebt {
             restart: restart_id.to_owned(),
             before,
             holders: vec![member.pod_uid.clone()],
@@ -99,16 +106,25 @@ impl Planner<'_> {
 
     /// Tightens allocation if that is owed for this member.
     pub(super) fn tighten(&mut self, member: &Member) -> Option<Move> {
-        let debt = self.ledger.debts.allocation.clone()?;
+        let debt = self.ledger.debts.allocation.as_ref()?;
         if !debt.holders.contains(&member.pod_uid) {
             return None;
         }
+        let ours = Marker {
+            cluster: self.snapshot.cluster.name.clone(),
+            restart: debt.restart.clone(),
+            before: debt.before.clone(),
+        };
         let allocation = match self.view.allocation() {
             Ok(allocation) => allocation,
             Err(refusal) => return Some(Move::Wait(refusal)),
         };
         match &allocation.marker {
-            Some(marker) if marker.restart != debt.restart => Some(wait(
+            Some(marker) if !self.is_ours(marker) => Some(wait(
+                Code::ForeignController,
+                format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster),
+            )),
+            Some(marker) if marker.restart != ours.restart => Some(wait(
                 Code::ForeignController,
                 format!("allocation carries the mark of another restart ({})", marker.restart),
             )),
@@ -124,10 +140,7 @@ impl Planner<'_> {
                 Some(wait(Code::ForeignController, sentence))
             }
             None => {
-                self.act(Action::TightenAllocation {
-                    value: OURS.into(),
-                    marker: Marker { restart: debt.restart, before: debt.before },
-                });
+                self.act(Action::TightenAllocation { value: OURS.into(), marker: ours });
                 Some(wait(Code::Preparing, "allocation is being limited to primaries"))
             }
         }
@@ -151,9 +164,16 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether a marker was set for this SearchCluster.
+    fn is_ours(&self, marker: &Marker) -> bool {
+        marker.cluster == self.snapshot.cluster.name
+    }
+
     /// Sets allocation back if it is ours; says whether there was something to do.
     pub(super) fn restore(&mut self, allocation: &Allocation) -> bool {
-        let Some(marker) = &allocation.marker else { return false };
+        let Some(marker) = allocation.marker.as_ref().filter(|marker| self.is_ours(marker)) else {
+            return false;
+        };
         let before = set_back(&allocation.setting, &marker.before);
         self.act(Action::RestoreAllocation { before });
         true

@@ -1,8 +1,7 @@
 //! What the pods show: the phase of the ADR, and how the last restart ended.
 
-use std::collections::BTreeMap;
-
 use crate::api::State;
+use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
 use crate::restart::{
     Entry, LastRestart, Manager, Member, Outcome, Phase, Pod, Restart, Step, Strategy, annotation,
@@ -42,8 +41,8 @@ impl Planner<'_> {
         if self.has_changed() {
             return;
         }
-        let ledger = self.ledger.clone();
-        let members: BTreeMap<&str, &Member> = ledger
+        let ledger = &self.snapshot.ledger;
+        let members: Lookup<'_, &Member> = ledger
             .restart
             .iter()
             .flat_map(|restart| &restart.members)
@@ -69,6 +68,9 @@ impl Planner<'_> {
         match phase_of(restart, member, manager, shown) {
             Some(phase) => {
                 let phase = phase.as_str();
+                if is_shown(pod, id, phase) {
+                    return;
+                }
                 self.annotate(
                     &pod.uid,
                     &[
@@ -89,9 +91,17 @@ impl Planner<'_> {
     fn sweep(&mut self, pod: &Pod, history: &[Entry]) {
         let Some(shown) = pod.annotations.get(annotation::SHOWN) else { return };
         let (id, phase) = shown.split_once(' ').unwrap_or((shown, ""));
+        if !self.ledger.has_handled(id) {
+            // Another SearchCluster's, which selects the pod as well.
+            return;
+        }
         // One that still waited when the restart ended never had its turn.
         let had_its_turn = !Phase::parse(phase).is_ok_and(Phase::is_scheduled);
-        let entry = history.iter().rev().find(|entry| had_its_turn && entry.id == id);
+        // A patch that was late comes after the pod's own word has been written.
+        let told = pod.annotations.get(annotation::LAST_RESTART).is_some_and(|text| {
+            serde_json::from_str::<LastRestart>(text).is_ok_and(|last| last.id == id)
+        });
+        let entry = history.iter().rev().find(|entry| had_its_turn && !told && entry.id == id);
         let last = entry.map(|entry| LastRestart {
             id: entry.id.clone(),
             outcome: entry.outcome,
@@ -115,6 +125,13 @@ impl Planner<'_> {
         }
         self.annotate(&pod.uid, &wanted);
     }
+}
+
+/// Whether the pod has both annotations already.
+fn is_shown(pod: &Pod, id: &str, phase: &str) -> bool {
+    let has = |key| pod.annotations.get(key).map(String::as_str);
+    let shown = has(annotation::SHOWN).and_then(|shown| shown.split_once(' '));
+    has(annotation::PHASE) == Some(phase) && shown == Some((id, phase))
 }
 
 /// How a member's turn ended, for its pod; nothing if it never had one.

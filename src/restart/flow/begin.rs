@@ -1,5 +1,6 @@
 //! A member takes its slot: everything its turn needs is written down at once.
 
+use super::member::GAP;
 use crate::restart::planner::Planner;
 use crate::restart::{Code, Manager, Pod, Reason, Refusal, Restart, Step};
 
@@ -9,13 +10,13 @@ impl Planner<'_> {
     pub(super) fn begin(
         &mut self,
         restart: &Restart,
+        index: usize,
         pod: &Pod,
         manager: &Manager,
     ) -> Result<(), Refusal> {
         let engine = self.view.engine()?;
         let expected = Self::expected_now(pod, manager)?;
-        let found = restart.members.iter().enumerate().find(|(_, one)| one.pod_uid == pod.uid);
-        let Some((index, member)) = found else {
+        let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
             let sentence = "it is no member of this restart".into();
             return Err(Refusal { code: Code::NotItsTurn, sentence });
         };
@@ -23,15 +24,15 @@ impl Planner<'_> {
         let mut begun = member.clone();
         begun.step = Step::Restarting;
         begun.since = self.snapshot.now;
-        begun.stop = manager.sequence + 1;
-        begun.start = manager.sequence + 2;
+        begun.stop = manager.sequence + GAP;
+        begun.start = begun.stop + GAP;
         begun.expected = expected;
         begun.ephemeral = node.map(|node| node.ephemeral_id.clone());
         begun.node_id = node.map(|node| node.id.clone());
         begun.master = node.is_some_and(crate::restart::Node::is_master_eligible);
         self.owe_protection(&restart.request.id, restart.request.strategy, &begun, engine)?;
         if self.ledger.cluster_uuid.is_none() {
-            self.ledger.cluster_uuid = Some(engine.cluster_uuid.clone());
+            self.ledger.to_mut().cluster_uuid = Some(engine.cluster_uuid.clone());
         }
         let reason =
             if begun.master { Reason::MasterRestartStarted } else { Reason::NodeRestartStarted };

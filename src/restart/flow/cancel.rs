@@ -10,7 +10,7 @@ impl Planner<'_> {
             return;
         };
         if self.ledger.queued.as_ref().is_some_and(|queued| queued.id == id)
-            && let Some(queued) = self.ledger.queued.take()
+            && let Some(queued) = self.ledger.to_mut().queued.take()
         {
             self.record_unbegun(&queued, Outcome::Aborted, "cancelled before it began".into());
             return;

@@ -14,14 +14,23 @@ impl Planner<'_> {
         }
         self.pay_allocation();
         self.pay_records();
+        self.sweep_records();
     }
 
     fn pay_start(&mut self, debt: &StartDebt) {
         let uid = debt.pod_uid.as_str();
         let Some(pod) = self.view.pod(uid) else {
-            // A list that has another pod of this name knows that ours is gone.
-            if self.view.pods().any(|pod| pod.node == debt.node) {
+            // A list that has another pod of this name knows that ours is gone; one that merely
+            // lacks it is believed after a while.
+            let replaced = self.view.pods().any(|pod| pod.node == debt.node);
+            let long = self.snapshot.now.since(debt.since) >= self.policy.phase_timeout;
+            if replaced || long || self.nothing_left() {
                 self.strike_start(debt, "its pod is gone");
+            } else {
+                self.wait_all(
+                    Code::Debts,
+                    format!("{} is owed a start; its pod is gone", debt.node),
+                );
             }
             return;
         };
@@ -38,14 +47,17 @@ impl Planner<'_> {
         if manager.sequence < debt.sequence {
             return self.send_start(debt, manager);
         }
-        if was_refused(manager, debt.sequence) {
+        if was_refused(manager, debt.sequence) && debt.config == ConfigChoice::Mounted {
+            // There is no other way; the same request is judged afresh.
+            self.send_start(debt, manager);
+        } else if was_refused(manager, debt.sequence) {
             let again = StartDebt {
                 sequence: manager.sequence + 1,
                 config: ConfigChoice::Mounted,
                 ..debt.clone()
             };
-            self.ledger.debts.start.retain(|one| one != debt);
-            self.ledger.debts.start.push(again);
+            self.ledger.to_mut().debts.start.retain(|one| one != debt);
+            self.ledger.to_mut().debts.start.push(again);
         } else if manager.desired == Desired::Running && manager.durable {
             self.strike_start(debt, "it was told to run");
         } else if manager.desired == Desired::Stopped {
@@ -68,7 +80,7 @@ impl Planner<'_> {
     }
 
     fn strike_start(&mut self, debt: &StartDebt, why: &str) {
-        self.ledger.debts.start.retain(|one| one != debt);
+        self.ledger.to_mut().debts.start.retain(|one| one != debt);
         self.tell(
             None,
             Reason::DebtPaid,
@@ -79,7 +91,8 @@ impl Planner<'_> {
     /// Allocation nobody holds any more; and a marker that belongs to nothing in the ledger, which
     /// a request that arrived late has left.
     fn pay_allocation(&mut self) {
-        let debt = self.ledger.debts.allocation.clone();
+        let debt = &self.ledger.debts.allocation;
+        let is_owed = debt.is_some();
         if debt.as_ref().is_some_and(|debt| !debt.holders.is_empty()) {
             return;
         }
@@ -88,12 +101,17 @@ impl Planner<'_> {
                 if self.restore(allocation) {
                     return;
                 }
-                if debt.is_some() {
-                    self.ledger.debts.allocation = None;
+                if is_owed {
+                    self.ledger.to_mut().debts.allocation = None;
                     self.tell(None, Reason::DebtPaid, "Allocation is as it was");
                 }
             }
-            Err(refusal) if debt.is_some() => self.wait_all(
+            Err(_) if self.nothing_left() => {
+                if is_owed {
+                    self.ledger.to_mut().debts.allocation = None;
+                }
+            }
+            Err(refusal) if is_owed => self.wait_all(
                 Code::Debts,
                 format!("allocation must be set back: {}", refusal.sentence),
             ),
@@ -121,6 +139,10 @@ impl Planner<'_> {
         if due.is_empty() {
             return;
         }
+        if self.nothing_left() {
+            self.ledger.to_mut().debts.records.clear();
+            return;
+        }
         let records = match self.view.engine().map(|engine| engine.records.clone()) {
             Ok(Ok(records)) => records.unwrap_or_default(),
             Ok(Err(unknown)) => return self.wait_all(Code::Debts, unknown.sentence),
@@ -133,7 +155,27 @@ impl Planner<'_> {
             if there {
                 self.act(Action::DeleteRecord { node_id: debt.node_id.clone() });
             } else {
-                self.ledger.debts.records.retain(|one| *one != debt);
+                self.ledger.to_mut().debts.records.retain(|one| *one != debt);
+            }
+        }
+    }
+
+    /// A SearchCluster that goes together with its pods owes nobody anything any more.
+    fn nothing_left(&self) -> bool {
+        self.snapshot.cluster.deleting && self.snapshot.pods.is_empty()
+    }
+
+    /// Records of ours that nothing in the ledger asks for: a request that arrived late made them.
+    fn sweep_records(&mut self) {
+        let Ok(engine) = self.view.engine() else { return };
+        let Ok(Some(records)) = &engine.records else { return };
+        let listed = |id: &str| engine.nodes.iter().any(|node| node.id == id);
+        for record in records {
+            let debts = &self.ledger.debts.records;
+            let owed = debts.iter().any(|debt| debt.node_id == record.node_id);
+            let ours = record.is_restart && self.ledger.has_handled(&record.reason);
+            if ours && !owed && listed(&record.node_id) {
+                self.act(Action::DeleteRecord { node_id: record.node_id.clone() });
             }
         }
     }

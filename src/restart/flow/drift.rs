@@ -2,6 +2,7 @@
 
 use crate::api::State;
 use crate::restart::planner::Planner;
+use crate::restart::view::View;
 use crate::restart::{Code, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 
 impl Planner<'_> {
@@ -30,51 +31,63 @@ impl Planner<'_> {
                         "its config has changed since it was started; ask for a restart",
                     );
                 }
-                self.again_within(crate::restart::planner::AT_REST);
                 return;
             }
         };
-        if self.snapshot.cluster.paused || self.has_tried(&drifting) {
+        if self.snapshot.cluster.paused {
+            return;
+        }
+        let id = self.change_id();
+        if self.has_tried(&id) {
+            let entry = self.ledger.history.iter().rev().find(|entry| entry.id == id);
+            let ended = entry.map_or("ended", |entry| entry.outcome.as_str());
+            let sentence =
+                format!("its change was rolled out as {id}, which {ended}: ask for a restart");
+            for pod in drifting {
+                self.wait(&pod.uid, Code::PendingRestart, sentence.clone());
+            }
             return;
         }
         let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();
         nodes.sort();
         let request = Request {
-            id: self.change_id(&drifting),
+            id,
             strategy,
             target: Target { nodes, ..Target::default() },
             by: Some("spec.restart.onConfigChange".into()),
             ..Request::default()
         };
-        self.ledger.remember(&request.id);
+        self.remember(&request.id);
         self.open(request);
     }
 
     /// Whether the run's config is not what the sources say. An absent source is unknown, and an
     /// engine that does not run drifts from nothing.
     pub(in crate::restart) fn is_pending(&self, pod: &Pod) -> bool {
-        self.view.manager(&pod.uid).is_ok() && drifts(pod)
+        drifts(pod) && View::manager_of(pod).is_ok()
     }
 
-    /// A name for this very change: asked for once, also when it did not come up and was rolled
-    /// back.
-    fn change_id(&self, drifting: &[&Pod]) -> String {
-        let mut lines: Vec<(String, Vec<u8>)> = drifting
-            .iter()
+    /// A name for what the sources have now, of all pods: asked for once, also when it did not come
+    /// up and was rolled back.
+    fn change_id(&self) -> String {
+        let mut wanted: Vec<(&str, &[u8])> = self
+            .view
+            .pods()
             .filter_map(|pod| match &pod.sources {
-                Sources::Checksum(wanted) => Some((pod.node.clone(), wanted.clone().into_bytes())),
+                Sources::Checksum(wanted) => Some((pod.node.as_str(), wanted.as_bytes())),
                 Sources::Undeclared | Sources::Absent(_) => None,
             })
             .collect();
-        lines.sort();
-        let files = lines.iter().map(|(node, wanted)| (node.as_str(), wanted.as_slice()));
-        let checksum = crate::checksum::Checksum::of_contents(files).to_string();
+        wanted.sort_unstable();
+        let checksum = crate::checksum::Checksum::of_contents(wanted).to_string();
         let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
         format!("config-{short}")
     }
 
-    fn has_tried(&self, drifting: &[&Pod]) -> bool {
-        self.ledger.has_handled(&self.change_id(drifting))
+    /// Whether this is the change we asked for last; one that comes back later is a new wish.
+    fn has_tried(&self, id: &str) -> bool {
+        let mut ours = self.ledger.handled.iter().rev().filter(|id| id.starts_with("config-"));
+        ours.next().is_some_and(|last| last == id)
     }
 }
 

@@ -4,6 +4,7 @@ use super::member::was_refused;
 use super::start::is_ending;
 use crate::api::{ConfigChoice, Desired, State};
 use crate::restart::gates::preflight;
+use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
 use crate::restart::{Action, Code, Ending, Fence, Member, Outcome, Pod, Reason, Step};
 
@@ -11,12 +12,17 @@ impl Planner<'_> {
     /// Fences what shall be stopped, lifts what shall not, one at a time and by the rules.
     pub(super) fn keep_fences(&mut self) {
         let pods: Vec<&Pod> = self.view.pods().collect();
-        // With another pod in its place the fence is over; a list that lacks the pod says nothing.
-        self.ledger.fences.retain(|fence| {
-            !pods.iter().any(|pod| pod.node == fence.node && pod.uid != fence.pod_uid)
-        });
+        self.drop_fences(&pods);
+        let fences = self.ledger.fences.iter().enumerate();
+        let places: Lookup<'_, usize> = fences
+            .filter_map(|(index, fence)| Some((&*self.view.pod(&fence.pod_uid)?.uid, index)))
+            .collect();
         for pod in pods {
-            let index = self.ledger.fences.iter().position(|fence| fence.pod_uid == pod.uid);
+            // Those that were lifted in this plan have made the others move up.
+            let index = places.get(pod.uid.as_str()).and_then(|place| {
+                let fences = &self.ledger.fences[..self.ledger.fences.len().min(place + 1)];
+                fences.iter().rposition(|fence| fence.pod_uid == pod.uid)
+            });
             match (index, self.is_to_be_stopped(pod)) {
                 (None, false) => {}
                 (None, true) => self.fence(pod),
@@ -26,6 +32,26 @@ impl Planner<'_> {
                 (Some(index), true) => self.hold(index, pod),
                 (Some(index), false) => self.lift(index, pod),
             }
+        }
+    }
+
+    /// With another pod in its place a fence is over; a list that lacks the pod says nothing.
+    fn drop_fences(&mut self, pods: &[&Pod]) {
+        if self.ledger.fences.is_empty() {
+            return;
+        }
+        // The pod of a node's name, and whether there are several.
+        let mut by_node: Lookup<'_, (&str, bool)> = Lookup::default();
+        for pod in pods {
+            let found = by_node.entry(&pod.node);
+            found.and_modify(|(_, several)| *several = true).or_insert((&pod.uid, false));
+        }
+        let is_over = |fence: &Fence| {
+            let found = by_node.get(fence.node.as_str());
+            found.is_some_and(|(uid, several)| *several || *uid != fence.pod_uid)
+        };
+        if self.ledger.fences.iter().any(is_over) {
+            self.ledger.to_mut().fences.retain(|fence| !is_over(fence));
         }
     }
 
@@ -43,7 +69,7 @@ impl Planner<'_> {
                 });
                 let sequence = manager.sequence.max(taken) + 1;
                 self.leave_restart(pod);
-                self.ledger.fences.push(Fence {
+                self.ledger.to_mut().fences.push(Fence {
                     pod_uid: pod.uid.clone(),
                     node: pod.node.clone(),
                     sequence,
@@ -66,6 +92,9 @@ impl Planner<'_> {
         let manager = self.view.manager(&pod.uid)?;
         if self.snapshot.cluster.paused {
             return no(Code::Paused, "paused (spec.paused): nothing is stopped");
+        }
+        if self.snapshot.cluster.deleting {
+            return no(Code::Idle, "the SearchCluster is being deleted: nothing is stopped");
         }
         if !self.snapshot.cluster.overlaps.is_empty() {
             return no(Code::OverlappingSelectors, "another SearchCluster selects it as well");
@@ -111,7 +140,7 @@ impl Planner<'_> {
             outcome: Outcome::Interfered,
             reason: "it is to be kept stopped".into(),
         });
-        if let Some(debt) = &mut self.ledger.debts.allocation {
+        if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
             debt.holders.retain(|holder| *holder != pod.uid);
         }
         self.set_member(index, left);
@@ -124,10 +153,11 @@ impl Planner<'_> {
             Ok(manager) => manager,
             Err(refusal) => return self.refused(&pod.uid, refusal),
         };
-        if manager.sequence < fence.sequence && self.snapshot.cluster.paused {
-            return self.wait(&pod.uid, Code::Paused, "paused (spec.paused): nothing is stopped");
-        }
         if manager.sequence < fence.sequence {
+            // The rules once more, on this look at the world.
+            if let Err(refusal) = self.may_fence(pod) {
+                return self.refused(&pod.uid, refusal);
+            }
             self.act(Action::Stop {
                 uid: pod.uid.clone(),
                 sequence: fence.sequence,
@@ -147,7 +177,6 @@ impl Planner<'_> {
         };
         let code = if running { Code::Interfered } else { Code::KeptStopped };
         self.wait(&pod.uid, code, sentence);
-        self.again_within(crate::restart::planner::AT_REST);
     }
 
     /// It shall be stopped again before the lifting came to its end.
@@ -157,7 +186,7 @@ impl Planner<'_> {
             Err(refusal) => return self.refused(&pod.uid, refusal),
         };
         let sequence = manager.sequence.max(self.ledger.fences[index].sequence) + 1;
-        let fence = &mut self.ledger.fences[index];
+        let fence = &mut self.ledger.to_mut().fences[index];
         fence.lifting = false;
         fence.sequence = sequence;
     }
@@ -169,14 +198,14 @@ impl Planner<'_> {
             Ok(manager) => manager,
             Err(refusal) => return self.refused(&pod.uid, refusal),
         };
-        if !fence.lifting || was_refused(manager, fence.sequence) {
+        if !fence.lifting {
             let sequence = manager.sequence.max(fence.sequence) + 1;
-            let fence = &mut self.ledger.fences[index];
+            let fence = &mut self.ledger.to_mut().fences[index];
             fence.lifting = true;
             fence.sequence = sequence;
             return;
         }
-        if manager.sequence < fence.sequence {
+        if manager.sequence < fence.sequence || was_refused(manager, fence.sequence) {
             if is_ending(manager.state) {
                 return self.wait(&pod.uid, Code::Stopping, "it is started once it is stopped");
             }
@@ -188,7 +217,7 @@ impl Planner<'_> {
             });
             return;
         }
-        self.ledger.fences.remove(index);
+        self.ledger.to_mut().fences.remove(index);
         self.tell(Some(&pod.uid), Reason::NodeStarted, format!("{} is told to run", pod.node));
     }
 }

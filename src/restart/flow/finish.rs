@@ -20,16 +20,16 @@ impl Planner<'_> {
         {
             return;
         }
-        let restart = restart.clone();
+        let Some(restart) = self.restart() else { return };
         let ending = restart.ending.clone().unwrap_or_else(|| of_members(&restart));
-        let tells_otherwise = restart.members.iter().any(|member| {
-            let own = member.ending.as_ref().is_some_and(|own| own.outcome != ending.outcome);
+        let untold = restart.members.iter().any(|member| {
             let pod = self.view.pod(&member.pod_uid);
-            own && member.stop > 0
-                && pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN))
+            let shows = pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN));
+            member.step == Step::Finished && member.stop > 0 && shows
         });
-        if tells_otherwise {
-            // A node's own ending is shown on its pod before the restart's is all that is known.
+        if untold {
+            // How each node's turn ended is shown on its pod before the restart's end is all that
+            // is known.
             return;
         }
         let done = |member: &&crate::restart::Member| {
@@ -49,7 +49,7 @@ impl Planner<'_> {
             ),
         };
         self.tell(None, reason, message);
-        self.ledger.record(Entry {
+        self.ledger.to_mut().record(Entry {
             id: id.clone(),
             strategy: restart.request.strategy,
             outcome: ending.outcome,
@@ -58,18 +58,21 @@ impl Planner<'_> {
             seconds,
             nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
         });
-        self.ledger.restart = None;
+        self.ledger.to_mut().restart = None;
     }
 
-    /// Lets a SearchCluster go that is being deleted, once nothing is owed and nothing of ours is
-    /// left on its pods. Nodes kept stopped are told to run first.
+    /// Lets a SearchCluster go that is being deleted, once nothing is owed, nothing of ours is left on
+    /// its pods, and every node no longer to be kept stopped is told to run. Those that are to be
+    /// stay stopped.
     pub(super) fn let_go(&mut self) {
         let cluster = &self.snapshot.cluster;
         if !cluster.deleting || !cluster.finalizer || self.has_changed() {
             return;
         }
         let ours = |pod: &&crate::restart::Pod| pod.annotations.contains_key(annotation::SHOWN);
-        let settled = self.ledger.restart.is_none() && self.ledger.debts.is_empty();
+        let settled = self.ledger.restart.is_none()
+            && self.ledger.debts.is_empty()
+            && !self.ledger.fences.iter().any(|fence| fence.lifting);
         if settled && !self.view.pods().any(|pod| ours(&pod)) {
             self.act(Action::RemoveFinalizer);
         }

@@ -11,7 +11,7 @@ impl Planner<'_> {
         let cluster = &self.snapshot.cluster;
         if cluster.deleting {
             self.end_with(Outcome::Aborted, "the SearchCluster is being deleted");
-            self.ledger.queued = None;
+            self.ledger.to_mut().queued = None;
             return;
         }
         self.claim_phase();
@@ -26,7 +26,8 @@ impl Planner<'_> {
         self.hear_cancel();
         self.notice_drift();
         if self.ledger.restart.is_none()
-            && let Some(queued) = self.ledger.queued.take()
+            && self.ledger.queued.is_some()
+            && let Some(queued) = self.ledger.to_mut().queued.take()
         {
             self.open(queued);
         }
@@ -60,18 +61,26 @@ impl Planner<'_> {
 
     /// A request that was there before we were is nobody's wish of now.
     fn adopt(&mut self, request: &Request) {
-        self.ledger.remember(&request.id);
+        self.remember(&request.id);
         let message = format!("Request {} was there before the first look: left alone", request.id);
         self.tell(None, Reason::RequestAdopted, message);
     }
 
+    /// Remembers that a request was taken up. The one that stands on the SearchCluster is never
+    /// forgotten: it would be taken for a new one.
+    pub(super) fn remember(&mut self, id: &str) {
+        let text = self.snapshot.cluster.annotations.get(annotation::REQUEST);
+        let standing = text.and_then(|text| Request::parse(text).ok());
+        self.ledger.to_mut().remember(id, standing.as_ref().map(|request| request.id.as_str()));
+    }
+
     /// Begins a request, or lets it wait for the one under way.
     fn accept(&mut self, request: Request) {
-        self.ledger.remember(&request.id);
+        self.remember(&request.id);
         if self.ledger.restart.is_none() {
             return self.open(request);
         }
-        if let Some(replaced) = self.ledger.queued.take() {
+        if let Some(replaced) = self.ledger.to_mut().queued.take() {
             self.record_unbegun(
                 &replaced,
                 Outcome::Superseded,
@@ -83,11 +92,20 @@ impl Planner<'_> {
             Reason::RestartQueued,
             format!("Request {} waits for the restart under way", request.id),
         );
-        self.ledger.queued = Some(request);
+        self.ledger.to_mut().queued = Some(request);
     }
 
     /// Opens a restart of the nodes the request means.
     pub(super) fn open(&mut self, request: Request) {
+        let by_engine = request.target.role.is_some() || request.target.zone.is_some();
+        if by_engine && let Err(refusal) = self.view.engine() {
+            self.wait_all(
+                refusal.code,
+                format!("roles and zones are the engine's to tell: {}", refusal.sentence),
+            );
+            self.ledger.to_mut().queued = Some(request);
+            return;
+        }
         let members = match self.members(&request.target) {
             Ok(members) => members,
             Err(sentence) => {
@@ -107,7 +125,7 @@ impl Planner<'_> {
             if members.len() == 1 { "" } else { "s" }
         );
         self.tell(None, Reason::RestartStarted, message);
-        self.ledger.restart = Some(Restart {
+        self.ledger.to_mut().restart = Some(Restart {
             request,
             started: self.snapshot.now,
             direction: crate::restart::Direction::default(),
@@ -122,10 +140,6 @@ impl Planner<'_> {
     fn members(&self, target: &Target) -> Result<Vec<Member>, String> {
         if let Some(missing) = target.nodes.iter().find(|node| !self.is_known(node)) {
             return Err(format!("there is no node {missing} among the cluster's pods"));
-        }
-        let by_engine = target.role.is_some() || target.zone.is_some();
-        if by_engine && let Err(refusal) = self.view.engine() {
-            return Err(format!("roles and zones are the engine's to tell: {}", refusal.sentence));
         }
         let mut members: Vec<Member> = self
             .view
@@ -156,7 +170,7 @@ impl Planner<'_> {
 
     /// Ends a request that never began.
     pub(super) fn record_unbegun(&mut self, request: &Request, outcome: Outcome, reason: String) {
-        self.ledger.record(Entry {
+        self.ledger.to_mut().record(Entry {
             id: request.id.clone(),
             strategy: request.strategy,
             outcome,

@@ -1,22 +1,49 @@
 //! One node's way through a rolling or immediate restart.
 
 use super::{Move, wait};
-use crate::api::RequestKind;
+use crate::api::{Desired, RequestKind};
 use crate::restart::planner::Planner;
-use crate::restart::{Code, Ending, Manager, Member, Outcome, Reason, Restart, Step};
+use crate::restart::{Code, Ending, Manager, Member, Outcome, Reason, Restart, Sources, Step};
+
+/// Our sequences leave one free before each of them: who calls a manager without a sequence takes
+/// the next one, and is not taken for us.
+pub(super) const GAP: u64 = 2;
 
 impl Planner<'_> {
     /// Lets every member that holds a slot take its next step.
     pub(super) fn advance_members(&mut self) {
-        let Some(restart) = self.ledger.restart.clone() else { return };
+        let Some(restart) = self.restart() else { return };
         for (index, member) in restart.members.iter().enumerate() {
             let turn = match member.step {
-                Step::Scheduled | Step::Finished => continue,
+                Step::Finished => continue,
+                Step::Scheduled => match self.still_there(member) {
+                    Some(turn) => turn,
+                    None => continue,
+                },
                 Step::Restarting => self.restart_member(&restart, member),
                 Step::Aborting => self.bring_back(member),
             };
             self.apply(index, member, turn);
         }
+    }
+
+    /// `None` while the pod of a member that waits for its turn is listed. Another one in its place
+    /// takes the turn over.
+    pub(super) fn still_there(&mut self, member: &Member) -> Option<Move> {
+        if self.view.pod(&member.pod_uid).is_some() {
+            return None;
+        }
+        if let Some(successor) = self.view.successor(member) {
+            let mut new = member.clone();
+            new.pod_uid.clone_from(&successor.uid);
+            return Some(Move::Change(Box::new(new)));
+        }
+        Some(if self.is_over_time(member, 1) {
+            Self::untouched("its pod is gone and no other took its place")
+        } else {
+            self.again_within(crate::restart::planner::LATER);
+            wait(Code::PodGone, "the pod is gone; waiting for the one in its place")
+        })
     }
 
     /// Writes down what a member's turn came to.
@@ -31,7 +58,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn set_member(&mut self, index: usize, member: Member) {
-        if let Some(restart) = &mut self.ledger.restart
+        if let Some(restart) = &mut self.ledger.to_mut().restart
             && let Some(entry) = restart.members.get_mut(index)
         {
             *entry = member;
@@ -51,10 +78,10 @@ impl Planner<'_> {
             Err(refusal) => return Move::Wait(refusal),
         };
         if is_overtaken(manager, member) {
-            return interfered(manager, member);
+            return overtaken(manager, member);
         }
         if manager.sequence == member.start {
-            return self.prove(member, manager);
+            return self.prove(member, pod, manager);
         }
         if manager.sequence >= member.stop {
             return self.start_again(member, pod, manager);
@@ -79,6 +106,15 @@ impl Planner<'_> {
         let joined = self.view.node(&member.node).is_some_and(|node| {
             member.ephemeral.as_ref().is_none_or(|before| *before != node.ephemeral_id)
         });
+        let runs = self.view.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
+        let other = match (&successor.sources, runs) {
+            (Sources::Checksum(wanted), Some(run)) => run.checksum.as_ref() != Some(wanted),
+            (Sources::Undeclared | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
+        };
+        if joined && self.view.is_up(successor) && other {
+            // The kubelet mounted what it still had: the new pod's turn is to come.
+            return self.succeeded(member);
+        }
         if joined && self.view.is_up(successor) {
             return match self.clean_up(member) {
                 Some(turn) => turn,
@@ -97,7 +133,7 @@ impl Planner<'_> {
     /// Ends a member's part, and settles what was held for it.
     pub(super) fn finish_member(&mut self, index: usize, member: &Member, ending: Ending) {
         let uid = &member.pod_uid;
-        if let Some(debt) = &mut self.ledger.debts.allocation {
+        if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
             debt.holders.retain(|holder| holder != uid);
             // Set back already, or never set: nothing is owed.
             let ours = |id: &str| debt.restart == id;
@@ -105,18 +141,19 @@ impl Planner<'_> {
                 allocation.marker.as_ref().is_some_and(|marker| ours(&marker.restart))
             });
             if debt.holders.is_empty() && marked == Ok(false) {
-                self.ledger.debts.allocation = None;
+                self.ledger.to_mut().debts.allocation = None;
             }
         }
-        let records = self.view.engine().ok().and_then(|engine| engine.records.clone().ok());
-        self.ledger.debts.records.retain(|debt| {
-            let gone = records.as_ref().is_some_and(|records| {
-                !records
-                    .iter()
-                    .flatten()
-                    .any(|record| record.node_id == debt.node_id && record.reason == debt.restart)
-            });
-            debt.pod_uid != *uid || !gone
+        let records = self.view.engine().ok().and_then(|engine| engine.records.as_ref().ok());
+        self.ledger.to_mut().debts.records.retain(|debt| {
+            let is_gone = || {
+                records.is_some_and(|records| {
+                    !records.iter().flatten().any(|record| {
+                        record.node_id == debt.node_id && record.reason == debt.restart
+                    })
+                })
+            };
+            debt.pod_uid != *uid || !is_gone()
         });
         let (reason, message) = match ending.outcome {
             Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
@@ -138,9 +175,12 @@ impl Planner<'_> {
 }
 
 /// Whether somebody else gave the manager orders since the member took its slot: with a higher
-/// sequence, or with one of ours for the opposite.
+/// sequence, with one from the gaps between ours ([`GAP`]), or with one of ours for the opposite.
 pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
+    let between = manager.sequence > member.stop && manager.sequence < member.start;
     manager.sequence > member.start
+        || manager.sequence + 1 == member.stop
+        || (between && (manager.sequence - member.stop) % 2 == 1)
         || is_opposite(manager, member.stop, RequestKind::Stop)
         || is_opposite(manager, member.start, RequestKind::Start)
 }
@@ -148,6 +188,16 @@ pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
 /// Whether the last request judged has our sequence, and is not what we sent with it.
 pub(super) fn is_opposite(manager: &Manager, sequence: u64, ours: RequestKind) -> bool {
     manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && last.kind != ours)
+}
+
+/// Somebody else was faster. As long as our stop may still be on its way to an engine that they
+/// want to run, a start above it has to make an end of that.
+pub(super) fn overtaken(manager: &Manager, member: &Member) -> Move {
+    if manager.sequence < member.stop && manager.desired == Desired::Running {
+        let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+        return Move::Abort(format!("{by} gave its manager a request in the middle"));
+    }
+    interfered(manager, member)
 }
 
 /// Somebody else gave the manager orders: theirs stand.

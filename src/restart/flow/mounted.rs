@@ -1,5 +1,6 @@
 //! The config a node is to be started with: what its sources say, and whether it is mounted.
 
+use super::member::GAP;
 use super::{Move, wait};
 use crate::restart::planner::Planner;
 use crate::restart::{Code, Manager, Member, Pod, Refusal, Sources, Time, annotation};
@@ -37,7 +38,7 @@ impl Planner<'_> {
             let mut moved = member.clone();
             moved.expected = expected;
             if start {
-                moved.start += 1;
+                moved.start += GAP;
             }
             return Some(Move::Change(Box::new(moved)));
         }

@@ -1,25 +1,28 @@
 //! Who goes next in a rolling or immediate restart.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::restart::gates::{Copies, Electorate, Settled, order, preflight, slots};
+use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Color, Manager, Node, Pod, Refusal, Restart, Step, Strategy};
+use crate::restart::{
+    Action, Code, Color, Engine, Manager, Node, Pod, Refusal, Restart, Step, Strategy,
+};
 
 impl<'a> Planner<'a> {
     /// Gives a slot to the members whose turn it is, and tells the others why it is not.
     pub(super) fn choose_next(&mut self) {
-        let Some(restart) = self.ledger.restart.clone() else { return };
-        let scheduled: BTreeSet<&str> = restart
-            .members
-            .iter()
-            .filter(|member| member.step == Step::Scheduled)
-            .map(|member| member.pod_uid.as_str())
+        let Some(restart) = self.restart() else { return };
+        let members = restart.members.iter().enumerate();
+        let scheduled: Lookup<'_, usize> = members
+            .filter(|(_, member)| member.step == Step::Scheduled)
+            .map(|(index, member)| (member.pod_uid.as_str(), index))
             .collect();
         if scheduled.is_empty() || restart.ending.is_some() {
             return;
         }
-        let pods = self.view.pods().filter(|pod| scheduled.contains(pod.uid.as_str()));
+        let pods = self.view.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));
         let candidates = order(pods, self.view.engine().ok());
         if let Err(refusal) = self.may_begin(&restart) {
             self.wait_all(refusal.code, refusal.sentence.clone());
@@ -39,7 +42,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             match self.may_take_slot(&restart, pod, &ground) {
-                Ok(manager) => match self.begin(&restart, pod, manager) {
+                Ok(manager) => match self.begin(&restart, scheduled[&*pod.uid], pod, manager) {
                     Ok(()) => {
                         taken = true;
                         ground.down.insert(pod.node.clone());
@@ -70,7 +73,8 @@ impl<'a> Planner<'a> {
         }
         let debts = &self.ledger.debts;
         let held = debts.allocation.as_ref().is_some_and(|debt| debt.holders.is_empty());
-        if held || !debts.start.is_empty() {
+        let owed = !debts.start.is_empty() || !self.snapshot.ledger.debts.start.is_empty();
+        if held || owed {
             return no(Code::Debts, "something is owed from before (status.debts)".into());
         }
         if restart.request.strategy == Strategy::Rolling
@@ -140,18 +144,23 @@ impl<'a> Planner<'a> {
             .filter(|member| member.is_under_way())
             .map(|member| member.pod_uid.as_str())
             .collect();
-        let others = || self.view.pods().filter(|pod| !fenced.contains(&pod.node));
         // A member under way counts also while a list lacks its pod.
         let mut unavailable: BTreeSet<String> =
             under_way.iter().map(|uid| (*uid).to_owned()).collect();
-        unavailable.extend(others().filter(|pod| !self.view.is_up(pod)).map(|pod| pod.uid.clone()));
-        // A node that is not listed may be a data node: then it is missed.
-        let expected_data =
-            others().filter(|pod| self.view.node(&pod.node).is_none_or(Node::holds_data)).count();
+        let mut expected_data = 0;
+        for pod in self.view.pods().filter(|pod| !fenced.contains(&pod.node)) {
+            let node = self.view.node(&pod.node);
+            if !self.view.serves(pod, node) {
+                unavailable.insert(pod.uid.clone());
+            }
+            // A node that is not listed may be a data node: then it is missed.
+            expected_data += usize::from(node.is_none_or(Node::holds_data));
+        }
         let rules = self.view.engine().map(|engine| Rules {
             settled: Settled::of(engine, &fenced, expected_data),
             electorate: Electorate::of(engine),
-            copies: Copies::of(engine),
+            engine,
+            copies: OnceCell::new(),
         });
         Ground { unavailable, down: self.view.down(&self.ledger), rules }
     }
@@ -178,7 +187,9 @@ impl Ground<'_> {
 struct Rules<'a> {
     settled: Settled,
     electorate: Electorate<'a>,
-    copies: Copies<'a>,
+    engine: &'a Engine,
+    /// Arranged once somebody comes so far: there are many.
+    copies: OnceCell<Copies<'a>>,
 }
 
 impl Rules<'_> {
@@ -190,6 +201,6 @@ impl Rules<'_> {
             others.to_mut().remove(node);
         }
         self.electorate.gate(node, &others, allowed)?;
-        self.copies.gate(node, &others, allowed)
+        self.copies.get_or_init(|| Copies::of(self.engine)).gate(node, &others, allowed)
     }
 }

@@ -1,32 +1,38 @@
 //! Phases on pods that are not ours: what a person asks for there.
 
 use super::intake::scheduled;
+use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
 use crate::restart::{
     Action, Member, Outcome, Phase, Pod, Reason, Request, Step, Strategy, Target, annotation,
 };
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Reads every phase that differs from what we last showed there.
     pub(super) fn listen_to_people(&mut self) {
         if self.snapshot.cluster.deleting {
             return;
         }
         let mut asked: Vec<(Strategy, &Pod)> = Vec::new();
-        let pods: Vec<&Pod> = self.view.pods().collect();
-        for pod in pods {
+        let strangers: Vec<&Pod> = self
+            .view
+            .pods()
+            .filter(|pod| pod.annotations.get(annotation::PHASE).map(|word| &**word) != shown(pod))
+            .collect();
+        if strangers.is_empty() {
+            return;
+        }
+        let places = self.places();
+        for pod in strangers {
             let word = pod.annotations.get(annotation::PHASE).map(String::as_str);
-            let shown = shown(pod);
-            if word == shown {
-                continue;
-            }
+            let place = places.get(pod.uid.as_str()).copied();
             match word.map(Phase::parse) {
-                None => self.phase_taken_away(pod),
+                None => self.phase_taken_away(pod, place),
                 Some(Err(unknown)) => {
                     self.ignore_input(Some(&pod.uid), unknown.to_string());
                 }
                 Some(Ok(phase)) => {
-                    if let Some(strategy) = self.phase_set(pod, phase) {
+                    if let Some(strategy) = self.phase_set(pod, place, phase) {
                         asked.push((strategy, pod));
                     }
                 }
@@ -35,16 +41,24 @@ impl Planner<'_> {
         self.open_for(&asked);
     }
 
-    /// What the ledger has for a pod.
-    fn entry(&self, pod: &Pod) -> Option<(usize, Member)> {
-        let members = &self.ledger.restart.as_ref()?.members;
-        let index = members.iter().position(|member| member.pod_uid == pod.uid)?;
-        Some((index, members[index].clone()))
+    /// Where the ledger has its entry for a pod; those added in this plan are not among them.
+    fn places(&self) -> Lookup<'a, usize> {
+        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
+        let places = members.enumerate();
+        places
+            .filter_map(|(index, one)| Some((self.view.pod(&one.pod_uid)?.uid.as_str(), index)))
+            .collect()
+    }
+
+    /// The entry at this place.
+    fn entry(&self, place: Option<usize>) -> Option<(usize, &Member)> {
+        let index = place?;
+        Some((index, self.ledger.restart.as_ref()?.members.get(index)?))
     }
 
     /// A phase that is gone: its node waits no longer; in the middle of its turn it means cancel.
-    fn phase_taken_away(&mut self, pod: &Pod) {
-        let Some((index, member)) = self.entry(pod) else { return };
+    fn phase_taken_away(&mut self, pod: &Pod, place: Option<usize>) {
+        let Some((index, member)) = self.entry(place) else { return };
         match member.step {
             Step::Scheduled => {
                 let mut withdrawn = member.clone();
@@ -66,8 +80,8 @@ impl Planner<'_> {
     }
 
     /// A phase that somebody wrote; the strategy if it asks for a restart that is not under way.
-    fn phase_set(&mut self, pod: &Pod, phase: Phase) -> Option<Strategy> {
-        let entry = self.entry(pod);
+    fn phase_set(&mut self, pod: &Pod, place: Option<usize>, phase: Phase) -> Option<Strategy> {
+        let entry = self.entry(place);
         let ours = entry.as_ref().is_some_and(|(_, member)| member.step != Step::Finished);
         if ours {
             // What we have shown there is put back by `show_phases`.
@@ -93,11 +107,11 @@ impl Planner<'_> {
             return None;
         }
         let joins = self.ledger.restart.as_ref().is_some_and(|restart| {
-            restart.ending.is_none() && restart.request.strategy != Strategy::Coordinated
+            restart.ending.is_none() && restart.request.strategy == strategy
         });
-        if joins && entry.is_none() && strategy != Strategy::Coordinated {
+        if joins && place.is_none() && strategy != Strategy::Coordinated {
             let member = scheduled(pod, self.snapshot.now);
-            if let Some(restart) = &mut self.ledger.restart {
+            if let Some(restart) = &mut self.ledger.to_mut().restart {
                 restart.members.push(member);
             }
             return None;
@@ -126,7 +140,7 @@ impl Planner<'_> {
         nodes.sort();
         let id = self.snapshot.fresh_id.clone();
         let target = Target { nodes, ..Target::default() };
-        self.ledger.remember(&id);
+        self.remember(&id);
         self.open(Request { id, strategy, target, ..Request::default() });
     }
 

@@ -34,12 +34,10 @@ impl Planner<'_> {
     }
 
     /// Our start was judged; from here to the proof that a new process serves.
-    pub(super) fn prove(&mut self, member: &Member, manager: &Manager) -> Move {
+    pub(super) fn prove(&mut self, member: &Member, pod: &Pod, manager: &Manager) -> Move {
         if was_refused(manager, member.start) {
-            // For example, the mount moved between the look and the start. Nothing was started.
-            let mut again = member.clone();
-            again.start += 1;
-            return Move::Change(Box::new(again));
+            // Nothing was started. The same request is judged afresh.
+            return self.start_again(member, pod, manager);
         }
         if let Some(reason) = failing(manager, member) {
             return Move::Abort(reason);

@@ -1,15 +1,14 @@
 //! Shard copies: no stop takes away the last one that can answer.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::restart::gate::{Gate, refuse};
+use crate::restart::lookup::Lookup;
 use crate::restart::{Code, Engine, ShardCopy, Unknown};
 
-/// Numbers of nodes by name. Looked up once per copy, of which there can be a million, and never
-/// iterated; the hasher has no random keys.
-type Numbers<'a> = HashMap<&'a str, usize, BuildHasherDefault<DefaultHasher>>;
+/// Numbers of nodes by name. Looked up once per copy, of which there can be a million.
+type Numbers<'a> = Lookup<'a, usize>;
 
 /// Where the copies of every shard are, arranged once for all candidates.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Whose turn it is: what is broken first, what would hurt most last.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
+use crate::restart::lookup::Lookup;
 use crate::restart::{Engine, Node, Pod};
 
 /// Sorts the candidates of a whole cluster; the same for any order they come in.
@@ -18,12 +19,15 @@ pub(in crate::restart) fn order<'a>(
 ) -> Vec<&'a Pod> {
     let ranks = ranks(engine);
     let mut pods: Vec<&Pod> = candidates.collect();
+    // There are few sets; by number they compare without a look at their names.
+    let names: BTreeSet<&str> = pods.iter().map(|pod| set_and_ordinal(&pod.name).0).collect();
+    let sets: Lookup<'_, usize> = names.into_iter().zip(0..).collect();
     pods.sort_by_cached_key(|pod| {
         let (set, ordinal) = set_and_ordinal(&pod.name);
         (
             pod.ready && !pod.crash_looping,
             ranks.get(pod.node.as_str()).copied().unwrap_or(Rank::Unknown),
-            set,
+            sets.get(set),
             Reverse(ordinal),
             &pod.name,
             &pod.uid,
@@ -83,8 +87,8 @@ impl Rank {
 }
 
 /// By the node's name. Where two nodes bear it, the more careful rank counts.
-fn ranks(engine: Option<&Engine>) -> BTreeMap<&str, Rank> {
-    let mut ranks = BTreeMap::new();
+fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
+    let mut ranks = Lookup::default();
     for (engine, node) in engine.iter().flat_map(|engine| engine.nodes.iter().map(|n| (*engine, n)))
     {
         let rank = Rank::of(node, engine);

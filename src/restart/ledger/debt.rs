@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::ConfigChoice;
+use crate::restart::Time;
 
 /// Everything owed. Written down before the deed, struck out after the proof.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct StartDebt {
     /// The config it is started on.
     #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub config: ConfigChoice,
+    /// Since when it is owed.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub since: Time,
 }
 
 /// The engine's allocation setting, as it was and as we set it.

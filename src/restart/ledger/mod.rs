@@ -69,11 +69,14 @@ impl Ledger {
         self.handled.iter().any(|handled| handled == id)
     }
 
-    /// Remembers that the request was taken up.
-    pub fn remember(&mut self, id: &str) {
+    /// Remembers that the request was taken up, and forgets the oldest but `keep`.
+    pub fn remember(&mut self, id: &str, keep: Option<&str>) {
+        self.handled.retain(|handled| handled != id);
         self.handled.push(id.to_owned());
-        let excess = self.handled.len().saturating_sub(MAX_HANDLED);
-        self.handled.drain(..excess);
+        while self.handled.len() > MAX_HANDLED {
+            let oldest = self.handled.iter().position(|handled| Some(handled.as_str()) != keep);
+            self.handled.remove(oldest.unwrap_or(0));
+        }
     }
 
     /// Adds to the history.

@@ -1,6 +1,7 @@
 //! What may become of a member in one ledger write.
 
 use super::view::View;
+use crate::api::RequestKind;
 use crate::api::{ConfigChoice, State};
 use crate::restart::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
 
@@ -20,11 +21,9 @@ pub(super) fn go_on(
     }
     for added in &after.members {
         let known = before.members.iter().any(|member| member.pod_uid == added.pod_uid);
-        let succeeds = before.request.strategy == Strategy::Coordinated
-            && before
-                .members
-                .iter()
-                .any(|member| member.pod == added.pod && view.pod(&member.pod_uid).is_none());
+        let mut members = before.members.iter();
+        let succeeds =
+            members.any(|member| member.pod == added.pod && view.pod(&member.pod_uid).is_none());
         if !known && added.step != Step::Scheduled && !succeeds {
             wrong.push(format!("S4: {} comes as {:?}", added.node, added.step));
         }
@@ -181,7 +180,19 @@ pub(super) fn is_left_well(view: &View, member: &Member, new: &Ledger) -> bool {
     let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
     let sequence =
         member.compensation.as_ref().map_or(member.start, |compensation| compensation.start);
+    // Somebody's start has taken the sequence of our stop: that stop can only be refused.
+    let pre_empted = view.manager(&member.pod_uid).is_some_and(|manager| {
+        manager.last_request.as_ref().is_some_and(|last| {
+            (last.sequence == member.stop && last.kind == RequestKind::Start)
+                // Stopped by somebody, with a sequence that is none of ours: it is to be stopped.
+                || (last.sequence != member.stop
+                    && last.sequence < member.start
+                    && last.sequence + 1 >= member.stop
+                    && last.kind == RequestKind::Stop)
+        })
+    });
     owed || fenced
+        || pre_empted
         || view.pod(&member.pod_uid).is_none()
         || view.is_told_to_run(&member.pod_uid, sequence)
 }

@@ -16,12 +16,8 @@ pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Wai
     // What only asks to be put right comes after what is in the way, a slot that is not free after
     // what keeps it from being so; then the whole before one pod.
     plan.waiting.iter().filter(counts).min_by_key(|waiting| {
-        let rank = match waiting.code {
-            Code::InvalidInput => 2,
-            Code::MaxUnavailable => 1,
-            _ => 0,
-        };
-        (rank, waiting.pod.is_some(), *waiting)
+        let is = |code| waiting.code == code;
+        (is(Code::InvalidInput), is(Code::MaxUnavailable), waiting.pod.is_some(), *waiting)
     })
 }
 

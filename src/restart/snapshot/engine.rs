@@ -135,6 +135,8 @@ pub struct Allocation {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Marker {
+    /// The SearchCluster, as `namespace/name`: another one's is not ours to undo.
+    pub cluster: String,
     /// Id of the restart.
     pub restart: String,
     /// The setting before us.

@@ -71,6 +71,7 @@ async fn a_restart_is_followed_from_the_request_to_its_end() {
     for member in status["restart"]["members"].as_array_mut().unwrap() {
         let pod = stage.pods().get(member["pod"].as_str().unwrap()).await.unwrap();
         member["podUid"] = pod.metadata.uid.into();
+        member["step"] = "restarting".into();
     }
     stage.status(status).await;
     watch.until("rolling restart ").await;

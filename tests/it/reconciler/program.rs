@@ -98,7 +98,8 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
     assert_eq!(holder().await.as_deref(), Some("first"));
     for line in [
         "stayput_restarts_total{outcome=\"done\",strategy=\"rolling\"} 1",
-        "stayput_restart_phase_seconds_count{strategy=\"rolling\"} 3",
+        "stayput_restart_phase_seconds_count{phase=\"stop\",strategy=\"rolling\"} 3",
+        "stayput_restart_phase_seconds_count{phase=\"start\",strategy=\"rolling\"} 3",
         "stayput_pending_restart{cluster=\"default/logs\"} 0",
         "stayput_debts{cluster=\"default/logs\"} 0",
         "stayput_requests_total{to=\"manager\",kind=\"stop\",outcome=\"ok\"} 3",

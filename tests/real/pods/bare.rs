@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 
-use super::ground::{ACCOUNT, ENGINE, Ground, HOME};
+use super::ground::{ACCOUNT, ENGINE, Ground, HOME, MANAGER};
 
 /// The reconciler, and the SearchCluster.
 pub(super) fn install(ground: &Ground) {
@@ -100,7 +100,7 @@ pub(super) fn pod(ground: &Ground, name: &str) -> Value {
                 "name": "opensearch",
                 "image": ENGINE,
                 "imagePullPolicy": "Never",
-                "command": ["/stayput", "run", "--",
+                "command": [MANAGER, "run", "--",
                     format!("{HOME}/opensearch-docker-entrypoint.sh"), "opensearch"],
                 "env": env,
                 "livenessProbe": probe("/livez"),

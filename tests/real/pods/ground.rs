@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -18,6 +18,8 @@ use crate::support::wait::eventually;
 pub(super) const ENGINE: &str = "stayput.test/engine:1";
 /// Where the official image is at home.
 pub(super) const HOME: &str = "/usr/share/opensearch";
+/// Not where the documents mount the volume that they have it in.
+pub(super) const MANAGER: &str = "/opt/stayput";
 /// Of the reconciler, as `deploy/` has it.
 pub(super) const ACCOUNT: &str = "stayput:stayput-reconciler";
 /// How long the reconciler is watched while there is nothing to do.
@@ -46,7 +48,7 @@ impl Ground {
         load("docker.io/stayput/manager:0.1.0", &[(&manager, "/stayput")], "/stayput");
         let program = "/stayput-reconciler";
         load("docker.io/stayput/reconciler:0.1.0", &[(&reconciler, program)], program);
-        load(ENGINE, &[(&engine, &entrypoint), (&manager, "/stayput")], &entrypoint);
+        load(ENGINE, &[(&engine, &entrypoint), (&manager, MANAGER)], &entrypoint);
         let people = People::new(cluster.api.admin(), &part("STAYPUT_KUBE")?);
         let ground = Self { cluster, people };
         ground.admin().apply(&json!({
@@ -111,6 +113,16 @@ impl Ground {
     /// What the reconciler has asked of the apiserver since.
     pub(super) fn asked_since(&self, mark: Mark) -> Counts {
         Counts::of(&self.cluster.audit.since(mark, ACCOUNT))
+    }
+
+    /// When the reconciler first changed a pod since.
+    pub(super) fn first_patch(&self, mark: Mark, pod: &str) -> SystemTime {
+        let events = self.cluster.audit.since(mark, ACCOUNT);
+        let event = events.iter().find(|event| {
+            (&event["verb"], &event["objectRef"]["name"]) == (&json!("patch"), &json!(pod))
+        });
+        let at = &event.expect("the pod was patched")["requestReceivedTimestamp"];
+        humantime::parse_rfc3339(at.as_str().expect("a moment")).expect("a moment")
     }
 
     /// Prints what a restart of three nodes has cost the apiserver since.

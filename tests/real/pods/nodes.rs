@@ -15,6 +15,7 @@ pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 /// One pod at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
+    pub(super) uid: String,
     pub(super) address: String,
     /// All that a restart in place must not change: the pod's uid, its containers' ids, how often
     /// they were restarted.
@@ -56,7 +57,8 @@ pub(super) fn look(ground: &Ground, stayput: &str) -> BTreeMap<String, Node> {
             assert_eq!(container["restartCount"], 0, "{container:#}");
         }
         let address = pod["status"]["podIP"].as_str().expect("an address").to_owned();
-        (name, Node { address, stays: stays.into(), status })
+        let uid = pod["metadata"]["uid"].as_str().expect("a uid").to_owned();
+        (name, Node { uid, address, stays: stays.into(), status })
     });
     let nodes: BTreeMap<String, Node> = pods.collect();
     assert!(nodes.keys().eq(NODES), "{nodes:#?}");

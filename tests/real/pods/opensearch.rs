@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
-use super::ground::Ground;
+use super::ground::{Ground, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
@@ -24,16 +24,16 @@ const WORK: &str = "/data";
 const LIMITS: &str = r"
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <sys/resource.h>
-static int ask(const char *name, int what, void *limit) {
-    int (*real)(int, void *) = (int (*)(int, void *)) dlsym(RTLD_NEXT, name);
+struct limit { unsigned long now, most; };
+static int ask(const char *name, int what, struct limit *limit) {
+    int (*real)(int, struct limit *) = (int (*)(int, struct limit *)) dlsym(RTLD_NEXT, name);
     int result = real(what, limit);
-    struct rlimit64 *said = limit;
-    if (result == 0 && what == RLIMIT_NOFILE) said->rlim_cur = said->rlim_max = 65536;
+    /* RLIMIT_NOFILE */
+    if (result == 0 && what == 7) limit->now = limit->most = 65536;
     return result;
 }
-int getrlimit(int what, struct rlimit *limit) { return ask(__func__, what, limit); }
-int getrlimit64(int what, struct rlimit64 *limit) { return ask(__func__, what, limit); }
+int getrlimit(int what, struct limit *limit) { return ask(__func__, what, limit); }
+int getrlimit64(int what, struct limit *limit) { return ask(__func__, what, limit); }
 ";
 
 #[test]
@@ -64,7 +64,11 @@ fn opensearch_restarted_in_place() {
              node.attr.round: {round}\n",
             NODES.join(",")
         );
-        [("opensearch.yml", yml), ("jvm.options", options.clone()), ("log4j2.properties", log4j.clone())]
+        [
+            ("opensearch.yml", yml),
+            ("jvm.options", options.clone()),
+            ("log4j2.properties", log4j.clone()),
+        ]
     };
     let write = |round: &str| {
         for name in NODES {
@@ -80,7 +84,7 @@ fn opensearch_restarted_in_place() {
     for name in NODES {
         ground.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
     }
-    let before = look(&ground, "/stayput");
+    let before = look(&ground, MANAGER);
     until_formed(&before);
     install(&ground);
 
@@ -90,7 +94,7 @@ fn opensearch_restarted_in_place() {
     let said = ground.people.run("kubectl stayput -n search restart logs --watch");
     println!("three OpenSearch nodes took {} ms\n{said}", asked.elapsed().as_millis());
     ground.figures(mark);
-    let after = look(&ground, "/stayput");
+    let after = look(&ground, MANAGER);
     let expected = |name: &str| {
         let files = files(name, "second");
         ground.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
@@ -102,8 +106,7 @@ fn opensearch_restarted_in_place() {
 /// The library that tells engines of descriptors.
 fn limits() -> TempDir {
     let directory = tempfile::tempdir().expect("a temp dir");
-    let (source, library) =
-        (directory.path().join("limits.c"), directory.path().join("limits.so"));
+    let (source, library) = (directory.path().join("limits.c"), directory.path().join("limits.so"));
     fs::write(&source, LIMITS).expect("a file");
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -119,7 +122,7 @@ fn limits() -> TempDir {
 /// The same pod around the real engine.
 fn real(mut pod: Value, home: &Path, java: &Path, limits: &Path) -> Value {
     let container = &mut pod["spec"]["containers"][0];
-    container["command"] = json!(["/stayput", "run", "--", "/engine/bin/opensearch"]);
+    container["command"] = json!([MANAGER, "run", "--", "/engine/bin/opensearch"]);
     let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
     let env = container["env"].as_array_mut().expect("a list");
     env.retain(|variable| variable["name"] != "STAYPUT_READY");

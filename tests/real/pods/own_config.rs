@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::bare::{install, keys, pod};
-use super::ground::Ground;
+use super::ground::{Ground, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -43,7 +43,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
         ground.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
     install(&ground);
-    let before = look(&ground, "/stayput");
+    let before = look(&ground, MANAGER);
     until_formed(&before);
     ground.at_rest();
 
@@ -63,16 +63,20 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     ground.figures(mark);
     assert_ne!(holder(&ground), holders, "another replica went on");
 
-    let after = look(&ground, "/stayput");
+    let after = look(&ground, MANAGER);
     let expected = |name: &str| ground.checksum(&[("opensearch.yml", &config(name, "second"))]);
     assert_restarted_in_place(&before, &after, expected);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
     for (name, node) in &after {
-        let seen = node.status["config"]["observed_at"].as_str().expect("a moment");
-        let seen = humantime::parse_rfc3339(seen).expect("a moment");
-        let waited = seen.duration_since(written).expect("after the Secret's change");
-        println!("{name}: the Secret's change was seen in the pod after {} ms", waited.as_millis());
-        assert!(waited < ARRIVAL, "{name}: {waited:?}: the nudge did not do it");
+        let at = ground.cluster.secret_mounted_at(&node.uid, "mounted");
+        let waited = at.duration_since(written).expect("after the Secret's change");
+        let touched = at.duration_since(ground.first_patch(mark, name)).unwrap_or_default();
+        println!(
+            "{name}: mounted {} ms after the Secrets' change, {} ms after the first patch of the pod",
+            waited.as_millis(),
+            touched.as_millis()
+        );
+        assert!(touched < ARRIVAL, "{name}: {touched:?}: the nudge did not do it");
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Facts {
     pub(super) manager_pid: Option<i32>,
     pub(super) boot: Value,
     pub(super) run: Value,
+    /// When the run began.
+    pub(super) started_at: String,
     pub(super) checksum: Option<String>,
     /// Of the engine's process; none while the cluster does not list it.
     pub(super) ephemeral: Option<String>,
@@ -237,6 +239,7 @@ impl Ground {
                 manager_pid: member.manager_pid(),
                 boot: status["manager"]["boot_id"].clone(),
                 run: status["run"]["id"].clone(),
+                started_at: text(&status["run"]["started_at"]).unwrap_or_default(),
                 checksum: text(&status["run"]["checksum"]),
                 ephemeral: node.and_then(|(_, node)| text(&node["ephemeral_id"])),
                 id: node.map(|(id, _)| id.clone()),
@@ -263,7 +266,10 @@ impl Drop for Ground {
         if thread::panicking() {
             let log = self.reconciler.log();
             let lines: Vec<&str> = log.lines().collect();
-            println!("the reconciler said:\n{}", lines[lines.len().saturating_sub(80)..].join("\n"));
+            println!(
+                "the reconciler said:\n{}",
+                lines[lines.len().saturating_sub(80)..].join("\n")
+            );
         }
     }
 }

@@ -23,6 +23,9 @@ const PACE: Duration = Duration::from_millis(200);
 /// How long a readiness probe may take, as in a pod's spec.
 const PROBE: Duration = Duration::from_secs(1);
 
+/// So many failures in a row make a pod unready: about three probes of a pod's spec.
+const FAILURES: u32 = 10;
+
 /// A thread that ends with its guard.
 pub(super) struct Kubelet {
     ended: Arc<AtomicBool>,
@@ -41,8 +44,9 @@ impl Kubelet {
         let deaf = Arc::<Mutex<BTreeSet<String>>>::default();
         let (is_over, unheard) = (ended.clone(), deaf.clone());
         let thread = thread::spawn(move || {
-            let mut work =
-                Work { kube: Kube::new(&kubeconfig), cluster, addresses, seen: BTreeMap::new() };
+            let (seen, failures) = (BTreeMap::new(), BTreeMap::new());
+            let kube = Kube::new(&kubeconfig);
+            let mut work = Work { kube, cluster, addresses, seen, failures };
             while !is_over.load(Ordering::Relaxed) {
                 work.look(&unheard.lock().expect("a lock").clone());
                 thread::sleep(PACE);
@@ -76,6 +80,8 @@ struct Work {
     addresses: BTreeMap<String, String>,
     /// Each pod's annotations when its volumes were looked at.
     seen: BTreeMap<String, BTreeMap<String, String>>,
+    /// Of the readiness probe, in a row.
+    failures: BTreeMap<String, u32>,
 }
 
 impl Work {
@@ -120,8 +126,14 @@ impl Work {
         true
     }
 
-    fn probe(&self, pod: &Pod, name: &str, address: &str, socket: &Path) {
-        let ready = if is_ready(socket) { "True" } else { "False" };
+    fn probe(&mut self, pod: &Pod, name: &str, address: &str, socket: &Path) {
+        let failures = self.failures.entry(name.to_owned()).or_insert(FAILURES);
+        *failures = if is_ready(socket) { 0 } else { failures.saturating_add(1) };
+        let ready = match *failures {
+            0 => "True",
+            FAILURES.. => "False",
+            _ => return,
+        };
         let shown = pod.status.as_ref().and_then(|status| {
             let condition = status.conditions.iter().flatten().find(|one| one.type_ == "Ready")?;
             Some((condition.status.as_str(), status.pod_ip.as_deref()?))

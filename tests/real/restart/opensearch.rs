@@ -1,7 +1,7 @@
 //! OpenSearch: a rolling restart under load, one whose reconciler is killed again and again, and a
 //! coordinated one that gives the cluster another name.
 //!
-//! The long form: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- restart::opensearch`.
+//! The long form: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- under_load`.
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -3,7 +3,7 @@
 use stayput::restart::{Outcome, Strategy};
 
 use super::ground::{Ground, NAMES};
-use super::load::{self, Load};
+use super::load::{self, Load, Work};
 use super::sampler::{Sampler, Seen};
 use super::step;
 
@@ -28,7 +28,12 @@ pub(super) fn restart(
     let entry = ground.until_over(id);
     let seen = sampler.end();
     let work = load.end();
-    step(&format!("{id}: {entry:?}; {work:?}; {} looks: {:?}", seen.answers, seen.health));
+    let Work { written, retries, searches, failed_searches } = work;
+    step(&format!(
+        "{id} took {} s; written {written} with {retries} retries; {searches} searches, \
+         {failed_searches} failed; {} looks: {:?}",
+        entry.seconds, seen.answers, seen.health
+    ));
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     assert_eq!((entry.strategy, entry.reason.as_str()), (Strategy::Rolling, ""));
 
@@ -42,9 +47,8 @@ pub(super) fn restart(
         assert!(is.ephemeral.is_some() && was.ephemeral != is.ephemeral, "{name}: {is:?}");
         assert_eq!(was.id, is.id, "{name}");
         assert_eq!(is.checksum.as_ref(), Some(&expected[name]), "{name}");
-        let log = ground.with(name, |member| member.manager().log());
-        let stops = ground.with(name, |member| member.manager().api.status())["starts"].clone();
-        assert!(stops.as_u64().is_some(), "{name}: {log}");
+        let last = ground.last_restart(name);
+        assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
     }
     // One at a time, the elected master last.
     assert!(seen.answers > 20, "{seen:?}");
@@ -53,23 +57,19 @@ pub(super) fn restart(
         assert!(*number >= 2, "{:?}", seen.health);
     }
     assert!(seen.health.iter().any(|(_, number)| *number == 2), "nobody was ever out: {seen:?}");
-    let mut turns: Vec<_> = NAMES.map(|name| (ground.last_restart(name), name)).into();
-    turns.sort_by_key(|(last, _)| last.started);
-    for (last, name) in &turns {
-        assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
-    }
-    let elected = NAMES.iter().find(|name| before[**name].id.as_deref() == master.as_str());
-    assert_eq!(turns.last().map(|(_, name)| name), elected, "{turns:?}");
+    let last = after.iter().max_by_key(|(_, facts)| &facts.started_at);
+    let last = last.and_then(|(_, facts)| facts.id.as_deref());
+    assert_eq!(last, master.as_str(), "{after:#?}");
     // Nothing is left, nothing is lost.
     assert_eq!(ground.settings(), settings);
     let status = ground.status();
     assert!(status.ledger.debts.is_empty() && status.ledger.restart.is_none(), "{status:#?}");
     ground.until_formed();
-    load::assert_found(nodes[0], work.written);
-    assert!(work.written > first + 50, "{work:?}");
+    load::assert_found(nodes[0], written);
+    assert!(written > first + 50, "{written}");
     // While a primary moves an answer may lack a shard; that is the exception.
-    assert!(work.searches > 50 && work.failed_searches * 5 < work.searches, "{work:?}");
-    (seen, work.written)
+    assert!(searches > 50 && failed_searches * 5 < searches, "{searches} {failed_searches}");
+    (seen, written)
 }
 
 /// Whether allocation was limited, with our mark beside it, for the sake of this restart.

@@ -68,7 +68,7 @@ fn look(node: Rest, seen: &mut Seen) {
     if let Some(settings) = get("/_cluster/settings?flat_settings=true&master_timeout=1s") {
         seen.settings.insert(settings["persistent"].to_string());
     }
-    if let Some(records) = get("/_nodes/shutdown?master_timeout=1s") {
+    if let Some(records) = get("/_nodes/shutdown") {
         for record in records["nodes"].as_array().into_iter().flatten() {
             let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
             seen.records.insert((text("node_id"), text("type")));

@@ -22,7 +22,7 @@ impl Planner<'_> {
             back.ending = Some(Ending { outcome: own, reason: reason.to_owned() });
             self.set_member(index, back);
         }
-        if let Some(restart) = &mut self.ledger.restart {
+        if let Some(restart) = &mut self.ledger.to_mut().restart {
             restart.direction = Direction::Back;
         }
         self.tell(None, Reason::RestartAborted, format!("Turning every node back: {reason}"));

@@ -16,7 +16,7 @@ pub(in crate::restart) const WHOLE_CLUSTER: &str = "*";
 impl Planner<'_> {
     /// The next step of a coordinated restart.
     pub(in crate::restart::flow) fn coordinate(&mut self) {
-        let Some(restart) = self.ledger.restart.clone() else { return };
+        let Some(restart) = self.restart() else { return };
         let turning = restart.members.iter().any(|member| member.step == Step::Aborting);
         if turning {
             self.advance_members();
@@ -57,18 +57,25 @@ impl Planner<'_> {
         if !self.has_finalizer() {
             return;
         }
+        let mut all_there = true;
         for (index, member) in Self::active(restart) {
-            let Some(pod) = self.view.pod(&member.pod_uid) else {
-                self.apply(index, member, Self::untouched("the pod is gone"));
-                continue;
-            };
+            if let Some(turn) = self.still_there(member) {
+                all_there = false;
+                self.apply(index, member, turn);
+            }
+        }
+        if !all_there {
+            return;
+        }
+        for (index, member) in Self::active(restart) {
+            let Some(pod) = self.view.pod(&member.pod_uid) else { continue };
             let begun = self
                 .view
                 .manager(&member.pod_uid)
-                .and_then(|manager| self.begin(restart, pod, manager));
+                .and_then(|manager| self.begin(restart, index, pod, manager));
             if let Err(refusal) = begun {
                 // Some entries may be written already in the working copy: none of it is used.
-                self.ledger = self.snapshot.ledger.clone();
+                self.ledger = std::borrow::Cow::Borrowed(&self.snapshot.ledger);
                 self.refused(&member.pod_uid, refusal);
                 return;
             }

@@ -1,6 +1,7 @@
 //! A pod replaced in the middle of a coordinated restart is a new member.
 
 use crate::api::State;
+use crate::restart::flow::member::GAP;
 use crate::restart::flow::start::told;
 use crate::restart::flow::{Move, wait};
 use crate::restart::gates::preflight;
@@ -10,7 +11,7 @@ use crate::restart::{Action, Code, Manager, Member};
 impl Planner<'_> {
     /// A member whose pod is not listed. The pod in its place is a new member with sequences of its
     /// own; a list that lacks it for a moment is waited for.
-    pub(super) fn succeeded(&mut self, member: &Member) -> Move {
+    pub(in crate::restart::flow) fn succeeded(&mut self, member: &Member) -> Move {
         let Some(successor) = self.view.successor(member) else {
             if self.is_over_time(member, 2) {
                 return Move::Abort("its pod is gone and no other took its place".into());
@@ -24,7 +25,7 @@ impl Planner<'_> {
             }
             Err(refusal) => return Move::Wait(refusal),
         };
-        if let Some(debt) = &mut self.ledger.debts.allocation {
+        if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
             for holder in &mut debt.holders {
                 if *holder == member.pod_uid {
                     holder.clone_from(&successor.uid);
@@ -33,8 +34,8 @@ impl Planner<'_> {
         }
         let mut new = member.clone();
         new.pod_uid.clone_from(&successor.uid);
-        new.stop = manager.sequence + 1;
-        new.start = manager.sequence + 2;
+        new.stop = manager.sequence + GAP;
+        new.start = new.stop + GAP;
         Move::Change(Box::new(new))
     }
 

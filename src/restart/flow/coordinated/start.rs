@@ -4,6 +4,7 @@ use crate::api::{ConfigChoice, State};
 use crate::restart::flow::member::{interfered, is_overtaken, was_refused};
 use crate::restart::flow::start::{failing, told};
 use crate::restart::flow::{Move, wait};
+use crate::restart::lookup::Names;
 use crate::restart::planner::Planner;
 use crate::restart::{Action, Code, Direction, Ending, Member, Outcome, Restart};
 
@@ -13,8 +14,9 @@ const RETRY: u64 = 30_000;
 impl Planner<'_> {
     /// Starts, masters first and never waiting for anybody to be ready; then the proof of all.
     pub(super) fn start_all(&mut self, restart: &Restart) {
-        let masters_told =
-            Self::active(restart).filter(|(_, member)| member.master).all(|(_, member)| {
+        // Once one has joined, a master that cannot be reached keeps nobody else down.
+        let masters_told = restart.direction == Direction::Forward
+            || Self::active(restart).filter(|(_, member)| member.master).all(|(_, member)| {
                 let manager = self.view.manager(&member.pod_uid);
                 manager.is_ok_and(|manager| manager.sequence >= member.start)
             });
@@ -64,6 +66,9 @@ impl Planner<'_> {
             return Some(interfered(manager, member));
         }
         if manager.sequence < member.start {
+            if self.is_over_time(member, 1) && restart.direction == Direction::Open {
+                return Some(Move::Abort(format!("not started in time: {}", told(manager))));
+            }
             if !may {
                 return Some(wait(Code::Barrier, "nodes that can be elected are started first"));
             }
@@ -86,8 +91,17 @@ impl Planner<'_> {
             return Some(Move::Acted);
         }
         if was_refused(manager, member.start) {
-            // The mount moved on after the freeze: it cannot be started on what was agreed.
-            return Some(Move::Abort("its start was refused: the mounted config moved".into()));
+            // Nothing was started; the same request is judged afresh.
+            if self.is_over_time(member, 1) {
+                return Some(Move::Abort(format!("its start is refused: {}", told(manager))));
+            }
+            self.act(Action::Start {
+                uid: member.pod_uid.clone(),
+                sequence: member.start,
+                checksum: member.expected.clone(),
+                config: ConfigChoice::Mounted,
+            });
+            return Some(Move::Acted);
         }
         if let Some(reason) = failing(manager, member) {
             return Some(Move::Abort(reason));
@@ -114,7 +128,7 @@ impl Planner<'_> {
             told.is_ok_and(|manager| manager.sequence >= member.start)
                 && matches!(self.has_joined(member), Ok(true))
         });
-        if joined && let Some(restart) = &mut self.ledger.restart {
+        if joined && let Some(restart) = &mut self.ledger.to_mut().restart {
             restart.direction = Direction::Forward;
         }
     }
@@ -150,6 +164,13 @@ impl Planner<'_> {
                         return self.wait_all(Code::RestoringAllocation, sentence);
                     }
                 }
+            }
+        }
+        if self.ledger.debts.allocation.is_some() {
+            let active = Self::active(restart).map(|(_, member)| member.pod_uid.as_str());
+            let active: Names<'_> = active.collect();
+            if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
+                debt.holders.retain(|holder| !active.contains(holder.as_str()));
             }
         }
         for (index, member) in Self::active(restart) {

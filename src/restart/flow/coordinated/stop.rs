@@ -2,10 +2,11 @@
 
 use super::WHOLE_CLUSTER;
 use crate::api::State;
-use crate::restart::flow::member::{interfered, is_overtaken};
+use crate::restart::flow::member::{is_overtaken, overtaken};
 use crate::restart::flow::start::told;
 use crate::restart::flow::{Move, wait};
 use crate::restart::gates::preflight;
+use crate::restart::lookup::Names;
 use crate::restart::planner::Planner;
 use crate::restart::{Action, Code, Member, Restart, Step};
 
@@ -51,7 +52,7 @@ impl Planner<'_> {
             Err(refusal) => return Err(Move::Wait(refusal)),
         };
         if is_overtaken(manager, member) {
-            return Err(interfered(manager, member));
+            return Err(overtaken(manager, member));
         }
         if manager.sequence >= member.stop {
             let is_stopped = manager.state == State::Stopped;
@@ -82,7 +83,11 @@ impl Planner<'_> {
     /// Allocation and flush, once and for all; then everybody is told to stop.
     pub(super) fn stop_everybody(&mut self, restart: &Restart) {
         if !restart.once.flush {
-            let prepared = Self::active(restart).find_map(|(_, member)| self.tighten(member));
+            let held = self.ledger.debts.allocation.iter().flat_map(|debt| &debt.holders);
+            let held: Names<'_> = held.map(String::as_str).collect();
+            // What is to be done is the same for everybody it is held for.
+            let holder = Self::active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
+            let prepared = holder.and_then(|(_, member)| self.tighten(member));
             if let Some(Move::Wait(refusal)) = prepared {
                 self.wait_all(refusal.code, refusal.sentence);
                 return;
@@ -92,7 +97,7 @@ impl Planner<'_> {
                 self.wait_all(Code::Preparing, "flushing");
                 return;
             }
-            if let Some(restart) = &mut self.ledger.restart {
+            if let Some(restart) = &mut self.ledger.to_mut().restart {
                 restart.once.allocation = true;
                 restart.once.flush = true;
             }
@@ -131,7 +136,7 @@ impl Planner<'_> {
         });
         if !self.has_changed()
             && mounted
-            && let Some(restart) = &mut self.ledger.restart
+            && let Some(restart) = &mut self.ledger.to_mut().restart
         {
             restart.frozen = Some(self.snapshot.now);
             let members = restart.members.iter_mut();

@@ -5,7 +5,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ const NAME: &str = "node";
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // In the order they are dropped: the node takes all pods with it at once.
-    _node: Node,
+    node: Node,
     _daemons: [Process; 4],
     /// The API, with its users.
     pub(crate) api: ApiServer,
@@ -75,7 +75,19 @@ impl Cluster {
         });
         let daemons = [kubelet, runtime, scheduler, manager];
         let _directory = directory;
-        Ok(Self { _node: node, _daemons: daemons, api, images, audit, network, _directory })
+        Ok(Self { node, _daemons: daemons, api, images, audit, network, _directory })
+    }
+
+    /// When the kubelet last changed what is in a pod's volume of a Secret.
+    pub(crate) fn secret_mounted_at(&self, pod_uid: &str, volume: &str) -> SystemTime {
+        let volumes = format!("pods/{pod_uid}/volumes/kubernetes.io~secret/{volume}/..data");
+        let path = self.images.directory().with_file_name("kubelet").join(volumes);
+        // Mounted where only the node sees it.
+        let root = format!("/proc/{}/root", self.node.init());
+        let path = Path::new(&root).join(path.strip_prefix("/").expect("an absolute path"));
+        let link = fs::symlink_metadata(&path);
+        let link = link.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        link.modified().expect("a file system with times")
     }
 
     /// The addresses that pods get, in their order.

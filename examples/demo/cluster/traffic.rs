@@ -1,0 +1,117 @@
+//! Documents that come in all the time, whatever is restarted, and the proof that none is lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::http::ask_engine;
+use crate::stage::expect;
+
+/// Between two documents.
+const PACE: Duration = Duration::from_millis(10);
+
+/// A thread that indexes documents.
+pub(super) struct Traffic {
+    shared: Arc<Mutex<Shared>>,
+    addresses: Vec<(String, u16)>,
+    thread: JoinHandle<()>,
+}
+
+struct Shared {
+    /// Every document with a smaller number was acknowledged.
+    acknowledged: usize,
+    since: Instant,
+    longest: Duration,
+    end: bool,
+}
+
+/// What is known after a check.
+pub(super) struct Told {
+    pub(super) acknowledged: usize,
+    /// The longest time between two acknowledgements.
+    pub(super) longest: Duration,
+}
+
+impl Traffic {
+    /// Makes the index, each shard with a replica, and begins.
+    pub(super) fn start(addresses: Vec<(String, u16)>) -> Result<Self, String> {
+        let settings = json!({"settings": {"number_of_shards": 3, "number_of_replicas": 1}});
+        let (host, port) = &addresses[0];
+        let made = ask_engine((host, *port), "PUT", "/journal", Some(&settings))?;
+        expect(made.status, 200, "the answer to PUT /journal")?;
+        let shared =
+            Shared { acknowledged: 0, since: Instant::now(), longest: Duration::ZERO, end: false };
+        let shared = Arc::new(Mutex::new(shared));
+        let (written, nodes) = (Arc::clone(&shared), addresses.clone());
+        let thread = thread::spawn(move || write(&written, &nodes));
+        Ok(Self { shared, addresses, thread })
+    }
+
+    /// Forgets the longest wait so far.
+    pub(super) fn reset(&self) {
+        let mut shared = lock(&self.shared);
+        shared.since = Instant::now();
+        shared.longest = Duration::ZERO;
+    }
+
+    /// Reads every document that was acknowledged.
+    pub(super) fn check(&self) -> Result<Told, String> {
+        let (acknowledged, longest) = {
+            let shared = lock(&self.shared);
+            (shared.acknowledged, shared.longest)
+        };
+        if acknowledged == 0 {
+            return Err("no document was acknowledged".into());
+        }
+        for number in 0..acknowledged {
+            let (host, port) = &self.addresses[number % self.addresses.len()];
+            let target = format!("/journal/_doc/{number}");
+            let found = ask_engine((host, *port), "GET", &target, None)?;
+            if found.status != 200 || found.body["_source"]["number"] != number {
+                return Err(format!(
+                    "document {number} was acknowledged and is lost: {} {}",
+                    found.status, found.body
+                ));
+            }
+        }
+        Ok(Told { acknowledged, longest })
+    }
+
+    /// Ends it; how many documents there are.
+    pub(super) fn end(self) -> Result<usize, String> {
+        lock(&self.shared).end = true;
+        self.thread.join().map_err(|_| "the thread that indexes has panicked")?;
+        Ok(lock(&self.shared).acknowledged)
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Each document is tried at one node after the other until it is acknowledged.
+fn write(shared: &Mutex<Shared>, addresses: &[(String, u16)]) {
+    for attempt in 0.. {
+        let number = {
+            let shared = lock(shared);
+            if shared.end {
+                return;
+            }
+            shared.acknowledged
+        };
+        let (host, port) = &addresses[attempt % addresses.len()];
+        let target = format!("/journal/_doc/{number}?timeout=1s");
+        let body = json!({"number": number});
+        let answer = ask_engine((host, *port), "PUT", &target, Some(&body));
+        if answer.is_ok_and(|answer| matches!(answer.status, 200 | 201)) {
+            let mut shared = lock(shared);
+            shared.acknowledged += 1;
+            let now = Instant::now();
+            shared.longest = shared.longest.max(now - shared.since);
+            shared.since = now;
+        }
+        thread::sleep(PACE);
+    }
+}
