@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use stayput::api::{ConfigChoice, Desired, State};
 use stayput::restart::{
-    Allocation, AllocationBefore, AllocationDebt, Cluster, Color, Engine, Fence, Health, Ledger,
-    Manager, Marker, Member, Node, Once, Plan, Pod, Policy, Request, Restart, Run, ShardCopy,
-    Snapshot, Sources, Step, Strategy, Time, Voting, annotation, plan, report,
+    Action, Allocation, AllocationBefore, AllocationDebt, Cluster, Code, Color, Engine, Fence,
+    Health, Ledger, Manager, Marker, Member, Node, Once, Plan, Pod, Policy, Reason, Request,
+    Restart, Run, ShardCopy, Snapshot, Sources, Step, Strategy, Time, Voting, annotation, plan,
+    report,
 };
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
@@ -24,34 +25,74 @@ const ID: &str = "1c7d9e52";
 
 /// What goes on in a cluster of so many nodes.
 type Situation = fn(usize) -> (Snapshot, Policy);
+/// Whether the plan is about what the situation's name says: a plan about nothing would be fast for
+/// the wrong reason.
+type Comes = fn(&Plan, usize) -> bool;
 
-const SITUATIONS: [(&str, Situation); 14] = [
-    ("idle", |n| (at_rest(n), Policy::default())),
-    ("drifting", drifting),
-    ("requested", requested),
-    ("asked-on-every-pod", asked),
-    ("next", |n| (rolling(n, 0), Policy::default())),
-    ("last-but-one", |n| (rolling(n, n - 2), Policy::default())),
-    ("shown", |n| (shown(rolling(n, n / 2), None), Policy::default())),
-    ("under-way", under_way),
-    ("blocked-by-health", blocked_by_health),
-    ("blocked-by-shards", blocked_by_shards),
-    ("tenth-kept-stopped", kept_stopped),
-    ("immediate-all", immediate),
-    ("coordinated-begin", coordinated_begin),
-    ("coordinated-end", coordinated_end),
+const SITUATIONS: [(&str, Situation, Comes); 14] = [
+    ("idle", |n| (at_rest(n), Policy::default()), |plan, n| waits(plan, Code::Idle) == n),
+    ("drifting", drifting, |plan, n| waits(plan, Code::PendingRestart) == n),
+    ("requested", requested, |plan, n| slots(plan) == 1 && members(plan) == n),
+    ("asked-on-every-pod", asked, |plan, n| members(plan) == n),
+    ("next", |n| (shown(rolling(n, 0)), Policy::default()), |plan, _| slots(plan) == 1),
+    ("last-but-one", |n| (shown(rolling(n, n - 2)), Policy::default()), |plan, _| slots(plan) == 1),
+    ("to-be-shown", to_be_shown, |plan, n| patches(plan) == n),
+    ("under-way", under_way, |plan, _| stops(plan) == 1),
+    ("blocked-by-health", blocked_by_health, |plan, n| waits(plan, Code::Health) == n),
+    ("blocked-by-shards", blocked_by_shards, |plan, n| waits(plan, Code::LastCopy) == n),
+    ("tenth-kept-stopped", kept_stopped, |plan, n| waits(plan, Code::KeptStopped) == n / 10),
+    ("immediate-all", immediate, |plan, n| slots(plan) == n),
+    ("coordinated-begin", coordinated_begin, |plan, n| slots(plan) == n),
+    ("coordinated-end", coordinated_end, |plan, n| backs(plan) == n),
 ];
+
+fn waits(plan: &Plan, code: Code) -> usize {
+    plan.waiting.iter().filter(|one| one.pod.is_some() && one.code == code).count()
+}
+
+fn tells(plan: &Plan, wanted: &[Reason]) -> usize {
+    let is_wanted =
+        |action: &&Action| matches!(action, Action::Tell(event) if wanted.contains(&event.reason));
+    plan.actions.iter().filter(is_wanted).count()
+}
+
+fn slots(plan: &Plan) -> usize {
+    tells(plan, &[Reason::NodeRestartStarted, Reason::MasterRestartStarted])
+}
+
+fn backs(plan: &Plan) -> usize {
+    tells(plan, &[Reason::NodeRestarted])
+}
+
+fn stops(plan: &Plan) -> usize {
+    plan.actions.iter().filter(|action| matches!(action, Action::Stop { .. })).count()
+}
+
+fn patches(plan: &Plan) -> usize {
+    plan.actions.iter().filter(|action| matches!(action, Action::PatchPod { .. })).count()
+}
+
+/// In the ledger as it is written.
+fn members(plan: &Plan) -> usize {
+    plan.actions
+        .iter()
+        .find_map(|action| match action {
+            Action::WriteLedger(ledger) => Some(ledger.restart.as_ref()?.members.len()),
+            _ => None,
+        })
+        .unwrap_or(0)
+}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = std::env::args().nth(1).map_or(Ok(20), |rounds| rounds.parse::<u32>())?;
     let wanted = std::env::args().nth(2);
     let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
-    for (name, situation) in SITUATIONS.into_iter().filter(|(name, _)| is_wanted(name)) {
+    for (name, situation, comes) in SITUATIONS.into_iter().filter(|(name, ..)| is_wanted(name)) {
         let mut line = name.to_owned();
         for nodes in SIZES {
             let (snapshot, policy) = situation(nodes);
             let planned = plan(&snapshot, &policy);
-            // A plan about nothing would be fast for the wrong reason.
+            assert!(comes(&planned, nodes), "{name}: not what {nodes} nodes come to");
             assert!(covers(&snapshot, &planned), "{name}: a pod is missing in the plan");
             // The large ones need no repetition against the clock's grain.
             let rounds = if nodes >= 10_000 { rounds.min(8) } else { rounds };
@@ -101,7 +142,7 @@ fn sum(snapshot: &Snapshot) -> u64 {
 
 /// Every pod is acted on or told why not.
 fn covers(snapshot: &Snapshot, planned: &Plan) -> bool {
-    let acted = planned.actions.iter().filter_map(stayput::restart::Action::pod);
+    let acted = planned.actions.iter().filter_map(Action::pod);
     let told = planned.waiting.iter().filter_map(|waiting| waiting.pod.as_deref());
     let all: BTreeSet<&str> = acted.chain(told).collect();
     snapshot.pods.iter().all(|pod| all.contains(pod.uid.as_str()))
@@ -184,7 +225,7 @@ fn node_id(number: usize) -> String {
 fn engine(nodes: usize) -> Engine {
     let shards = (0..nodes * COPIES / 2).flat_map(|shard| {
         [true, false].map(|primary| {
-            let place = if primary { shard } else { shard + 1 + shard / nodes };
+            let place = if primary { shard } else { shard + 1 + shard / nodes % (nodes - 1) };
             ShardCopy {
                 index: format!("logs-2026.11.21-{:06}", shard / 10),
                 shard: u32::try_from(shard % 10).unwrap_or(0),
@@ -221,7 +262,7 @@ fn engine(nodes: usize) -> Engine {
 fn node(number: usize) -> Node {
     let roles: &[&str] = match number {
         0..3 => &["data", "ingest", "master"],
-        _ if number % 4 == 0 => &["data_warm"],
+        _ if number.is_multiple_of(4) => &["data_warm"],
         _ => &["data_hot", "data_content", "ingest"],
     };
     Node {
@@ -253,10 +294,11 @@ fn requested(nodes: usize) -> (Snapshot, Policy) {
 
 /// A restart of the first half runs, and a person annotates every pod.
 fn asked(nodes: usize) -> (Snapshot, Policy) {
-    let mut snapshot = shown(rolling(nodes, 0), None);
+    let mut snapshot = rolling(nodes, 0);
     if let Some(restart) = &mut snapshot.ledger.restart {
-        restart.members.retain(|member| member.node < name(nodes / 2));
+        restart.members.truncate(nodes / 2);
     }
+    let mut snapshot = shown(snapshot);
     for pod in &mut snapshot.pods {
         pod.annotations.insert(annotation::PHASE.into(), "schedule-rolling".into());
     }
@@ -310,8 +352,8 @@ fn restart(strategy: Strategy, members: Vec<Member>) -> Restart {
     }
 }
 
-/// Every pod shows what the ledger says, but for that of `except`.
-fn shown(mut snapshot: Snapshot, except: Option<usize>) -> Snapshot {
+/// Every pod shows what the ledger says.
+fn shown(mut snapshot: Snapshot) -> Snapshot {
     let Some(restart) = &snapshot.ledger.restart else { return snapshot };
     let word = |step: Step| match step {
         Step::Scheduled => Some("schedule-rolling"),
@@ -320,15 +362,20 @@ fn shown(mut snapshot: Snapshot, except: Option<usize>) -> Snapshot {
     };
     let words: BTreeMap<&str, Option<&str>> =
         restart.members.iter().map(|member| (member.pod_uid.as_str(), word(member.step))).collect();
-    for (number, pod) in snapshot.pods.iter_mut().enumerate() {
-        if let Some(word) = words.get(pod.uid.as_str()).copied().flatten()
-            && except != Some(number)
-        {
+    for pod in &mut snapshot.pods {
+        if let Some(word) = words.get(pod.uid.as_str()).copied().flatten() {
             pod.annotations.insert(annotation::PHASE.into(), word.into());
             pod.annotations.insert(annotation::SHOWN.into(), format!("{ID} {word}"));
         }
     }
     snapshot
+}
+
+/// Paused before the first turn, and no pod shows its phase yet.
+fn to_be_shown(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = rolling(nodes, 0);
+    snapshot.cluster.paused = true;
+    (snapshot, Policy::default())
 }
 
 /// Half are done, one is about to be stopped, the others wait.
@@ -337,13 +384,13 @@ fn under_way(nodes: usize) -> (Snapshot, Policy) {
     let number = nodes / 2;
     if let Some(restart) = &mut snapshot.ledger.restart {
         let mut one = member(number, Step::Restarting);
-        (one.stop, one.start) = (5, 6);
+        (one.stop, one.start) = (6, 8);
         one.ephemeral = Some(format!("process-{number}"));
         restart.members[number] = one;
     }
     tighten(&mut snapshot, vec![uid(number)]);
     snapshot.flushed.insert(name(number));
-    (shown(snapshot, None), Policy::default())
+    (shown(snapshot), Policy::default())
 }
 
 /// Allocation is ours.
@@ -354,14 +401,14 @@ fn tighten(snapshot: &mut Snapshot, holders: Vec<String>) {
     if let Ok(engine) = &mut snapshot.engine {
         engine.allocation = Ok(Allocation {
             setting: AllocationBefore { persistent: Some("primaries".into()), transient: None },
-            marker: Some(Marker { restart: ID.into(), before }),
+            marker: Some(Marker { cluster: "search/logs".into(), restart: ID.into(), before }),
         });
     }
 }
 
 /// Nobody may go: the cluster is red.
 fn blocked_by_health(nodes: usize) -> (Snapshot, Policy) {
-    let mut snapshot = shown(rolling(nodes, 0), None);
+    let mut snapshot = shown(rolling(nodes, 0));
     if let Ok(Engine { health: Ok(health), .. }) = &mut snapshot.engine {
         health.color = Color::Red;
         health.unassigned = 4;
@@ -371,7 +418,7 @@ fn blocked_by_health(nodes: usize) -> (Snapshot, Policy) {
 
 /// Nobody may go: no replica is started.
 fn blocked_by_shards(nodes: usize) -> (Snapshot, Policy) {
-    let mut snapshot = shown(rolling(nodes, 0), None);
+    let mut snapshot = shown(rolling(nodes, 0));
     if let Ok(Engine { shards: Ok(copies), .. }) = &mut snapshot.engine {
         copies.iter_mut().for_each(|copy| copy.started = copy.primary);
     }

@@ -65,3 +65,5 @@ pub mod settings;
 pub mod supervisor;
 #[cfg(any(feature = "manager", feature = "reconciler"))]
 pub mod telemetry;
+#[cfg(any(feature = "manager", feature = "reconciler"))]
+mod terminal;

@@ -9,10 +9,12 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::span::Record;
 use tracing::{Event, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
 /// How a line of the log looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,6 +44,7 @@ pub fn init(format: LogFormat, level: LevelFilter) {
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        .fmt_fields(Kept)
         .event_format(Line(format))
         .finish();
     // Fails only if there is a log already, as in tests.
@@ -57,11 +60,20 @@ where
 {
     fn format_event(
         &self,
-        _: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut fields = Fields::default();
+        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
+            // Those of libraries are not about what we do.
+            if !span.metadata().target().starts_with(env!("CARGO_PKG_NAME")) {
+                continue;
+            }
+            let kept = span.extensions();
+            let kept = kept.get::<FormattedFields<N>>().map_or("", |kept| kept.fields.as_str());
+            fields.rest.extend(read(kept).into_iter().filter(|(_, value)| value != ""));
+        }
         event.record(&mut fields);
         let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         let level = *event.metadata().level();
@@ -73,6 +85,33 @@ where
             LogFormat::Text => writeln!(writer, "{at} {level:<5} {}", fields.text()),
         }
     }
+}
+
+/// Keeps the fields of spans as JSON, for the lines below them.
+struct Kept;
+
+impl<'writer> FormatFields<'writer> for Kept {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, all: R) -> fmt::Result {
+        let mut fields = Fields::default();
+        all.record(&mut fields);
+        write!(writer, "{}", Value::Object(fields.rest))
+    }
+
+    fn add_fields(
+        &self,
+        current: &'writer mut FormattedFields<Self>,
+        all: &Record<'_>,
+    ) -> fmt::Result {
+        let mut fields = Fields { rest: read(&current.fields), ..Fields::default() };
+        all.record(&mut fields);
+        current.fields = Value::Object(fields.rest).to_string();
+        Ok(())
+    }
+}
+
+/// What [`Kept`] has written.
+fn read(kept: &str) -> Map<String, Value> {
+    serde_json::from_str(kept).unwrap_or_default()
 }
 
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::render::plain;
 use crate::manager_client::ClientError;
+use crate::terminal::plain;
 
 /// Refused or failed.
 const FAILED: u8 = 1;
@@ -39,9 +39,11 @@ impl Failure {
                 (FAILED, error.to_string())
             }
             Self::Client(error @ ClientError::Credentials(_)) => (USAGE, error.to_string()),
-            Self::Client(error @ (ClientError::NotReachable(_) | ClientError::Unanswered(_))) => {
-                (NOT_REACHABLE, error.to_string())
-            }
+            Self::Client(
+                error @ (ClientError::NotReachable(_)
+                | ClientError::Untrusted(_)
+                | ClientError::Unanswered(_)),
+            ) => (NOT_REACHABLE, error.to_string()),
             Self::Usage(sentence) => (USAGE, sentence.clone()),
             Self::Failed(sentence) => (FAILED, sentence.clone()),
             Self::TimedOut(sentence) => (TIMED_OUT, sentence.clone()),

@@ -1,11 +1,11 @@
 //! The status for a tired person: one fact a line, and why anything waits.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, SystemTime};
 
 use crate::api::{Config, ConfigChoice, Desired, Exit, Run, State, Status, Why};
+use crate::terminal::plain;
 
 /// The whole status, each line ended.
 pub(super) fn status(status: &Status, now: SystemTime) -> String {
@@ -88,23 +88,6 @@ fn line(status: &Status) -> String {
         let _ = write!(text, ": {}", why.message);
     }
     text
-}
-
-/// A text from the API, safe for a terminal: an engine's command line or a file's name may hold
-/// what would move the cursor.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    Cow::Owned(shown)
 }
 
 /// Prints the headline whenever there is something new in it.

@@ -46,6 +46,26 @@ impl SearchCluster {
         self.check().map(|checked| checked.policy)
     }
 
+    /// What can still be used of an invalid spec, to bring to its end what was begun; none if not
+    /// even the pods or their managers are known. What is faulty has its default, and sources count
+    /// as not declared.
+    pub fn salvage(&self) -> Option<Checked> {
+        let spec = &self.spec;
+        let mut problems = Problems::default();
+        let pods = problems.pods(&spec.pods)?;
+        let auth = problems.manager(&spec.manager)?;
+        let mut faults = Problems::default();
+        let sources = Some(faults.config(&spec.config)).filter(|_| faults.0.is_empty());
+        let sources = sources.unwrap_or(Sources { parts: Vec::new(), live: Live::default() });
+        let has_sources = !sources.is_empty();
+        let mut faults = Problems::default();
+        let policy = Some(faults.restart(&spec.restart, has_sources));
+        let policy = policy.filter(|_| faults.0.is_empty());
+        let policy = policy.unwrap_or(Policy { has_sources, ..Policy::default() });
+        let live = sources.live.clone();
+        Some(Checked { policy, pods, auth, sources, live })
+    }
+
     /// Checks all that the schema cannot, and what it can again: an object may be older than the
     /// schema.
     ///

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::text::plain;
+use crate::terminal::plain;
 
 /// Refused, failed, or a restart that did not end as done.
 const FAILED: u8 = 1;

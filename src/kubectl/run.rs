@@ -14,10 +14,11 @@ use super::failure::{Failure, USAGE};
 use super::follow::{follow, now};
 use super::output::{HistoryOutput, LineOutput, NodeOutput, PlanOutput, StatusOutput};
 use super::progress::Line;
-use super::text::{Paint, plain, span, stamp};
+use super::text::{Paint, span, stamp};
 use super::{act, find, pages};
 use crate::api::Span;
 use crate::restart::{Entry, Outcome};
+use crate::terminal::plain;
 
 /// Runs the program with `args`, the first of which is its own name.
 ///

@@ -6,22 +6,7 @@ use std::time::Duration;
 
 use crate::api::Span;
 use crate::restart::Time;
-
-/// A text from elsewhere, safe for a terminal: annotations may hold what would move the cursor.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    Cow::Owned(shown)
-}
+use crate::terminal::plain;
 
 /// A length of time in its two largest units: nobody needs the seconds of a week.
 pub(super) fn spoken(seconds: u64) -> String {

@@ -20,6 +20,9 @@ pub enum ClientError {
     /// No connection to the manager. Nothing was sent.
     #[error("{0}")]
     NotReachable(String),
+    /// Somebody is there, whose certificate is not trusted. Nothing was sent.
+    #[error("{0}")]
+    Untrusted(String),
     /// The request was sent and no whole answer came: it may have had its effect. Asking again
     /// with the same sequence is safe.
     #[error("{0}")]
@@ -50,7 +53,7 @@ impl ClientError {
     /// What it means that the manager at `target` did not answer.
     pub(super) fn of_exchange(error: ExchangeError, target: &Target) -> Self {
         match error {
-            ExchangeError::Untrusted(sentence) => Self::NotReachable(format!(
+            ExchangeError::Untrusted(sentence) => Self::Untrusted(format!(
                 "cannot trust the certificate of the manager at {target}: {sentence}"
             )),
             ExchangeError::NotConnected(error) => Self::NotReachable(format!(

@@ -7,6 +7,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -200,6 +201,25 @@ fn json_patch(patch: Value) -> Result<Patch<()>, Failure> {
     serde_json::from_value(patch)
         .map(Patch::Json)
         .map_err(|error| Failure::Failed(format!("the patch is none: {error}")))
+}
+
+/// Why `what` cannot be watched, and what to do about it.
+pub(super) fn unwatched(what: &str, namespace: Option<&str>, error: &watcher::Error) -> String {
+    let of = namespace.map_or("all namespaces".to_owned(), |name| format!("namespace {name}"));
+    let (watcher::Error::InitialListFailed(cause)
+    | watcher::Error::WatchStartFailed(cause)
+    | watcher::Error::WatchFailed(cause)) = error
+    else {
+        return format!("watching the {what} of {of}: {error}");
+    };
+    match cause {
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "not allowed to list and watch the {what} of {of}: {}; give the reconciler's service \
+             account the roles of deploy/ there",
+            status.message
+        ),
+        _ => format!("watching the {what} of {of}: {error}"),
+    }
 }
 
 /// What an error means.

@@ -13,15 +13,17 @@ use tokio::time::Instant;
 
 use super::Account;
 use super::apiserver::{Apiserver, Failure};
-use crate::cluster::allows;
+use crate::cluster::{Auth, Engine, Manager, allows};
 use crate::engine_client::Access;
 use crate::https::{Pem, Tls};
 
 /// How long a Secret is kept: a changed one is in use after that at the latest.
 const LIFE: Duration = Duration::from_secs(60);
 
-/// No sooner than this are Secrets read again because somebody was not accepted.
-const DOUBT: Duration = Duration::from_secs(5);
+/// No sooner than this is a Secret read again because we were not accepted.
+const SHUNNED: Duration = Duration::from_secs(5);
+/// No sooner than this is one read again because somebody else is not trusted.
+const UNTRUSTED: Duration = Duration::from_secs(60);
 
 /// Of one SearchCluster.
 #[derive(Debug)]
@@ -35,7 +37,8 @@ pub(super) struct Credentials {
     tls: Option<(String, Tls)>,
     access: Option<(String, Access)>,
     tokens: BTreeMap<String, Token>,
-    doubted: Option<Instant>,
+    /// When each Secret was doubted last.
+    doubted: BTreeMap<String, Instant>,
 }
 
 /// A token for the manager of one pod.
@@ -67,22 +70,52 @@ impl Credentials {
             tls: None,
             access: None,
             tokens: BTreeMap::new(),
-            doubted: None,
+            doubted: BTreeMap::new(),
         }
     }
 
-    /// Somebody did not accept us, or we not them: what may be the cause is read again at the next
-    /// use. Not every time, because it may be none of it.
-    pub(super) fn doubt(&mut self) {
-        if self.doubted.is_none_or(|at| at.elapsed() >= DOUBT) {
-            self.doubted = Some(Instant::now());
-            self.secrets.clear();
+    /// What may be the cause of a refusal is read again at the next use. Not every time, because it
+    /// may be none of it.
+    fn doubt(&mut self, secret: &str, gap: Duration) {
+        if self.doubted.get(secret).is_none_or(|at| at.elapsed() >= gap) {
+            self.doubted.insert(secret.to_owned(), Instant::now());
+            self.secrets.remove(secret);
         }
     }
 
-    /// The token for this pod was not accepted.
-    pub(super) fn forget_token(&mut self, uid: &str) {
+    /// The manager of this pod did not accept what it was shown.
+    pub(super) fn doubt_token(&mut self, uid: &str, auth: &Auth) {
         self.tokens.remove(uid);
+        match auth {
+            Auth::JwtKey { secret } | Auth::ClientCertificate { secret } => {
+                self.doubt(secret, SHUNNED);
+            }
+            Auth::ServiceAccountToken => {}
+        }
+    }
+
+    /// The certificate of a manager is not trusted, or ours cannot be used.
+    pub(super) fn doubt_trust(&mut self, manager: &Manager, auth: &Auth) {
+        self.doubt(&manager.ca_secret, UNTRUSTED);
+        if let Auth::ClientCertificate { secret } = auth {
+            self.doubt(secret, UNTRUSTED);
+        }
+    }
+
+    /// The engine did not accept us, or we not it.
+    pub(super) fn doubt_engine(&mut self, engine: &Engine) {
+        if let Some(secret) = &engine.credentials_secret {
+            self.doubt(secret, SHUNNED);
+        }
+        if let Some(secret) = &engine.ca_secret {
+            self.doubt(secret, UNTRUSTED);
+        }
+    }
+
+    /// Another spec may name others.
+    pub(super) fn forget_secrets(&mut self) {
+        self.secrets.clear();
+        self.doubted.clear();
     }
 
     /// A Secret; one that holds what is secret has to allow its use by this SearchCluster.

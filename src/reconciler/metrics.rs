@@ -45,6 +45,7 @@ pub(super) struct Metrics {
     restarts: Family<Restart, Counter>,
     phases: Family<Phase, Histogram, fn() -> Histogram>,
     shown: Mutex<BTreeMap<String, Shown>>,
+    unreadable: Mutex<Vec<String>>,
 }
 
 /// What one SearchCluster shows.
@@ -96,6 +97,7 @@ impl Metrics {
             restarts: Family::default(),
             phases: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             shown: Mutex::default(),
+            unreadable: Mutex::default(),
         }
     }
 
@@ -136,6 +138,11 @@ impl Metrics {
         };
     }
 
+    /// The SearchClusters that cannot be understood.
+    pub(super) fn set_unreadable(&self, clusters: Vec<String>) {
+        *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = clusters;
+    }
+
     /// The metrics in text.
     pub(super) fn scrape(&self) -> String {
         let mut registry = Registry::with_prefix("stayput");
@@ -161,6 +168,11 @@ impl Metrics {
             pending.get_or_create(&label).set(i64::from(shown.pending_restart));
             debts.get_or_create(&label).set(i64::from(shown.debts));
         }
+        let unreadable = Family::<Cluster, Gauge>::default();
+        for cluster in self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            unreadable.get_or_create(&Cluster { cluster: cluster.clone() }).set(1);
+        }
+        registry.register("unreadable", "1 for a SearchCluster nobody understands", unreadable);
         registry.register("restart_blocked", "1 for the rule in the way", blocked);
         registry.register("pending_restart", "Nodes on another config than their sources", pending);
         registry.register("debts", "What must still be undone", debts);

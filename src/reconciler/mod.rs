@@ -23,6 +23,7 @@ mod publish;
 mod run;
 mod settings;
 mod told;
+mod unreadable;
 mod worker;
 
 pub use run::run;

@@ -117,23 +117,22 @@ impl Eyes {
             self.owners.read(api, namespace, &pods, &ages),
         );
         let doubts = self.managers.take(answers, &self.sources, checked, &pods);
-        let mut is_doubtful = !doubts.is_empty();
         for doubt in doubts {
-            if let Doubt::Token(uid) = doubt {
-                self.credentials.forget_token(&uid);
+            match doubt {
+                Doubt::Token(uid) => self.credentials.doubt_token(&uid, &checked.auth),
+                Doubt::Trust => self.credentials.doubt_trust(&spec.manager, &checked.auth),
             }
         }
         snapshot.engine = match engine {
             None => Err(unknown("not asked: nothing depends on it")),
             Some(Ok(engine)) => Ok(engine),
             Some(Err(engine::Blind { sentence, is_shunned })) => {
-                is_doubtful |= is_shunned;
+                if is_shunned {
+                    self.credentials.doubt_engine(&spec.engine);
+                }
                 Err(unknown(sentence))
             }
         };
-        if is_doubtful {
-            self.credentials.doubt();
-        }
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scene.others);
         snapshot.pods = pods
             .iter()
@@ -156,7 +155,7 @@ impl Eyes {
         self.pods = Pods::default();
         self.managers = Managers::default();
         self.engine = EngineView::default();
-        self.credentials.doubt();
+        self.credentials.forget_secrets();
     }
 }
 

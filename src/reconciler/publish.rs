@@ -51,6 +51,7 @@ fn is_news(before: &Report, now: &Report) -> bool {
     };
     before.phase != now.phase
         || before.blocked != now.blocked
+        || (now.blocked.is_some() && before.message != now.message)
         || before.counts.pending_restart != now.counts.pending_restart
         || conditions(before) != conditions(now)
 }

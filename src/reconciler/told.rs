@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use kube::runtime::events::{Event as Told, EventType, Recorder, Reporter};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::apiserver::{Apiserver, MANAGER};
 use super::pods::Pods;
@@ -55,11 +56,12 @@ impl Teller {
             // One for each: with a recorder that remembers, the second message of a reason would
             // only be counted, and its words lost.
             let recorder = Recorder::new(self.api.client(), self.reporter.clone());
-            self.under_way.spawn(async move {
+            let tell = async move {
                 if let Err(error) = recorder.publish(&told, &regarding).await {
                     tracing::warn!("an event could not be told: {error}");
                 }
-            });
+            };
+            self.under_way.spawn(tell.in_current_span());
         }
         self.last = events;
     }

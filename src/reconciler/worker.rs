@@ -1,5 +1,6 @@
 //! One SearchCluster's task: look, plan, act, wait, and so on; never two plans at once.
 
+mod charter;
 mod chronicle;
 mod pace;
 mod pass;
@@ -18,6 +19,8 @@ use kube::core::Selector;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument, Span};
 
 use super::apiserver::Apiserver;
 use super::health::Health;
@@ -28,6 +31,7 @@ use super::settings::Settings;
 use super::told::Teller;
 use crate::cluster::{Checked, SearchCluster};
 
+use charter::Charter;
 use chronicle::Chronicle;
 use pace::Pace;
 use polls::Polls;
@@ -54,9 +58,14 @@ pub(super) struct Worker {
     publisher: Publisher,
     teller: Teller,
     chronicle: Chronicle,
+    charter: Charter,
+    /// Why the pods cannot be listed.
+    blind: Option<String>,
     health: Arc<Health>,
     /// Id of the restart that the flushes remembered were done in.
     flushed_for: Option<String>,
+    /// What every line of the log carries.
+    span: Span,
 }
 
 /// The watch of the pods, and what it was set up for.
@@ -78,9 +87,13 @@ impl Worker {
     ) -> Self {
         let account = settings.account.clone();
         let eyes = Eyes::new(api.clone(), Arc::clone(&metrics), account, &key.0, &key.1);
+        let name = format!("{}/{}", key.0, key.1);
+        // Of the highest level, so that it is there whatever is logged.
+        let span = tracing::error_span!("cluster", cluster = name, restart = "");
         Self {
-            teller: Teller::new(api.clone(), &settings.name),
             key,
+            span,
+            teller: Teller::new(api.clone(), &settings.name),
             api,
             metrics,
             clusters,
@@ -91,22 +104,34 @@ impl Worker {
             pace: Pace::default(),
             publisher: Publisher::default(),
             chronicle: Chronicle::default(),
+            charter: Charter::default(),
+            blind: None,
             health,
             flushed_for: None,
         }
     }
 
     /// Runs until the SearchCluster is gone or `stop` says so; a pass in hand is finished.
-    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    pub(super) async fn run(self, stop: watch::Receiver<bool>) {
+        let span = self.span.clone();
+        Box::pin(self.work(stop)).instrument(span).await;
+    }
+
+    async fn work(mut self, mut stop: watch::Receiver<bool>) {
         loop {
             self.health.begin(&self.name());
             let next = Box::pin(self.pass()).await;
             self.health.end(&self.name());
             let Some(next) = next else { break };
+            let calm = Instant::now() + self.pace.calm(next.is_under_way());
+            let wait = async {
+                self.wait(next).await;
+                sleep_until(calm).await;
+            };
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                () = self.wait(next) => {}
+                () = wait => {}
             }
         }
         self.metrics.show(&self.name(), None);
@@ -131,11 +156,14 @@ impl Worker {
         self.cluster.clone()
     }
 
-    /// Takes in a newer state than the watch's.
+    /// Takes in a newer state than the watch's; with the spec that is worked by.
     fn take(&mut self, cluster: SearchCluster) -> Arc<SearchCluster> {
         let cluster = Arc::new(cluster);
         self.cluster = Some(Arc::clone(&cluster));
-        cluster
+        let status = cluster.status.as_ref();
+        let restart = status.and_then(|status| status.ledger.restart.as_ref());
+        self.span.record("restart", restart.map_or("", |restart| restart.request.id.as_str()));
+        self.charter.apply(cluster)
     }
 
     /// The other SearchClusters of the namespace: name and selector.

@@ -35,7 +35,7 @@ impl Strategy {
 /// Which nodes; empty means all. What is given must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Target {
     /// Names of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,10 +48,11 @@ pub struct Target {
     pub zone: Option<String>,
 }
 
+// A newer version's fields must not keep a ledger from being read: [`Asked`] is strict, this is not.
 /// One request, as it stands in the annotation [`super::annotation::REQUEST`] and in the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Request {
     /// Chosen by whoever asks; the same id twice is one request.
     pub id: String,
@@ -74,6 +75,39 @@ pub struct Request {
     pub by: Option<String>,
 }
 
+/// [`Target`] as people write it: a field with a typo must not widen what is restarted.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AskedTarget {
+    #[serde(default)]
+    nodes: Vec<String>,
+    role: Option<String>,
+    zone: Option<String>,
+}
+
+/// [`Request`] as people write it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Asked {
+    id: String,
+    #[serde(default)]
+    strategy: Strategy,
+    #[serde(default)]
+    target: AskedTarget,
+    not_before: Option<Time>,
+    deadline: Option<Span>,
+    by: Option<String>,
+}
+
+impl From<Asked> for Request {
+    fn from(asked: Asked) -> Self {
+        let Asked { id, strategy, target, not_before, deadline, by } = asked;
+        let AskedTarget { nodes, role, zone } = target;
+        let target = Target { nodes, role, zone };
+        Self { id, strategy, target, not_before, deadline, by }
+    }
+}
+
 /// The longest id: it becomes part of annotations, reasons and logs.
 const MAX_ID: usize = 63;
 
@@ -83,12 +117,13 @@ impl Request {
     /// # Errors
     /// A sentence that says what is wrong and what to write.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let request: Self = serde_json::from_str(text).map_err(|error| {
+        let asked: Asked = serde_json::from_str(text).map_err(|error| {
             format!(
                 "the restart request is not the JSON object this takes: {error}; write for \
                  example {{\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}}"
             )
         })?;
+        let request = Self::from(asked);
         let fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if request.id.is_empty() || request.id.len() > MAX_ID || !request.id.bytes().all(fit) {
             return Err(format!(

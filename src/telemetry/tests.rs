@@ -24,6 +24,7 @@ fn logged(format: LogFormat, log: impl FnOnce()) -> String {
     let writer = sink.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_writer(move || writer.clone())
+        .fmt_fields(Kept)
         .event_format(Line(format))
         .finish();
     tracing::subscriber::with_default(subscriber, log);
@@ -63,4 +64,24 @@ fn formats_are_read_by_name() {
     assert_eq!("ecs".parse(), Ok(LogFormat::Ecs));
     assert_eq!("text".parse(), Ok(LogFormat::Text));
     assert!("xml".parse::<LogFormat>().unwrap_err().contains("ecs or text"));
+}
+
+#[test]
+fn lines_carry_what_their_span_does_and_nothing_that_is_empty() {
+    let lines = logged(LogFormat::Ecs, || {
+        let span = tracing::error_span!("cluster", cluster = "default/logs", restart = "");
+        span.in_scope(|| tracing::info!("before"));
+        span.record("restart", "r1");
+        span.in_scope(|| tracing::info!(cluster = "another", "during"));
+        span.record("restart", "");
+        span.in_scope(|| tracing::info!("after"));
+        tracing::info!("outside");
+    });
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ours: Vec<Value> = lines.iter().map(|line| line["stayput"].clone()).collect();
+    let alone = serde_json::json!({"cluster": "default/logs"});
+    assert_eq!(ours[0], alone);
+    assert_eq!(ours[1], serde_json::json!({"cluster": "another", "restart": "r1"}));
+    assert_eq!(ours[2], alone);
+    assert_eq!(ours[3], Value::Null);
 }

@@ -11,7 +11,8 @@ const DOORS: &[(&str, &[&str])] = &[
     ("lifecycle", &["api"]),
     ("restart", &["api", "checksum"]),
     ("cluster", &["api", "checksum", "restart"]),
-    ("kubectl", &["api", "cluster", "restart"]),
+    ("kubectl", &["api", "cluster", "restart", "terminal"]),
+    ("terminal", &[]),
     (
         "reconciler",
         &[
@@ -53,6 +54,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "settings",
             "supervisor",
             "telemetry",
+            "terminal",
         ],
     ),
 ];

@@ -182,7 +182,7 @@ fn a_manager_of_another_ca_is_not_talked_to() {
     let (fake, port) = FakeManager::on_port(Some(theirs.acceptor()), always(200, running(1)));
     let client = ManagerClient::new(address(&ours, port)).expect("a client");
     match wait(client.status()) {
-        Err(ClientError::NotReachable(text)) => {
+        Err(ClientError::Untrusted(text)) => {
             assert!(text.contains("not signed by the ca of the test"), "{text}");
         }
         other => panic!("{other:?}"),
@@ -211,7 +211,7 @@ fn a_self_signed_ca_as_the_managers_certificate_is_told_with_advice() {
     let pki = Pki::new();
     fs::write(pki.file("ca"), certificate.pem()).expect("a file");
     match wait(ManagerClient::new(address(&pki, port)).expect("a client").status()) {
-        Err(ClientError::NotReachable(text)) => {
+        Err(ClientError::Untrusted(text)) => {
             assert!(text.contains("CA:FALSE") && !text.contains("OtherError"), "{text}");
         }
         other => panic!("{other:?}"),

@@ -7,3 +7,4 @@ mod program;
 mod refusals;
 mod rolling;
 mod stage;
+mod upsets;

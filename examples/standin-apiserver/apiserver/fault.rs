@@ -73,6 +73,10 @@ impl Faults {
         self.0.clear();
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What goes wrong with this request, if anything does.
     pub(super) fn take(&mut self, verb: &str, resource: &str) -> Option<How> {
         let fault = self.0.iter_mut().find(|fault| fault.is_for(verb, resource))?;

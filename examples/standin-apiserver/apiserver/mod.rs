@@ -203,6 +203,11 @@ impl ApiServer {
         self.shared.faults().clear();
     }
 
+    /// Whether every fault has met its requests, as far as they have come in.
+    pub(crate) fn is_faultless(&self) -> bool {
+        self.shared.faults().is_empty()
+    }
+
     /// Requests so far.
     pub(crate) fn counts(&self) -> Counts {
         self.shared.counts().clone()

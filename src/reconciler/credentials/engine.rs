@@ -50,6 +50,12 @@ impl Credentials {
                 let tls = tls.map_err(|error| error.to_string())?;
                 Access::Tls { tls, server_name: engine.server_name.clone(), credentials }
             }
+            // An invalid spec is still used to end what was begun.
+            (None, Some(_)) if !engine.allow_plain_credentials => {
+                return Err("spec.engine.credentialsSecret would be sent over plain http: set \
+                            engine.allowPlainCredentials to true if that is meant"
+                    .to_owned());
+            }
             (None, Some(credentials)) => Access::PlainWithCredentials(credentials, AllowPlain),
             (None, None) => Access::Plain,
         };

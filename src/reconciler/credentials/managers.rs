@@ -18,6 +18,8 @@ use crate::reconciler::pods::Facts;
 
 /// A token is renewed when this much of its life is over, in seconds.
 const FRESH: u32 = TOKEN_SECONDS / 5 * 4;
+/// How long after the first one another token is still asked for in the same look.
+const TURN: Duration = Duration::from_secs(10);
 
 impl Credentials {
     /// A client for each of the pods' managers, or why there is none.
@@ -115,7 +117,12 @@ impl Credentials {
     }
 
     async fn requested(&self, pods: &[&Arc<Facts>]) -> Vec<(String, Result<String, String>)> {
+        let over = Instant::now() + TURN;
         let ask = async |pod: &Arc<Facts>| {
+            if Instant::now() >= over {
+                let why = "not asked yet: the apiserver is slow to give out tokens";
+                return (pod.uid.clone(), Err(why.to_owned()));
+            }
             let Some(account) = &self.account else {
                 return (pod.uid.clone(), Err(NO_ACCOUNT.to_owned()));
             };

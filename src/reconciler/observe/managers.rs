@@ -17,6 +17,11 @@ use crate::restart::{Known, Manager};
 
 /// How long one may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long after the first one another is still asked in the same look: where hundreds give no
+/// answer, the rest has its turn in the next one.
+const TURN: Duration = Duration::from_secs(10);
+/// What could not be asked again for so long is unknown.
+const OLD: Duration = Duration::from_secs(120);
 
 /// What the managers have said last, by the uid of their pods.
 #[derive(Debug, Default)]
@@ -38,10 +43,10 @@ struct Seen {
 
 /// What may be wrong with what we show, or with whom we trust.
 pub(super) enum Doubt {
-    /// The token for the pod with this uid.
+    /// What we show the manager of the pod with this uid.
     Token(String),
-    /// A CA, or our own certificate.
-    Secrets,
+    /// The CA, or our own certificate.
+    Trust,
 }
 
 /// An answer, or why there is none.
@@ -55,39 +60,54 @@ enum Silence {
     /// Our own side: nothing was sent.
     Unable(String),
     Failed(ClientError),
+    /// Too many others came first.
+    NotAsked,
 }
 
-/// Asks them all at once.
+/// Asks them all at once, begun in their order.
 pub(super) async fn ask(
     clients: Vec<(Arc<Facts>, Result<ManagerClient, String>)>,
     metrics: &Metrics,
 ) -> Vec<Said> {
     let mut said = Vec::with_capacity(clients.len());
-    let mut asked = BTreeMap::new();
+    let mut asked = Vec::with_capacity(clients.len());
     for (facts, client) in clients {
         match client {
-            Ok(client) => drop(asked.insert(facts.uid.clone(), (facts, client))),
+            Ok(client) => asked.push((facts, client)),
             Err(why) => {
                 said.push(Said { facts, client: None, result: Err(Silence::Unable(why)) });
             }
         }
     }
-    let call = |(uid, (_, client)): (&String, &(Arc<Facts>, ManagerClient))| {
+    let over = Instant::now() + TURN;
+    let call = |(facts, client): &(Arc<Facts>, ManagerClient)| {
         let client = client.clone();
-        (uid.clone(), async move { client.status().await })
+        (facts.uid.clone(), async move {
+            match Instant::now() < over {
+                true => client.status().await.map(Some),
+                false => Ok(None),
+            }
+        })
     };
     let mut answers = fleet::ask_all(asked.iter().map(call).collect(), PATIENCE).await;
-    for (uid, (facts, client)) in asked {
-        let Some(answer) = answers.remove(&uid) else { continue };
-        metrics.count_request(Side::Manager, "status", answer.is_ok());
-        let result = answer.map(|answer| answer.status).map_err(Silence::Failed);
+    for (facts, client) in asked {
+        let Some(answer) = answers.remove(&facts.uid) else { continue };
+        let result = match answer {
+            Ok(None) => Err(Silence::NotAsked),
+            Ok(Some(answer)) => Ok(answer.status),
+            Err(error) => Err(Silence::Failed(error)),
+        };
+        if !matches!(result, Err(Silence::NotAsked)) {
+            metrics.count_request(Side::Manager, "status", result.is_ok());
+        }
         said.push(Said { facts, client: Some(client), result });
     }
     said
 }
 
 impl Managers {
-    /// The pods whose managers should be asked now.
+    /// The pods whose managers should be asked now: first those of nodes under way, then whoever
+    /// was not asked for the longest time.
     pub(super) fn due(&self, pods: &[Arc<Facts>], ages: &Ages<'_>) -> Vec<Arc<Facts>> {
         let is_due = |pod: &&Arc<Facts>| {
             let seen = self.seen.get(&pod.uid);
@@ -96,7 +116,9 @@ impl Managers {
             });
             changed || ages.is_over(&pod.uid, seen.map(|seen| seen.at))
         };
-        pods.iter().filter(is_due).cloned().collect()
+        let mut due: Vec<Arc<Facts>> = pods.iter().filter(is_due).cloned().collect();
+        due.sort_by_key(|pod| (!ages.is_close(&pod.uid), self.asked(&pod.uid)));
+        due
     }
 
     /// Remembers what they said; the reasons to doubt our credentials.
@@ -117,6 +139,12 @@ impl Managers {
                     (Ok(understand(&status, sources, checked, &facts.name)), Some(cursor))
                 }
                 Err(Silence::Unable(why)) => (Err(unknown(why)), None),
+                Err(Silence::NotAsked) => {
+                    if self.asked(&facts.uid).is_some_and(|asked| asked.elapsed() >= OLD) {
+                        self.seen.remove(&facts.uid);
+                    }
+                    continue;
+                }
                 Err(Silence::Failed(error)) => {
                     doubts.extend(doubt(&error, &facts.uid));
                     (Err(unknown(error.to_string())), None)
@@ -159,9 +187,11 @@ fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
             Code::Unauthenticated | Code::Forbidden => Some(Doubt::Token(uid.to_owned())),
             _ => None,
         },
-        // A certificate that is not trusted comes as one of these: the CA may have changed.
-        ClientError::NotReachable(_) | ClientError::Credentials(_) => Some(Doubt::Secrets),
-        ClientError::Unanswered(_) | ClientError::WrongPod(_) | ClientError::Protocol(_) => None,
+        ClientError::Untrusted(_) | ClientError::Credentials(_) => Some(Doubt::Trust),
+        ClientError::NotReachable(_)
+        | ClientError::Unanswered(_)
+        | ClientError::WrongPod(_)
+        | ClientError::Protocol(_) => None,
     }
 }
 
@@ -191,4 +221,29 @@ fn mismatch(status: &Status, live: &Live) -> Option<String> {
          spec.config.live {spec}: give both the same globs (the manager's --live)",
         file.path
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Problem;
+    use crate::manager_client::Refused;
+
+    fn refused(code: Code) -> ClientError {
+        let problem = Box::new(Problem::new(code, "no"));
+        ClientError::Refused(Refused { problem, body: hyper::body::Bytes::new() })
+    }
+
+    #[test]
+    fn only_what_speaks_of_credentials_casts_doubt_on_them() {
+        let sentence = || "so it is".to_owned();
+        assert!(doubt(&ClientError::NotReachable(sentence()), "u").is_none());
+        assert!(doubt(&ClientError::Unanswered(sentence()), "u").is_none());
+        assert!(matches!(doubt(&ClientError::Untrusted(sentence()), "u"), Some(Doubt::Trust)));
+        for code in [Code::Unauthenticated, Code::Forbidden] {
+            let doubt = doubt(&refused(code), "u");
+            assert!(matches!(doubt, Some(Doubt::Token(uid)) if uid == "u"));
+        }
+        assert!(doubt(&refused(Code::WrongPod), "u").is_none());
+    }
 }

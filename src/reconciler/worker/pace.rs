@@ -11,6 +11,10 @@ const UNSEEN: Duration = Duration::from_secs(1);
 const BLOCKED: Duration = Duration::from_secs(10);
 /// Conflicts up to this many in a row are expected: a watch lags, somebody annotates.
 const FEW_CONFLICTS: u32 = 3;
+/// Looks in a row that may follow news at once although they led to nothing.
+const BURST: u32 = 5;
+/// Then so much time is between two of them, whatever the news: shards move all the time.
+const CALM: Duration = Duration::from_secs(1);
 
 /// What the last passes came to.
 #[derive(Debug, Default)]
@@ -19,6 +23,8 @@ pub(super) struct Pace {
     conflicts: u32,
     /// How often the same was done, or the same was waited for, in a row.
     repeats: u32,
+    /// Looks in a row after which nothing was done.
+    idle: u32,
     last: Option<Outline>,
 }
 
@@ -29,12 +35,18 @@ impl Pace {
     /// A pass that failed.
     pub(super) fn failed(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
+        self.idle = self.idle.saturating_add(1);
         backoff::pause(self.failures)
     }
 
-    /// Whether it has failed more than once in a row.
+    /// Whether it has failed more than once in a row, or met others' writes too often.
     pub(super) fn is_failing(&self) -> bool {
-        self.failures > 1
+        self.failures > 1 || self.conflicts > FEW_CONFLICTS
+    }
+
+    /// How long not to look again, whatever news there are.
+    pub(super) fn calm(&self, is_under_way: bool) -> Duration {
+        if is_under_way || self.idle <= BURST { Duration::ZERO } else { CALM }
     }
 
     /// A pass that somebody else's write has overtaken.
@@ -56,6 +68,7 @@ impl Pace {
         let same = self.last.as_ref() == Some(&now);
         self.repeats = if same { self.repeats.saturating_add(1) } else { 0 };
         self.last = Some(now);
+        self.idle = if acted { 0 } else { self.idle.saturating_add(1) };
         let asked = Duration::from_millis(plan.requeue_after);
         if acted {
             // What was done shows at the next look. If it does not, the same is done again: slower.
@@ -71,6 +84,26 @@ impl Pace {
     /// Forgets, so that what comes next is looked at with fresh eyes.
     pub(super) fn reset(&mut self) {
         self.repeats = 0;
+        self.idle = 0;
         self.last = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_lead_to_nothing_are_a_second_apart_unless_a_node_is_under_way() {
+        let (mut pace, plan) = (Pace::default(), Plan::default());
+        for _ in 0..BURST {
+            pace.done(&plan, false);
+            assert_eq!(pace.calm(false), Duration::ZERO);
+        }
+        pace.failed();
+        assert_eq!(pace.calm(false), CALM);
+        assert_eq!(pace.calm(true), Duration::ZERO);
+        pace.done(&plan, true);
+        assert_eq!(pace.calm(false), Duration::ZERO);
     }
 }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
+use kube::runtime::watcher;
 use tokio::time::Instant;
 
 use super::Worker;
 use super::status::failing;
 use crate::cluster::{Checked, SearchCluster};
-use crate::reconciler::apiserver::Failure;
+use crate::reconciler::apiserver::{Failure, unwatched};
 use crate::reconciler::apply::{Done, Hands};
 use crate::reconciler::bounded::together;
 use crate::reconciler::fresh_id::fresh_id;
 use crate::reconciler::observe::Scene;
-use crate::restart::{self, Action, Ledger, Plan, Snapshot, needs_engine, plan};
+use crate::restart::{self, Action, Ledger, Plan, Policy, Snapshot, needs_engine, plan};
 
 /// Looks and ledger writes in one pass: far more than a restart needs at once.
 const ROUNDS: usize = 16;
@@ -37,6 +38,13 @@ impl Next {
     pub(super) fn after(after: Duration) -> Self {
         Self { after, seen: None }
     }
+
+    /// Whether a node is on its way.
+    pub(super) fn is_under_way(&self) -> bool {
+        let ledger = self.seen.iter().map(|seen| &seen.ledger);
+        let mut members = ledger.flat_map(|ledger| &ledger.restart).flat_map(|one| &one.members);
+        members.any(restart::Member::is_under_way)
+    }
 }
 
 /// What came of a plan's actions.
@@ -55,21 +63,24 @@ impl Worker {
     pub(super) async fn pass(&mut self) -> Option<Next> {
         let cluster = self.newest()?;
         self.hear_at_once();
-        let checked = match cluster.check() {
-            Ok(checked) => checked,
-            Err(faults) => return Some(self.refuse(&cluster, &faults).await),
+        let Some(checked) = self.charter.judge(&cluster) else {
+            return Some(self.refuse(&cluster).await);
         };
+        let cluster = self.charter.apply(cluster);
         self.follow(&cluster, &checked);
         self.hear_at_once();
         if !self.eyes.pods.is_complete() {
-            return Some(Next::after(LISTING));
+            return Some(match self.blind.clone() {
+                Some(why) => self.grope(&cluster, &why).await,
+                None => Next::after(LISTING),
+            });
         }
         let result = Box::pin(self.try_pass(cluster, &checked)).await;
         self.metrics.count_pass(result.is_ok());
         Some(match result {
             Ok(next) => next,
             Err(Failure::Conflict(why)) => {
-                tracing::info!(cluster = self.name(), "somebody else was first: {why}");
+                tracing::info!("somebody else was first: {why}");
                 let after = self.pace.conflicted();
                 self.look_up().await;
                 Next::after(after)
@@ -77,7 +88,7 @@ impl Worker {
             // The watch will say that it is gone.
             Err(Failure::NotFound(why) | Failure::Failed(why)) => {
                 let after = self.pace.failed();
-                tracing::warn!(cluster = self.name(), "looked in vain, again in {after:?}: {why}");
+                tracing::warn!("looked in vain, again in {after:?}: {why}");
                 Next::after(after)
             }
         })
@@ -98,11 +109,20 @@ impl Worker {
             match event {
                 Ok(event) => drop(self.eyes.pods.hear(event, followed.label.as_deref())),
                 Err(error) => {
-                    tracing::warn!(cluster = self.key.1, "watching the pods: {error}");
+                    self.is_blinded(&error);
                     return;
                 }
             }
         }
+    }
+
+    /// Takes note of what is wrong with the watch of the pods; whether people have to be told.
+    pub(super) fn is_blinded(&mut self, error: &watcher::Error) -> bool {
+        let why = unwatched("pods", Some(&self.key.0), error);
+        tracing::warn!("{why}");
+        let is_news = !self.eyes.pods.is_complete() && self.blind.as_ref() != Some(&why);
+        self.blind = Some(why);
+        is_news
     }
 
     async fn try_pass(
@@ -124,6 +144,8 @@ impl Worker {
         }
         let mut insist = BTreeSet::new();
         for _ in 0..ROUNDS {
+            // Each is bounded; what takes long is not stuck.
+            self.health.begin(&self.name());
             let began = Instant::now();
             let others = self.others();
             let scene = Scene { cluster: &cluster, checked, others: &others, insist: &insist };
@@ -131,7 +153,6 @@ impl Worker {
             let snapshot = Box::pin(self.eyes.look(&scene, id)).await;
             match self.act_on(snapshot, &mut cluster, checked, began).await? {
                 Turn::Look(uids) => insist = uids,
-                Turn::Done(_, _, Err(conflict @ Failure::Conflict(_))) => return Err(conflict),
                 Turn::Done(snapshot, plan, outcome) => {
                     let all: Vec<&Action> = plan.actions.iter().collect();
                     if outcome.is_ok() {
@@ -140,19 +161,31 @@ impl Worker {
                     }
                     let mut after = match &outcome {
                         Ok(acted) => self.pace.done(&plan, *acted),
-                        Err(_) => self.pace.failed(),
+                        Err(Failure::Conflict(_)) => self.pace.conflicted(),
+                        Err(Failure::NotFound(_) | Failure::Failed(_)) => self.pace.failed(),
                     };
                     if is_aftermath(&snapshot) {
                         after = after.min(AFTERMATH);
                     }
                     let mut report = restart::report(&snapshot, &checked.policy, &plan);
-                    if let Err(failure) = outcome
+                    if let Err(failure) = &outcome
                         && self.pace.is_failing()
                     {
-                        report = failing(report, &failure, snapshot.now);
+                        report = failing(report, failure, snapshot.now);
                     }
+                    let report = self.charter.mark(report, snapshot.now);
                     self.show(&report, &snapshot.ledger);
                     let due = self.publish(&cluster, report, &snapshot.ledger).await?;
+                    if matches!(outcome, Err(Failure::Conflict(_))) {
+                        self.look_up().await;
+                    }
+                    tracing::debug!(
+                        cluster = self.name(),
+                        milliseconds = began.elapsed().as_millis(),
+                        "looked; again in {after:?}; actions {:?}; waiting {:?}",
+                        plan.actions,
+                        plan.waiting
+                    );
                     let after = due.map_or(after, |due| after.min(due));
                     return Ok(Next { after, seen: Some(snapshot) });
                 }
@@ -191,17 +224,15 @@ impl Worker {
             let is_stop = |action: &&Action| matches!(action, Action::Stop { .. });
             let (stops, others): (Vec<&Action>, Vec<&Action>) =
                 plan.actions.iter().partition(is_stop);
-            let mut outcome = self.carry_out(&others, cluster, checked).await;
+            let mut outcome = self.carry_out(&others, cluster, &checked.policy).await;
             if !stops.is_empty() && wrote {
                 // What was seen is older than the ledger.
                 let uids = stops.iter().filter_map(|stop| stop.pod()).map(str::to_owned);
                 return Ok(Turn::Look(uids.collect()));
             }
-            if !stops.is_empty()
-                && let Ok(acted) = outcome
-            {
-                let stopped = self.stop(&snapshot, &stops, cluster, checked).await;
-                outcome = stopped.map(|stopped| stopped || acted);
+            if !stops.is_empty() {
+                // Each action of a plan stands for itself: one that fails keeps no other from it.
+                outcome = both(outcome, self.stop(&snapshot, &stops, cluster, checked).await);
             }
             return Ok(Turn::Done(Box::new(snapshot), plan, outcome));
         }
@@ -227,17 +258,13 @@ impl Worker {
         &mut self,
         actions: &[&Action],
         cluster: &mut Arc<SearchCluster>,
-        checked: &Checked,
+        policy: &Policy,
     ) -> Outcome {
-        let hands = Hands {
-            eyes: &self.eyes,
-            cluster: cluster.as_ref(),
-            policy: &checked.policy,
-            metrics: &self.metrics,
-        };
+        let hands =
+            Hands { eyes: &self.eyes, cluster: cluster.as_ref(), policy, metrics: &self.metrics };
         let calls = actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
         let results = together(calls.map(|action| hands.carry_out(action)).collect()).await;
-        let mut failed = None;
+        let mut outcome = Ok(false);
         let mut acted = false;
         for result in results {
             match result {
@@ -257,15 +284,15 @@ impl Worker {
                 Ok(Done::Nothing) => acted = true,
                 // The watch will say what became of it.
                 Err(Failure::NotFound(why)) => {
-                    tracing::info!(cluster = self.name(), "too late: {why}");
+                    tracing::info!("too late: {why}");
                 }
                 Err(failure) => {
-                    tracing::warn!(cluster = self.name(), "an action came to nothing: {failure}");
-                    failed = Some(failure);
+                    tracing::warn!("an action came to nothing: {failure}");
+                    outcome = both(outcome, Err(failure));
                 }
             }
         }
-        failed.map_or(Ok(acted), Err)
+        both(outcome, Ok(acted))
     }
 
     /// A flush is good for one restart.
@@ -275,6 +302,17 @@ impl Worker {
             self.flushed_for = id.map(str::to_owned);
             self.eyes.flushed.clear();
         }
+    }
+}
+
+/// What came of both; of two failures the one that is not just a reason to look again, and then the
+/// same one whichever came first.
+pub(super) fn both(one: Outcome, other: Outcome) -> Outcome {
+    let weight = |failure: &Failure| (matches!(failure, Failure::Conflict(_)), failure.to_string());
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one || other),
+        (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => Err(failure),
+        (Err(one), Err(other)) => Err(if weight(&one) <= weight(&other) { one } else { other }),
     }
 }
 

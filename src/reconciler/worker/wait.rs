@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, pending};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ObjectMeta;
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher::{self, Event};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::pass::Next;
@@ -44,13 +44,18 @@ impl Worker {
                 () = sleep_until(until) => return,
                 () = self.polls.changed() => return,
                 () = &mut engine => return,
-                news = hear(&mut self.events) => {
-                    if let Some((event, label)) = news
-                        && self.eyes.pods.hear(event, label.as_deref())
-                    {
-                        return;
+                news = hear(&mut self.events) => match news {
+                    Ok((event, label)) => {
+                        if self.eyes.pods.hear(event, label.as_deref()) {
+                            return;
+                        }
                     }
-                }
+                    Err(error) => {
+                        if self.is_blinded(&error) {
+                            return;
+                        }
+                    }
+                },
                 changed = self.clusters.changed() => {
                     // The sender lives as long as the controller.
                     if changed.is_err() || self.is_news() {
@@ -92,15 +97,11 @@ impl Worker {
     }
 }
 
-/// The next event of the pods' watch; none of what is wrong with the watch itself.
-async fn hear(followed: &mut Option<Followed>) -> Option<(Event<Pod>, Option<String>)> {
+/// The next event of the pods' watch, or what is wrong with the watch itself.
+async fn hear(followed: &mut Option<Followed>) -> watcher::Result<(Event<Pod>, Option<String>)> {
     let Some(followed) = followed else { return pending().await };
     match followed.events.next().await {
-        Some(Ok(event)) => Some((event, followed.label.clone())),
-        Some(Err(error)) => {
-            tracing::warn!("watching the pods: {error}");
-            None
-        }
+        Some(event) => Ok((event?, followed.label.clone())),
         None => pending().await,
     }
 }

@@ -1,6 +1,6 @@
 //! The way back: an engine we stopped, or may have stopped, is told to run.
 
-use super::member::{interfered, is_opposite, was_refused};
+use super::member::{interfered, is_opposite, is_refused, was_refused};
 use super::start::{is_ending, told};
 use super::{Move, wait};
 use crate::api::{ConfigChoice, Desired, RequestKind, State};
@@ -91,6 +91,10 @@ impl Planner<'_> {
             }
             Err(refusal) => return Move::Wait(refusal),
         };
+        if manager.sequence > back.start && is_refused(manager) {
+            let next = self.way_back(member, Some(manager), self.turns_back());
+            return Self::change_course(member, ending, next, manager.sequence);
+        }
         if manager.sequence > back.start
             || is_opposite(manager, back.start, RequestKind::Start)
             || back.stop.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
@@ -139,7 +143,6 @@ impl Planner<'_> {
             let reason = format!("{}; then {}", ending.reason, told(manager));
             return self.owe_start(member, back, ending.outcome, reason);
         }
-        let uid = member.pod_uid.clone();
         // A stop that was on its way has arrived meanwhile: what was right for an engine that ran
         // would start this one on the config that is given up.
         let sent = back.stop.is_some_and(|stop| manager.sequence >= stop);
@@ -150,12 +153,19 @@ impl Planner<'_> {
         if let Some(stop) = back.stop
             && manager.sequence < stop
         {
+            let uid = member.pod_uid.clone();
             self.act(Action::Stop { uid, sequence: stop, drain: 0 });
             return Move::Acted;
         }
+        self.tell_to_run(member, manager, back)
+    }
+
+    /// The start of the way back, once nothing of the engine is being ended any more.
+    fn tell_to_run(&mut self, member: &Member, manager: &Manager, back: &Compensation) -> Move {
         if is_ending(manager.state) || manager.state == State::Stuck {
             return wait(Code::Aborting, format!("{}; then it is told to run", told(manager)));
         }
+        let uid = member.pod_uid.clone();
         self.act(Action::Start { uid, sequence: back.start, checksum: None, config: back.config });
         Move::Acted
     }
@@ -179,16 +189,7 @@ impl Planner<'_> {
         }
         if next.stop.is_none() && next.config == back.config {
             // There is no other way; the same request is judged afresh.
-            if is_ending(manager.state) || manager.state == State::Stuck {
-                return wait(Code::Aborting, format!("{}; then it is told to run", told(manager)));
-            }
-            self.act(Action::Start {
-                uid: member.pod_uid.clone(),
-                sequence: back.start,
-                checksum: None,
-                config: back.config,
-            });
-            return Move::Acted;
+            return self.tell_to_run(member, manager, back);
         }
         Self::change_course(member, ending, next, back.start)
     }

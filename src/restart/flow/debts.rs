@@ -35,7 +35,11 @@ impl Planner<'_> {
             return;
         };
         if self.is_to_be_stopped(pod) {
-            return self.strike_start(debt, "it is to be kept stopped now");
+            if self.ledger.fences.iter().any(|fence| fence.pod_uid == debt.pod_uid) {
+                return self.strike_start(debt, "it is kept stopped now");
+            }
+            // Until that is written down, the wish may be taken back.
+            return self.wait(uid, Code::KeptStopped, "it is to be kept stopped");
         }
         let manager = match self.view.manager(uid) {
             Ok(manager) => manager,

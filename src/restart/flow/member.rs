@@ -80,6 +80,12 @@ impl Planner<'_> {
         if is_overtaken(manager, member) {
             return overtaken(manager, member);
         }
+        if manager.sequence > member.start {
+            // Refused, but it has moved the fence beyond our start.
+            let mut above = member.clone();
+            above.start = manager.sequence + GAP;
+            return Move::Change(Box::new(above));
+        }
         if manager.sequence == member.start {
             return self.prove(member, pod, manager);
         }
@@ -177,12 +183,21 @@ impl Planner<'_> {
 /// Whether somebody else gave the manager orders since the member took its slot: with a higher
 /// sequence, with one from the gaps between ours ([`GAP`]), or with one of ours for the opposite.
 pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
+    if is_refused(manager) {
+        return false;
+    }
     let between = manager.sequence > member.stop && manager.sequence < member.start;
     manager.sequence > member.start
         || manager.sequence + 1 == member.stop
         || (between && (manager.sequence - member.stop) % 2 == 1)
         || is_opposite(manager, member.stop, RequestKind::Stop)
         || is_opposite(manager, member.start, RequestKind::Start)
+}
+
+/// Whether the last request judged came to nothing; whoever sent it has changed nothing.
+pub(super) fn is_refused(manager: &Manager) -> bool {
+    let last = manager.last_request.as_ref();
+    last.is_some_and(|last| last.sequence == manager.sequence && !last.accepted)
 }
 
 /// Whether the last request judged has our sequence, and is not what we sent with it.

@@ -36,7 +36,16 @@ impl<'a> Planner<'a> {
         }
         let mut ground = self.ground();
         let mut taken = false;
+        // The elected master is last: a node that a passing state holds back goes before it.
+        let master = self.view.engine().ok().and_then(|engine| engine.master.as_deref());
+        let mut held_back = false;
         for pod in candidates {
+            let elected =
+                self.view.node(&pod.node).is_some_and(|node| Some(node.id.as_str()) == master);
+            if held_back && elected {
+                self.wait(&pod.uid, Code::NotItsTurn, "the elected master goes last");
+                continue;
+            }
             if taken && restart.request.strategy == Strategy::Rolling {
                 self.wait(&pod.uid, Code::NotItsTurn, "one node at a time; its turn comes later");
                 continue;
@@ -50,7 +59,11 @@ impl<'a> Planner<'a> {
                     }
                     Err(refusal) => self.refused(&pod.uid, refusal),
                 },
-                Err(refusal) => self.refused(&pod.uid, refusal),
+                Err(refusal) => {
+                    held_back |=
+                        matches!(refusal.code, Code::Health | Code::LastCopy | Code::Quorum);
+                    self.refused(&pod.uid, refusal);
+                }
             }
         }
     }
@@ -111,11 +124,22 @@ impl<'a> Planner<'a> {
         let ground = self.ground();
         let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
         slots(ground.others(&pod.uid), self.policy.max_unavailable)?;
-        // With allocation tightened the cluster cannot settle; but red is red.
-        let health = self.view.engine()?.health.as_ref();
-        if self.view.is_up(pod) && health.is_ok_and(|health| health.color == Color::Red) {
-            let sentence = "the cluster has turned red since: a healthy node is not stopped".into();
-            return Err(Refusal { code: Code::Health, sentence });
+        // With allocation tightened a replica that is missing stays missing; but red is red, and in
+        // a rolling restart what is being built or moved was not so when the slot was given.
+        let rolling = self.restart().is_some_and(|one| one.request.strategy == Strategy::Rolling);
+        if self.view.is_up(pod)
+            && let Ok(health) = &self.view.engine()?.health
+        {
+            let moving =
+                health.initializing + health.relocating + health.delayed + health.in_flight_fetch;
+            if health.color == Color::Red || (rolling && moving > 0) {
+                let sentence = format!(
+                    "the cluster has changed since ({} copies being built, moved or looked for): waits until \
+                     it is at rest again",
+                    moving
+                );
+                return Err(Refusal { code: Code::Health, sentence });
+            }
         }
         rules.may_lose(&pod.node, &ground.down, self.policy.allow_outage)
     }

@@ -60,6 +60,13 @@ impl<'a> Planner<'a> {
     fn phase_taken_away(&mut self, pod: &Pod, place: Option<usize>) {
         let Some((index, member)) = self.entry(place) else { return };
         match member.step {
+            // All together means all together: without one of them there is no such restart.
+            Step::Scheduled if self.is_coordinated() => {
+                self.end_with(
+                    Outcome::Aborted,
+                    format!("cancelled: the phase of {} was taken away", pod.node),
+                );
+            }
             Step::Scheduled => {
                 let mut withdrawn = member.clone();
                 withdrawn.step = Step::Finished;
@@ -77,6 +84,10 @@ impl<'a> Planner<'a> {
             }
             Step::Aborting | Step::Finished => {}
         }
+    }
+
+    fn is_coordinated(&self) -> bool {
+        self.restart().is_some_and(|one| one.request.strategy == Strategy::Coordinated)
     }
 
     /// A phase that somebody wrote; the strategy if it asks for a restart that is not under way.

@@ -35,7 +35,9 @@ pub struct StartDebt {
     /// The config it is started on.
     #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub config: ConfigChoice,
-    /// Since when it is owed.
+    /// Since when it is owed. An apiserver whose definition of the SearchCluster is older than the
+    /// reconciler drops it: then it was long ago.
+    #[serde(default)]
     #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub since: Time,
 }

@@ -184,6 +184,10 @@ pub(super) fn is_left_well(view: &View, member: &Member, new: &Ledger) -> bool {
     let pre_empted = view.manager(&member.pod_uid).is_some_and(|manager| {
         manager.last_request.as_ref().is_some_and(|last| {
             (last.sequence == member.stop && last.kind == RequestKind::Start)
+                // Started by somebody, after our stop was taken.
+                || (last.sequence > member.stop
+                    && last.accepted
+                    && last.kind == RequestKind::Start)
                 // Stopped by somebody, with a sequence that is none of ours: it is to be stopped.
                 || (last.sequence != member.stop
                     && last.sequence < member.start

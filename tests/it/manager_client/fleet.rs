@@ -72,6 +72,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
         let told = match &answer {
             Ok(answer) => ("answer", answer.status.manager.version.clone()),
             Err(ClientError::NotReachable(text)) => ("not reachable", text.clone()),
+            Err(ClientError::Untrusted(text)) => ("untrusted", text.clone()),
             Err(ClientError::Unanswered(text)) => ("unanswered", text.clone()),
             Err(ClientError::WrongPod(text)) => ("wrong pod", text.clone()),
             Err(ClientError::Refused(refused)) => ("refused", refused.to_string()),
@@ -82,8 +83,8 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
             "mute" => ("not reachable", "no connection within 500ms"),
             "newer" => ("answer", "9.0.0"),
             "wrong pod" => ("wrong pod", "another"),
-            "wrong CA" => ("not reachable", "not signed by the ca of the test"),
-            "wrong server name" => ("not reachable", "not for the name \"stayput\""),
+            "wrong CA" => ("untrusted", "not signed by the ca of the test"),
+            "wrong server name" => ("untrusted", "not for the name \"stayput\""),
             "wrong token" => ("refused", "show a token"),
             "hung" => ("unanswered", "no answer within 500ms"),
             "well" => ("answer", "0.1.0"),

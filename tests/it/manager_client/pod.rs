@@ -70,7 +70,7 @@ fn a_manager_is_reached_by_address_under_the_name_of_its_certificate() {
     ask(Some("stayput")).expect("an answer");
     for (name, shown) in [(None, "127.0.0.1"), (Some("elsewhere"), "elsewhere")] {
         match ask(name) {
-            Err(ClientError::NotReachable(text)) => {
+            Err(ClientError::Untrusted(text)) => {
                 assert!(text.contains(&format!("is not for the name \"{shown}\"")), "{text}");
             }
             other => panic!("{other:?}"),

@@ -16,6 +16,7 @@ use stayput::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput::manager_client::{Address, Credentials, ManagerClient, Token};
 use stayput::reconciler::{Settings, run};
 use stayput::restart::{Entry, annotation};
+use stayput::telemetry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -52,6 +53,10 @@ impl Reconciler {
     }
 
     pub(super) fn start_with(client: Client, settings: Settings) -> Self {
+        // For whoever looks for what takes so long.
+        if std::env::var_os("STAYPUT_TEST_LOG").is_some() {
+            telemetry::init(telemetry::LogFormat::Text, tracing::level_filters::LevelFilter::DEBUG);
+        }
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(run(client, settings, async move {
             // Dropped is stopped.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stayput::restart::{Outcome, Strategy};
+use stayput::restart::{Outcome, Step, Strategy};
 
 use super::ground::{Ground, NAMES, until};
 use super::{load, on, rolling, step};
@@ -34,11 +34,9 @@ fn story(mut ground: Ground) {
     assert!(sum > 0 && sum <= 3 * 20 + 10, "{writes:?}");
 
     step("a request that limits allocation arrives when the restart is over");
-    let mark = json!({ "restart": "rolling-1", "before": { "persistent": "all" } });
-    ground.set(&json!({
-        "cluster.routing.allocation.enable": "primaries",
-        "cluster.metadata.stayput": mark.to_string(),
-    }));
+    let limited = seen.settings.iter().find(|settings| settings.contains("primaries"));
+    let late = serde_json::from_str(limited.expect("it was limited")).expect("JSON");
+    ground.set(&late);
     until("it is set back", || (ground.settings() == before).then_some(()));
 
     step("rolling, under load, by a reconciler that is killed again and again");
@@ -55,14 +53,23 @@ fn kill_again_and_again(ground: &mut Ground) {
         Ok(number) => number.parse().expect("STAYPUT_RECONCILER_KILLS is a number"),
         Err(_) => 5,
     };
+    let of_each = kills.div_ceil(3);
     let mut seed: u64 = 0x5eed;
     for kill in 0..kills {
+        // Each node's turn has its share of them.
+        ground.until_status("the next node's turn", |status| {
+            let members = status.ledger.restart.iter().flat_map(|restart| &restart.members);
+            let (over, under_way) = members.fold((0, false), |(over, under_way), one| {
+                (over + u64::from(one.step == Step::Finished), under_way | one.is_under_way())
+            });
+            under_way && over >= kill / of_each
+        });
         // xorshift64
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        // All of them within what three nodes need on the fastest machine.
-        let moment = Duration::from_millis(100 + seed % (12_000 / kills));
+        // All of them within what a node needs on the fastest machine.
+        let moment = Duration::from_millis(seed % (5000 / of_each));
         // The moment is the point; nothing is waited for.
         thread::sleep(moment);
         ground.reconciler.kill();

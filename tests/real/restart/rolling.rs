@@ -50,16 +50,17 @@ pub(super) fn restart(
         let last = ground.last_restart(name);
         assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
     }
-    // One at a time, the elected master last.
+    // One at a time, and not the elected master first, while all of them may go. Later it waits
+    // for the others only as long as nothing else keeps them.
     assert!(seen.answers > 20, "{seen:?}");
     for (color, number) in &seen.health {
         assert!(color == "green" || color == "yellow", "{:?}", seen.health);
         assert!(*number >= 2, "{:?}", seen.health);
     }
     assert!(seen.health.iter().any(|(_, number)| *number == 2), "nobody was ever out: {seen:?}");
-    let last = after.iter().max_by_key(|(_, facts)| &facts.started_at);
-    let last = last.and_then(|(_, facts)| facts.id.as_deref());
-    assert_eq!(last, master.as_str(), "{after:#?}");
+    println!("elected: {master} at first, then {:?}", seen.masters);
+    let went_first = after.values().min_by_key(|facts| &facts.started_at);
+    assert_ne!(went_first.and_then(|facts| facts.id.as_deref()), master.as_str(), "{after:#?}");
     // Nothing is left, nothing is lost.
     assert_eq!(ground.settings(), settings);
     let status = ground.status();

@@ -22,6 +22,8 @@ pub(super) struct Seen {
     pub(super) health: BTreeSet<(String, u64)>,
     /// The persistent settings.
     pub(super) settings: BTreeSet<String>,
+    /// Ids of the elected masters, whenever there was another one.
+    pub(super) masters: Vec<String>,
     /// Nodes with a shutdown record, and the record's type.
     pub(super) records: BTreeSet<(String, String)>,
 }
@@ -67,6 +69,12 @@ fn look(node: Rest, seen: &mut Seen) {
     seen.answers += 1;
     if let Some(settings) = get("/_cluster/settings?flat_settings=true&master_timeout=1s") {
         seen.settings.insert(settings["persistent"].to_string());
+    }
+    let state = get("/_cluster/state/master_node?master_timeout=1s");
+    if let Some(master) = state.as_ref().and_then(|state| state["master_node"].as_str())
+        && seen.masters.last().is_none_or(|last| last != master)
+    {
+        seen.masters.push(master.to_owned());
     }
     if let Some(records) = get("/_nodes/shutdown") {
         for record in records["nodes"].as_array().into_iter().flatten() {

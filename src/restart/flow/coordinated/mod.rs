@@ -17,6 +17,9 @@ impl Planner<'_> {
     /// The next step of a coordinated restart.
     pub(in crate::restart::flow) fn coordinate(&mut self) {
         let Some(restart) = self.restart() else { return };
+        if Self::active(&restart).next().is_none() {
+            return;
+        }
         let turning = restart.members.iter().any(|member| member.step == Step::Aborting);
         if turning {
             self.advance_members();

@@ -1,7 +1,7 @@
 //! The second half: every start, masters first, and the proof of all.
 
 use crate::api::{ConfigChoice, State};
-use crate::restart::flow::member::{interfered, is_overtaken, was_refused};
+use crate::restart::flow::member::{GAP, interfered, is_overtaken, is_refused, was_refused};
 use crate::restart::flow::start::{failing, told};
 use crate::restart::flow::{Move, wait};
 use crate::restart::lookup::Names;
@@ -62,6 +62,11 @@ impl Planner<'_> {
             }
             Err(refusal) => return Some(Move::Wait(refusal)),
         };
+        if manager.sequence > member.start && is_refused(manager) {
+            let mut above = member.clone();
+            above.start = manager.sequence + GAP;
+            return Some(Move::Change(Box::new(above)));
+        }
         if is_overtaken(manager, member) {
             return Some(interfered(manager, member));
         }

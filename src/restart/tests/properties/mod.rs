@@ -5,6 +5,7 @@ mod snapshots;
 mod trouble;
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::driver::{Driver, Fate};
 use super::scenario::play_line;
@@ -129,8 +130,21 @@ impl Case {
     }
 }
 
+/// The same cases in every run: a test that fails now and then tells nobody anything. Others are
+/// tried with `PROPTEST_RNG_SEED=N` and more of them with `PROPTEST_CASES=N`.
+fn always_the_same(cases: u32) -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let rng_seed = match asked.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(2019),
+        RngSeed::Fixed(seed) => RngSeed::Fixed(seed),
+    };
+    let usual = asked.cases == 256;
+    let cases = if usual { cases } else { asked.cases };
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..asked }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(always_the_same(48))]
 
     #[test]
     fn every_restart_ends_and_leaves_nothing_behind(case in case()) {

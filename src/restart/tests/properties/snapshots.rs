@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
-use super::{Case, case};
+use super::{Case, always_the_same, case};
 use crate::restart::lint::faultless_plan;
 use crate::restart::{Snapshot, Unknown, plan};
 
@@ -24,7 +24,7 @@ fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(always_the_same(8))]
 
     #[test]
     fn the_order_of_what_was_read_is_of_no_matter(case in case(), turn in 1_usize..5) {

@@ -96,3 +96,13 @@ proptest! {
         prop_assert_eq!(Request::parse(&written), Ok(request));
     }
 }
+
+#[test]
+fn the_ledger_of_a_newer_version_can_be_read_although_nobody_may_write_so() {
+    let text = r#"{"id":"a","newer":1,"target":{"nodes":["logs-0"],"rack":"r1"}}"#;
+    let stored: Request = serde_json::from_str(text).expect("it is read");
+    assert_eq!((stored.id.as_str(), stored.target.nodes.len()), ("a", 1));
+    assert!(Request::parse(text).expect_err("it is refused").contains("newer"));
+    let narrow = r#"{"id":"a","target":{"rack":"r1"}}"#;
+    assert!(Request::parse(narrow).expect_err("it is refused").contains("rack"));
+}
