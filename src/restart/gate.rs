@@ -1,6 +1,6 @@
 //! Why a stop is refused: what every rule answers.
 
-use super::Code;
+use super::{Code, Unknown};
 
 /// A rule's no.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,6 +9,13 @@ pub(super) struct Refusal {
     pub(super) code: Code,
     /// For people: what is in the way, and what to do.
     pub(super) sentence: String,
+}
+
+impl Refusal {
+    /// No, because the engine could not be asked for what this depends on.
+    pub(super) fn engine_unreachable(unknown: &Unknown) -> Self {
+        Self { code: Code::EngineUnreachable, sentence: unknown.sentence.clone() }
+    }
 }
 
 /// Nothing is in the way, or what is.

@@ -100,10 +100,7 @@ impl<'a> View<'a> {
 
     /// The engine's allocation setting.
     pub(super) fn allocation(&self) -> Result<&'a Allocation, Refusal> {
-        self.engine()?.allocation.as_ref().map_err(|unknown| Refusal {
-            code: Code::EngineUnreachable,
-            sentence: unknown.sentence.clone(),
-        })
+        self.engine()?.allocation.as_ref().map_err(Refusal::engine_unreachable)
     }
 
     /// Whether the node serves: its engine runs and the cluster lists it.
@@ -140,10 +137,7 @@ fn beginning(uid: &str) -> u64 {
 
 /// The engine, unless it is another cluster's that answers at our pods' addresses.
 fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Refusal> {
-    let engine = snapshot.engine.as_ref().map_err(|unknown| Refusal {
-        code: Code::EngineUnreachable,
-        sentence: unknown.sentence.clone(),
-    })?;
+    let engine = snapshot.engine.as_ref().map_err(Refusal::engine_unreachable)?;
     let wrong = |sentence| Err(Refusal { code: Code::WrongCluster, sentence });
     match &snapshot.ledger.cluster_uuid {
         Some(uuid) if *uuid != engine.cluster_uuid => {

@@ -101,10 +101,15 @@ impl Planner<'_> {
         {
             return interfered(manager, member);
         }
+        let refused = was_refused(manager, back.start);
+        if (manager.sequence < back.start || refused) && self.is_over_time(member, 1) {
+            let reason = format!("{}; then {}", ending.reason, told(manager));
+            return self.owe_start(member, back, ending.outcome, reason);
+        }
         if manager.sequence < back.start {
             return self.send_back(member, manager, back, ending);
         }
-        if was_refused(manager, back.start) {
+        if refused {
             return self.after_refusal(member, manager, back, ending);
         }
         if !manager.durable || manager.desired != Desired::Running {
@@ -139,10 +144,6 @@ impl Planner<'_> {
         back: &Compensation,
         ending: &Ending,
     ) -> Move {
-        if self.is_over_time(member, 1) {
-            let reason = format!("{}; then {}", ending.reason, told(manager));
-            return self.owe_start(member, back, ending.outcome, reason);
-        }
         // A stop that was on its way has arrived meanwhile: what was right for an engine that ran
         // would start this one on the config that is given up.
         let sent = back.stop.is_some_and(|stop| manager.sequence >= stop);
@@ -179,10 +180,6 @@ impl Planner<'_> {
         back: &Compensation,
         ending: &Ending,
     ) -> Move {
-        if self.is_over_time(member, 1) {
-            let reason = format!("{}; then {}", ending.reason, told(manager));
-            return self.owe_start(member, back, ending.outcome, reason);
-        }
         let mut next = self.way_back(member, Some(manager), self.turns_back());
         if next.stop.is_none() && back.config == ConfigChoice::LastGood {
             next.config = ConfigChoice::Mounted;

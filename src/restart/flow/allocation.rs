@@ -53,11 +53,7 @@ impl Planner<'_> {
         member: &Member,
         engine: &Engine,
     ) -> Result<(), Refusal> {
-        let unknown = |unknown: &crate::restart::Unknown| Refusal {
-            code: Code::EngineUnreachable,
-            sentence: unknown.sentence.clone(),
-        };
-        let records = engine.records.as_ref().map_err(unknown)?;
+        let records = engine.records.as_ref().map_err(Refusal::engine_unreachable)?;
         if let (Some(_), Some(node_id), Strategy::Immediate | Strategy::Rolling) =
             (records, &member.node_id, strategy)
         {
@@ -69,7 +65,7 @@ impl Planner<'_> {
             });
             return Ok(());
         }
-        let allocation = engine.allocation.as_ref().map_err(unknown)?;
+        let allocation = engine.allocation.as_ref().map_err(Refusal::engine_unreachable)?;
         if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
             debt.holders.push(member.pod_uid.clone());
             return Ok(());

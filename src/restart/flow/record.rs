@@ -13,10 +13,8 @@ impl Planner<'_> {
 
     /// The records the engine has, where it has any.
     fn records(&self) -> Result<&[Record], Refusal> {
-        let records = self.view.engine()?.records.as_ref().map_err(|unknown| Refusal {
-            code: Code::EngineUnreachable,
-            sentence: unknown.sentence.clone(),
-        })?;
+        let records = self.view.engine()?.records.as_ref();
+        let records = records.map_err(Refusal::engine_unreachable)?;
         Ok(records.as_deref().unwrap_or_default())
     }
 
