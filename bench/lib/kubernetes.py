@@ -82,11 +82,13 @@ class Apiserver:
         self.ask("POST", SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
                                    "stringData": data})
 
-    def search_cluster(self):
+    def search_cluster(self, manager_port):
+        """Over all pods, with one Secret as their config."""
         spec = {"pods": {"selector": {"matchLabels": {"app": "logs"}}},
                 "engine": {"scheme": "http", "port": 9200},
-                "manager": {"port": 9199, "caSecret": "ca", "auth": {"jwtKeySecret": "key"}},
-                "config": {"sources": []}, "restart": {"drain": "0s"}}
+                "manager": {"port": manager_port, "serverName": "localhost", "caSecret": "ca",
+                            "auth": {"jwtKeySecret": "key"}},
+                "config": {"sources": [{"secret": "config"}]}, "restart": {"drain": "0s"}}
         self.ask("POST", CLUSTERS, {"apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
                                     "metadata": {"name": "logs", "namespace": "default"},
                                     "spec": spec})
@@ -151,7 +153,11 @@ class Reconciler:
                  "--listen", self.listen, "--own-name", "bench", "--no-election"],
                 stdout=log, stderr=log)
         self.pid = self.process.pid
-        until(lambda: "phase" in apiserver.status(), "a first status", pause=0.1)
+        try:
+            until(lambda: "phase" in apiserver.status(), "a first status", limit=120, pause=0.1)
+        except Exception:
+            self.__exit__()
+            raise
 
     def __enter__(self):
         return self
@@ -160,13 +166,14 @@ class Reconciler:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
 
-    def requests(self):
-        """By its own count: how many were sent to whom."""
+    def requests(self, outcome=r"\w+"):
+        """By its own count: how many were sent to whom, and had this outcome."""
         connection = http.client.HTTPConnection(self.listen)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
         total = collections.Counter()
-        for to, many in re.findall(r'_requests_total\{[^}]*to="(\w+)"[^}]*\} (\d+)', text):
-            total[to] += int(many)
+        for labels, many in re.findall(r'_requests_total\{([^}]*)\} (\d+)', text):
+            if re.search(f'outcome="{outcome}"', labels):
+                total[re.search(r'to="(\w+)"', labels)[1]] += int(many)
         return total

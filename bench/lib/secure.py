@@ -18,12 +18,12 @@ class Secure:
 
     def __init__(self, ground):
         self.certificate, self.token_file = ground / "tls.pem", ground / "token"
-        key, secret = ground / "tls.key", ground / "jwt.key"
+        self.key, secret = ground / "tls.key", ground / "jwt.key"
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
              "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext",
              "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE",
-             "-keyout", key, "-out", self.certificate],
+             "-keyout", self.key, "-out", self.certificate],
             check=True, capture_output=True)
         secret.write_bytes(b"0123456789abcdef0123456789abcdef")
         secret.chmod(0o600)
@@ -34,7 +34,7 @@ class Secure:
         self.address = f"127.0.0.1:{free_port()}"
         (ground / "config").mkdir()
         (ground / "config" / "elasticsearch.yml").write_text("cluster.name: bench\n")
-        self.options = ["--listen", self.address, "--tls-cert", self.certificate, "--tls-key", key,
+        self.options = ["--listen", self.address, "--tls-cert", self.certificate, "--tls-key", self.key,
                         "--jwt-key", secret, "--jwt-audience", "bench",
                         "--config", ground / "config"]
 

@@ -10,10 +10,13 @@ use tokio::time::Instant;
 
 use super::probe::Probe;
 
-/// First pause between two looks at a starting engine.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause between two looks at a starting engine.
+/// The shortest pause between two looks at a starting engine.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// In between, the pause is this part of the time the start has taken: what a look comes too late
+/// is part of every restart, so it stays small beside the start itself.
+const PART: u32 = 50;
 /// An answer this young is given again.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -65,10 +68,9 @@ impl Readiness {
         let Some(probe) = self.probe.clone() else { return };
         let (sender, run) = (self.sender.clone(), self.run);
         let task = tokio::spawn(async move {
-            let mut pause = FIRST_PAUSE;
+            let began = Instant::now();
             while !probe.check().await {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                tokio::time::sleep(pause_after(began.elapsed())).await;
             }
             let _ = sender.send(Look { run, ready: true });
         });
@@ -134,6 +136,11 @@ impl Readiness {
     }
 }
 
+/// Between two looks at an engine that has been starting for so long.
+fn pause_after(starting: Duration) -> Duration {
+    (starting / PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
@@ -156,6 +163,12 @@ mod tests {
             let look = readiness.looked().await;
             readiness.take(&look);
         }
+    }
+
+    #[test]
+    fn a_look_comes_late_by_little_of_the_start_and_a_long_start_is_not_looked_at_all_the_time() {
+        let pause = |seconds| pause_after(Duration::from_secs(seconds)).as_millis();
+        assert_eq!([0, 1, 5, 10, 50, 3600].map(pause), [50, 50, 100, 200, 1000, 1000]);
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 //! and the shipped reconciler, installed as people install it, that restarts them.
 
 mod bare;
+mod figures;
 mod first_ten_minutes;
 mod ground;
 mod nodes;

@@ -4,6 +4,7 @@
 
 mod aborts;
 mod elasticsearch;
+mod figures;
 mod ground;
 mod kube;
 mod kubelet;

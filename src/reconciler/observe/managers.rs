@@ -27,6 +27,8 @@ const OLD: Duration = Duration::from_secs(120);
 #[derive(Debug, Default)]
 pub(in super::super) struct Managers {
     seen: BTreeMap<String, Seen>,
+    /// Some had no turn in the last look.
+    behind: bool,
 }
 
 /// What one has said.
@@ -36,9 +38,10 @@ struct Seen {
     /// The pod as it was then.
     facts: Arc<Facts>,
     manager: Known<Manager>,
-    /// How to ask it again, and what to wait for a change of.
-    line: Option<(ManagerClient, Cursor)>,
+    /// How to ask it again.
     client: Option<ManagerClient>,
+    /// What to wait for a change of.
+    cursor: Option<Cursor>,
 }
 
 /// What may be wrong with what we show, or with whom we trust.
@@ -84,7 +87,8 @@ pub(super) async fn ask(
         let client = client.clone();
         (facts.uid.clone(), async move {
             match Instant::now() < over {
-                true => client.status().await.map(Some),
+                // Without its body: there may be ten thousand of them at once.
+                true => client.status().await.map(|answer| Some(answer.status)),
                 false => Ok(None),
             }
         })
@@ -94,7 +98,7 @@ pub(super) async fn ask(
         let Some(answer) = answers.remove(&facts.uid) else { continue };
         let result = match answer {
             Ok(None) => Err(Silence::NotAsked),
-            Ok(Some(answer)) => Ok(answer.status),
+            Ok(Some(status)) => Ok(status),
             Err(error) => Err(Silence::Failed(error)),
         };
         if !matches!(result, Err(Silence::NotAsked)) {
@@ -131,6 +135,7 @@ impl Managers {
     ) -> Vec<Doubt> {
         let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.seen.retain(|uid, _| there.contains(uid.as_str()));
+        self.behind = false;
         let mut doubts = Vec::new();
         for Said { facts, client, result } in answers {
             let (manager, cursor) = match result {
@@ -140,6 +145,7 @@ impl Managers {
                 }
                 Err(Silence::Unable(why)) => (Err(unknown(why)), None),
                 Err(Silence::NotAsked) => {
+                    self.behind = true;
                     if self.asked(&facts.uid).is_some_and(|asked| asked.elapsed() >= OLD) {
                         self.seen.remove(&facts.uid);
                     }
@@ -150,9 +156,8 @@ impl Managers {
                     (Err(unknown(error.to_string())), None)
                 }
             };
-            let line = client.clone().zip(cursor);
             let uid = facts.uid.clone();
-            self.seen.insert(uid, Seen { at: Instant::now(), facts, manager, line, client });
+            self.seen.insert(uid, Seen { at: Instant::now(), facts, manager, client, cursor });
         }
         doubts
     }
@@ -177,7 +182,13 @@ impl Managers {
 
     /// How to wait for a change of what the manager of this pod says.
     pub(in super::super) fn line(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
-        self.seen.get(uid)?.line.as_ref().map(|(client, cursor)| (client, cursor))
+        let seen = self.seen.get(uid)?;
+        seen.client.as_ref().zip(seen.cursor.as_ref())
+    }
+
+    /// Whether there are more of them than could be asked in one look.
+    pub(in super::super) fn are_behind(&self) -> bool {
+        self.behind
     }
 }
 
@@ -227,11 +238,41 @@ fn mismatch(status: &Status, live: &Live) -> Option<String> {
 mod tests {
     use super::*;
     use crate::api::Problem;
+    use crate::cluster::SearchCluster;
     use crate::manager_client::Refused;
 
     fn refused(code: Code) -> ClientError {
         let problem = Box::new(Problem::new(code, "no"));
         ClientError::Refused(Refused { problem, body: hyper::body::Bytes::new() })
+    }
+
+    #[test]
+    fn who_had_no_turn_is_caught_up_with_in_the_next_look() {
+        let pod = serde_json::json!({
+            "metadata": { "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1" },
+        });
+        let pod = serde_json::from_value(pod).unwrap();
+        let pods = [Arc::new(Facts::of(&pod, None).unwrap())];
+        let cluster = serde_json::json!({
+            "apiVersion": "stayput.dev/v1alpha1",
+            "kind": "SearchCluster",
+            "metadata": { "name": "logs" },
+            "spec": {
+                "pods": { "selector": { "matchLabels": { "app": "logs" } } },
+                "engine": { "scheme": "http" },
+                "manager": { "caSecret": "ca", "auth": { "jwtKeySecret": "key" } },
+            },
+        });
+        let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
+        let (checked, sources) = (cluster.check().unwrap(), SourceReader::default());
+        let mut managers = Managers::default();
+        let mut hear = |silence| {
+            let said = Said { facts: Arc::clone(&pods[0]), client: None, result: Err(silence) };
+            managers.take(vec![said], &sources, &checked, &pods);
+            managers.are_behind()
+        };
+        assert!(hear(Silence::NotAsked));
+        assert!(!hear(Silence::Unable("there is no token".into())));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
 use kube::runtime::watcher;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::Worker;
@@ -23,6 +24,11 @@ use crate::restart::{self, Action, Ledger, Plan, Policy, Snapshot, needs_engine,
 const ROUNDS: usize = 16;
 /// After a restart, while a request of ours that was slow may still arrive at the engine.
 const AFTERMATH: Duration = Duration::from_secs(10);
+/// While some managers had no turn in the last look: what they say is not known, or old.
+const BEHIND: Duration = Duration::from_secs(1);
+/// So often the connection of the watch has had its turn, and nothing came, before the watch counts
+/// as heard.
+const TURNS: u32 = 4;
 /// While the first list of the pods has not come.
 const LISTING: Duration = Duration::from_secs(30);
 /// What to wait for after a pass.
@@ -62,13 +68,13 @@ impl Worker {
     /// One pass; none once the SearchCluster is gone.
     pub(super) async fn pass(&mut self) -> Option<Next> {
         let cluster = self.newest()?;
-        self.hear_at_once();
+        self.hear_at_once().await;
         let Some(checked) = self.charter.judge(&cluster) else {
             return Some(self.refuse(&cluster).await);
         };
         let cluster = self.charter.apply(cluster);
         self.follow(&cluster, &checked);
-        self.hear_at_once();
+        self.hear_at_once().await;
         if !self.eyes.pods.is_complete() {
             return Some(match self.blind.clone() {
                 Some(why) => self.grope(&cluster, &why).await,
@@ -102,15 +108,25 @@ impl Worker {
         }
     }
 
-    /// Takes in what the watch has already brought.
-    fn hear_at_once(&mut self) {
+    /// Takes in what the watch has already brought. The connection hands over one piece at a time
+    /// and reads the next when it has its turn: what came during a long look is many.
+    async fn hear_at_once(&mut self) {
         let Some(followed) = &mut self.events else { return };
-        while let Some(Some(event)) = followed.events.next().now_or_never() {
-            match event {
-                Ok(event) => drop(self.eyes.pods.hear(event, followed.label.as_deref())),
-                Err(error) => {
+        let mut turns = 0;
+        while turns < TURNS {
+            match followed.events.next().now_or_never() {
+                Some(Some(Ok(event))) => {
+                    self.eyes.pods.hear(event, followed.label.as_deref());
+                    turns = 0;
+                }
+                Some(Some(Err(error))) => {
                     self.is_blinded(&error);
                     return;
+                }
+                Some(None) => return,
+                None => {
+                    turns += 1;
+                    yield_now().await;
                 }
             }
         }
@@ -166,6 +182,9 @@ impl Worker {
                     };
                     if is_aftermath(&snapshot) {
                         after = after.min(AFTERMATH);
+                    }
+                    if self.eyes.managers.are_behind() {
+                        after = after.min(BEHIND);
                     }
                     let mut report = restart::report(&snapshot, &checked.policy, &plan);
                     if let Err(failure) = &outcome

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::ground::{ACCOUNT, ENGINE, Ground, HOME, MANAGER};
 
-/// The reconciler, and the SearchCluster.
-pub(super) fn install(ground: &Ground) {
+/// The reconciler, and the SearchCluster, whose config is in these Secrets.
+pub(super) fn install(ground: &Ground, source: &str) {
     ground.people.run(
         "kubectl apply -k deploy/
          kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
@@ -22,7 +22,7 @@ pub(super) fn install(ground: &Ground) {
             "pods": { "selector": { "matchLabels": { "app": "logs" } } },
             "engine": { "scheme": "http" },
             "manager": { "caSecret": "logs-manager-ca", "auth": { "serviceAccountToken": {} } },
-            "config": { "sources": [{ "secret": "{pod}-config" }] },
+            "config": { "sources": [{ "secret": source }] },
             "restart": { "drain": "0s" },
         },
     }));

@@ -39,13 +39,10 @@ int getrlimit64(int what, struct limit *limit) { return ask(__func__, what, limi
 #[test]
 fn opensearch_restarted_in_place() {
     const TEST: &str = "pods::opensearch::opensearch_restarted_in_place";
-    let Some(home) = home(Kind::OpenSearch) else {
-        return skip(TEST, "opensearch is not installed");
+    let parts = match Parts::find() {
+        Ok(parts) => parts,
+        Err(why) => return skip(TEST, &why),
     };
-    let Some(java) = std::env::var_os("JAVA_HOME").map(PathBuf::from) else {
-        return skip(TEST, "no JAVA_HOME");
-    };
-    let limits = limits();
     // Folders of the machine in a pod are what `restricted` is there against.
     let ground = match Ground::lay("privileged") {
         Ok(ground) => ground,
@@ -53,23 +50,7 @@ fn opensearch_restarted_in_place() {
     };
     keys(&ground);
     let seeds = ground.seeds();
-    let [options, log4j] = own_files(&home, Path::new(WORK));
-    let files = |name: &str, round: &str| {
-        let yml = format!(
-            "cluster.name: logs\nnode.name: {name}\nnetwork.host: 0.0.0.0\n\
-             discovery.seed_hosts: [{seeds}]\ndiscovery.find_peers_interval: 200ms\n\
-             cluster.initial_cluster_manager_nodes: {}\n\
-             path.data: {WORK}/data\npath.logs: {WORK}/logs\nnode.store.allow_mmap: false\n\
-             cluster.routing.allocation.disk.threshold_enabled: false\n\
-             node.attr.round: {round}\n",
-            NODES.join(",")
-        );
-        [
-            ("opensearch.yml", yml),
-            ("jvm.options", options.clone()),
-            ("log4j2.properties", log4j.clone()),
-        ]
-    };
+    let files = |name: &str, round: &str| parts.files(name, &seeds, round);
     let write = |round: &str| {
         for name in NODES {
             let files = files(name, round);
@@ -79,14 +60,14 @@ fn opensearch_restarted_in_place() {
     };
     write("first");
     for name in NODES {
-        ground.admin().apply(&real(pod(&ground, name), &home, &java, limits.path()));
+        ground.admin().apply(&parts.real(pod(&ground, name)));
     }
     for name in NODES {
         ground.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
     }
     let before = look(&ground, MANAGER);
     until_formed(&before);
-    install(&ground);
+    install(&ground, "{pod}-config");
 
     let mark = ground.cluster.audit.now();
     write("second");
@@ -103,6 +84,83 @@ fn opensearch_restarted_in_place() {
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
 }
 
+/// What of the machine is in the pods.
+pub(super) struct Parts {
+    home: PathBuf,
+    java: PathBuf,
+    limits: TempDir,
+}
+
+impl Parts {
+    /// `Err` says what is missing here.
+    pub(super) fn find() -> Result<Self, String> {
+        let home = home(Kind::OpenSearch).ok_or("opensearch is not installed")?;
+        let java = std::env::var_os("JAVA_HOME").map(PathBuf::from).ok_or("no JAVA_HOME")?;
+        Ok(Self { home, java, limits: limits() })
+    }
+
+    /// The config of a node that finds the others at `seeds`.
+    pub(super) fn files(
+        &self,
+        name: &str,
+        seeds: &str,
+        round: &str,
+    ) -> [(&'static str, String); 3] {
+        let [options, log4j] = own_files(&self.home, Path::new(WORK));
+        let yml = format!(
+            "cluster.name: logs\nnode.name: {name}\nnetwork.host: 0.0.0.0\n\
+             discovery.seed_hosts: [{seeds}]\ndiscovery.find_peers_interval: 200ms\n\
+             cluster.initial_cluster_manager_nodes: {}\n\
+             path.data: {WORK}/data\npath.logs: {WORK}/logs\nnode.store.allow_mmap: false\n\
+             cluster.routing.allocation.disk.threshold_enabled: false\n\
+             node.attr.round: {round}\n",
+            NODES.join(",")
+        );
+        [("opensearch.yml", yml), ("jvm.options", options), ("log4j2.properties", log4j)]
+    }
+
+    /// The same pod around the real engine.
+    pub(super) fn real(&self, mut pod: Value) -> Value {
+        let container = &mut pod["spec"]["containers"][0];
+        container["command"] = json!([MANAGER, "run", "--", "/engine/bin/opensearch"]);
+        let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
+        let env = container["env"].as_array_mut().expect("a list");
+        env.retain(|variable| variable["name"] != "STAYPUT_READY");
+        for (name, value) in [
+            ("STAYPUT_READY", ready),
+            ("STAYPUT_TMP_DIR", "/tmp"),
+            ("OPENSEARCH_PATH_CONF", "/config"),
+            ("OPENSEARCH_JAVA_HOME", self.java.to_str().expect("UTF-8")),
+            ("OPENSEARCH_JAVA_OPTS", "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1"),
+            ("LD_PRELOAD", "/limits/limits.so"),
+            ("PATH", "/usr/bin:/bin"),
+        ] {
+            env.push(json!({ "name": name, "value": value }));
+        }
+        let folders = [
+            ("usr", Path::new("/usr"), "/usr"),
+            ("bin", Path::new("/usr/bin"), "/bin"),
+            ("lib", Path::new("/usr/lib"), "/lib"),
+            ("lib64", Path::new("/usr/lib64"), "/lib64"),
+            ("etc", Path::new("/etc"), "/etc"),
+            ("engine", &self.home, "/engine"),
+            ("limits", self.limits.path(), "/limits"),
+        ];
+        let mounts = container["volumeMounts"].as_array_mut().expect("a list");
+        mounts.push(json!({ "name": "tmp", "mountPath": "/tmp" }));
+        for (name, _, at) in folders {
+            mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
+        }
+        let volumes = pod["spec"]["volumes"].as_array_mut().expect("a list");
+        volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
+        for (name, from, _) in folders {
+            volumes
+                .push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
+        }
+        pod
+    }
+}
+
 /// The library that tells engines of descriptors.
 fn limits() -> TempDir {
     let directory = tempfile::tempdir().expect("a temp dir");
@@ -117,44 +175,4 @@ fn limits() -> TempDir {
     let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     fs::set_permissions(directory.path(), open).expect("permissions");
     directory
-}
-
-/// The same pod around the real engine.
-fn real(mut pod: Value, home: &Path, java: &Path, limits: &Path) -> Value {
-    let container = &mut pod["spec"]["containers"][0];
-    container["command"] = json!([MANAGER, "run", "--", "/engine/bin/opensearch"]);
-    let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
-    let env = container["env"].as_array_mut().expect("a list");
-    env.retain(|variable| variable["name"] != "STAYPUT_READY");
-    for (name, value) in [
-        ("STAYPUT_READY", ready),
-        ("STAYPUT_TMP_DIR", "/tmp"),
-        ("OPENSEARCH_PATH_CONF", "/config"),
-        ("OPENSEARCH_JAVA_HOME", java.to_str().expect("UTF-8")),
-        ("OPENSEARCH_JAVA_OPTS", "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1"),
-        ("LD_PRELOAD", "/limits/limits.so"),
-        ("PATH", "/usr/bin:/bin"),
-    ] {
-        env.push(json!({ "name": name, "value": value }));
-    }
-    let folders = [
-        ("usr", Path::new("/usr"), "/usr"),
-        ("bin", Path::new("/usr/bin"), "/bin"),
-        ("lib", Path::new("/usr/lib"), "/lib"),
-        ("lib64", Path::new("/usr/lib64"), "/lib64"),
-        ("etc", Path::new("/etc"), "/etc"),
-        ("engine", home, "/engine"),
-        ("limits", limits, "/limits"),
-    ];
-    let mounts = container["volumeMounts"].as_array_mut().expect("a list");
-    mounts.push(json!({ "name": "tmp", "mountPath": "/tmp" }));
-    for (name, _, at) in folders {
-        mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
-    }
-    let volumes = pod["spec"]["volumes"].as_array_mut().expect("a list");
-    volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
-    for (name, from, _) in folders {
-        volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
-    }
-    pod
 }

@@ -42,7 +42,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     for name in NODES {
         ground.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
-    install(&ground);
+    install(&ground, "{pod}-config");
     let before = look(&ground, MANAGER);
     until_formed(&before);
     ground.at_rest();

@@ -13,6 +13,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::json;
 
+use super::figures::now;
 use super::kube::Kube;
 use crate::support::atomic_writer::Payload;
 use crate::support::cluster::Cluster;
@@ -26,10 +27,14 @@ const PROBE: Duration = Duration::from_secs(1);
 /// So many failures in a row make a pod unready: about three probes of a pod's spec.
 const FAILURES: u32 = 10;
 
+/// A pod, when the apiserver had taken its condition, and whether that was ready.
+pub(super) type Said = (String, u64, bool);
+
 /// A thread that ends with its guard.
 pub(super) struct Kubelet {
     ended: Arc<AtomicBool>,
     deaf: Arc<Mutex<BTreeSet<String>>>,
+    said: Arc<Mutex<Vec<Said>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -42,17 +47,23 @@ impl Kubelet {
     ) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let deaf = Arc::<Mutex<BTreeSet<String>>>::default();
-        let (is_over, unheard) = (ended.clone(), deaf.clone());
+        let said = Arc::<Mutex<Vec<Said>>>::default();
+        let (is_over, unheard, record) = (ended.clone(), deaf.clone(), said.clone());
         let thread = thread::spawn(move || {
             let (seen, failures) = (BTreeMap::new(), BTreeMap::new());
             let kube = Kube::new(&kubeconfig);
-            let mut work = Work { kube, cluster, addresses, seen, failures };
+            let mut work = Work { kube, cluster, addresses, seen, failures, said: record };
             while !is_over.load(Ordering::Relaxed) {
                 work.look(&unheard.lock().expect("a lock").clone());
                 thread::sleep(PACE);
             }
         });
-        Self { ended, deaf, thread: Some(thread) }
+        Self { ended, deaf, said, thread: Some(thread) }
+    }
+
+    /// Every condition of a pod so far.
+    pub(super) fn said(&self) -> Vec<Said> {
+        self.said.lock().expect("a lock").clone()
     }
 
     /// From now on nothing arrives in the volumes of this pod, or again everything does.
@@ -82,6 +93,7 @@ struct Work {
     seen: BTreeMap<String, BTreeMap<String, String>>,
     /// Of the readiness probe, in a row.
     failures: BTreeMap<String, u32>,
+    said: Arc<Mutex<Vec<Said>>>,
 }
 
 impl Work {
@@ -148,7 +160,10 @@ impl Work {
             "conditions": [{ "type": "Ready", "status": ready }],
         } });
         // What fails is tried again at the next look.
-        let _ = self.kube.merge_status::<Pod>(name, &status);
+        if self.kube.merge_status::<Pod>(name, &status).is_ok() {
+            let said = (name.to_owned(), now(), ready == "True");
+            self.said.lock().expect("a lock").push(said);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::kube::NAMESPACE;
 use crate::support::curl::Curl;
 use crate::support::kubernetes::free_port;
 use crate::support::kubernetes::process::Process;
+use crate::support::programs;
 
 /// What a start takes at most on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,8 +26,9 @@ impl Reconciler {
     pub(super) fn start(kubeconfig: &Path, logs: &Path) -> Self {
         let port = free_port();
         let (namespace, account) = ACCOUNT;
+        let program = programs::reconciler();
         let line = [
-            env!("CARGO_BIN_EXE_stayput-reconciler"),
+            program.to_str().expect("UTF-8"),
             "run",
             "--kubeconfig",
             kubeconfig.to_str().expect("UTF-8"),

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 
 use super::api::Api;
 use super::guests::{Guest, guests_of};
+use super::programs::stayput;
 use super::wait::eventually;
 
 /// All of it ends with the test, even with one that is killed.
@@ -74,7 +75,7 @@ impl Launch {
         Self {
             work: work.to_owned(),
             wrapper: AS_ENGINE.map(str::to_owned).into(),
-            program: env!("CARGO_BIN_EXE_stayput").into(),
+            program: stayput(),
             options,
             variables: vec![],
             command: command.into_iter().map(Into::into).collect(),

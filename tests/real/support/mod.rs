@@ -12,6 +12,7 @@ pub(crate) mod http;
 pub(crate) mod kubernetes;
 pub(crate) mod manager;
 pub(crate) mod mounts;
+pub(crate) mod programs;
 #[path = "../../it/support/skip.rs"]
 pub(crate) mod skip;
 pub(crate) mod wait;

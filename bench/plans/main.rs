@@ -1,0 +1,66 @@
+//! How long one plan takes, by the number of pods and by what is going on.
+//!
+//! Usage: `bench-plan [ROUNDS [SITUATION]]`. For each situation a line: its name, then for 10, 100, 1,000 and
+//! 10,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum over all
+//! bytes of the snapshot: what it takes to look at each once, in caches that hold the small ones
+//! only. Each is the lowest of the rounds: others on the machine only ever add.
+
+mod expected;
+mod quiet;
+mod reading;
+mod restarting;
+mod situations;
+mod special;
+mod under_way;
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::time::Instant;
+
+use stayput::restart::{Action, Plan, Snapshot, plan, report};
+
+use situations::SITUATIONS;
+
+const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rounds = std::env::args().nth(1).map_or(Ok(20), |rounds| rounds.parse::<u32>())?;
+    let wanted = std::env::args().nth(2);
+    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    for (name, situation, comes) in SITUATIONS.into_iter().filter(|(name, ..)| is_wanted(name)) {
+        let mut line = name.to_owned();
+        for nodes in SIZES {
+            let (snapshot, policy) = situation(nodes);
+            let planned = plan(&snapshot, &policy);
+            assert!(comes(&planned, nodes), "{name}: not what {nodes} nodes come to");
+            assert!(covers(&snapshot, &planned), "{name}: a pod is missing in the plan");
+            // The large ones need no repetition against the clock's grain.
+            let rounds = if nodes >= 10_000 { rounds.min(8) } else { rounds };
+            let planning = lowest(rounds, || drop(black_box(plan(&snapshot, &policy))));
+            let reporting =
+                lowest(rounds, || drop(black_box(report(&snapshot, &policy, &planned))));
+            let reading = lowest(rounds, || _ = black_box(reading::sum(&snapshot)));
+            line.push_str(&format!(" {planning:.4} {reporting:.4} {reading:.4}"));
+        }
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Milliseconds of the fastest round.
+fn lowest(rounds: u32, mut work: impl FnMut()) -> f64 {
+    let times = (0..rounds.max(1)).map(|_| {
+        let began = Instant::now();
+        work();
+        began.elapsed().as_secs_f64() * 1e3
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
+
+/// Every pod is acted on or told why not.
+fn covers(snapshot: &Snapshot, planned: &Plan) -> bool {
+    let acted = planned.actions.iter().filter_map(Action::pod);
+    let told = planned.waiting.iter().filter_map(|waiting| waiting.pod.as_deref());
+    let all: BTreeSet<&str> = acted.chain(told).collect();
+    snapshot.pods.iter().all(|pod| all.contains(pod.uid.as_str()))
+}

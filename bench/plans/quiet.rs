@@ -1,0 +1,174 @@
+//! No restart: a cluster at rest, and what may be asked of it then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stayput::api::{ConfigChoice, Desired, State};
+use stayput::restart::{
+    Allocation, Cluster, Color, Engine, Fence, Health, Ledger, Manager, Node, Pod, Policy, Run,
+    ShardCopy, Snapshot, Sources, Time, Voting, annotation,
+};
+
+/// Of each node.
+const COPIES: usize = 20;
+pub(super) const NOW: Time = Time(1_795_000_000_000);
+/// Of every request.
+pub(super) const ID: &str = "1c7d9e52";
+
+/// Every node runs on the config its sources have; green; three masters.
+pub(super) fn at_rest(nodes: usize) -> Snapshot {
+    let pods = (0..nodes).map(pod).collect();
+    Snapshot {
+        now: NOW,
+        fresh_id: "f00dbeef".into(),
+        cluster: Cluster {
+            name: "search/logs".into(),
+            finalizer: true,
+            has_status: true,
+            ..Cluster::default()
+        },
+        ledger: Ledger { cluster_uuid: Some("uuid".into()), ..Ledger::default() },
+        pods,
+        engine: Ok(engine(nodes)),
+        flushed: BTreeSet::new(),
+    }
+}
+
+/// Uids come in no order, as those of Kubernetes do.
+pub(super) fn uid(number: usize) -> String {
+    let scattered = u64::try_from(number).unwrap_or(0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("{:08x}-{:04x}-4000-8000-{number:012x}", scattered >> 32, scattered & 0xffff)
+}
+
+pub(super) fn name(number: usize) -> String {
+    format!("logs-data-{number}")
+}
+
+pub(super) fn checksum(round: u32) -> String {
+    format!("sha256:{round:064x}")
+}
+
+pub(super) fn pod(number: usize) -> Pod {
+    Pod {
+        uid: uid(number),
+        name: name(number),
+        node: name(number),
+        annotations: BTreeMap::new(),
+        ready: true,
+        terminating: false,
+        crash_looping: false,
+        outdated: None,
+        deadly_probe: None,
+        sources: Sources::Checksum(checksum(1)),
+        manager: Ok(Manager {
+            version: "0.1.0".into(),
+            pod_uid: Some(uid(number)),
+            durable: true,
+            desired: Desired::Running,
+            state: State::Running,
+            ready: Some(true),
+            sequence: 4,
+            last_request: None,
+            run: Some(Run {
+                id: format!("run-{number}"),
+                checksum: Some(checksum(1)),
+                config: ConfigChoice::Mounted,
+            }),
+            last_exit: None,
+            mounted: Some(checksum(1)),
+            lagging: None,
+            live_mismatch: None,
+            last_good: Some(checksum(1)),
+            why: None,
+        }),
+    }
+}
+
+pub(super) fn node_id(number: usize) -> String {
+    format!("node-id-{number:012}")
+}
+
+/// Shards of two copies, index after index, as `_cat/shards` lists them.
+pub(super) fn engine(nodes: usize) -> Engine {
+    let shards = (0..nodes * COPIES / 2).flat_map(|shard| {
+        [true, false].map(|primary| {
+            let place = if primary { shard } else { shard + 1 + shard / nodes % (nodes - 1) };
+            ShardCopy {
+                index: format!("logs-2026.11.21-{:06}", shard / 10),
+                shard: u32::try_from(shard % 10).unwrap_or(0),
+                primary,
+                started: true,
+                node: Some(name(place % nodes)),
+            }
+        })
+    });
+    let shards = shards.collect();
+    let masters: BTreeSet<String> = (0..3).map(node_id).collect();
+    Engine {
+        version: "elasticsearch 8.19.0".into(),
+        cluster_uuid: "uuid".into(),
+        nodes: (0..nodes).map(node).collect(),
+        master: Some(node_id(0)),
+        health: Ok(Health {
+            color: Color::Green,
+            timed_out: false,
+            data_nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+            initializing: 0,
+            relocating: 0,
+            unassigned: 0,
+            delayed: 0,
+            in_flight_fetch: 0,
+        }),
+        voting: Ok(Voting::Configurations { committed: masters.clone(), accepted: masters }),
+        shards: Ok(shards),
+        allocation: Ok(Allocation::default()),
+        records: Ok(None),
+    }
+}
+
+pub(super) fn node(number: usize) -> Node {
+    let roles: &[&str] = match number {
+        0..3 => &["data", "ingest", "master"],
+        _ if number.is_multiple_of(4) => &["data_warm"],
+        _ => &["data_hot", "data_content", "ingest"],
+    };
+    Node {
+        id: node_id(number),
+        name: name(number),
+        ephemeral_id: format!("process-{number}"),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        zone: Some(format!("zone-{}", number % 3)),
+        version: "8.19.0".into(),
+    }
+}
+
+/// The sources have moved on, and nobody asked for a restart.
+pub(super) fn drifting(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = at_rest(nodes);
+    for pod in &mut snapshot.pods {
+        pod.sources = Sources::Checksum(checksum(2));
+    }
+    (snapshot, Policy::default())
+}
+
+/// A request that is taken up now: the restart of all nodes is written down.
+pub(super) fn requested(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = at_rest(nodes);
+    let request = format!(r#"{{"id":"{ID}","strategy":"rolling"}}"#);
+    snapshot.cluster.annotations.insert(annotation::REQUEST.into(), request);
+    (snapshot, Policy::default())
+}
+
+/// Every tenth node is kept stopped, and nothing else goes on.
+pub(super) fn kept_stopped(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = at_rest(nodes);
+    for number in (0..nodes).step_by(10) {
+        snapshot.cluster.stopped.insert(name(number));
+        let fence = Fence { pod_uid: uid(number), node: name(number), sequence: 4, lifting: false };
+        snapshot.ledger.fences.push(fence);
+        if let Ok(manager) = &mut snapshot.pods[number].manager {
+            manager.desired = Desired::Stopped;
+            manager.state = State::Stopped;
+        }
+    }
+    (snapshot, Policy::default())
+}

@@ -1,0 +1,75 @@
+//! The ledger of a restart, and how pods show it.
+
+use std::collections::BTreeMap;
+
+use stayput::restart::{
+    Direction, Member, Once, Request, Restart, Snapshot, Step, Strategy, annotation,
+};
+
+use crate::quiet::{ID, NOW, at_rest, checksum, name, node_id, uid};
+
+pub(super) fn member(number: usize, step: Step) -> Member {
+    Member {
+        pod_uid: uid(number),
+        pod: name(number),
+        node: name(number),
+        step,
+        since: NOW,
+        stop: 3,
+        start: 4,
+        expected: Some(checksum(1)),
+        ephemeral: Some(format!("before-{number}")),
+        node_id: Some(node_id(number)),
+        ..Member::default()
+    }
+}
+
+/// A rolling restart of all nodes, so many of them done.
+pub(super) fn rolling(nodes: usize, done: usize) -> Snapshot {
+    let members = (0..nodes).map(|number| {
+        if number < done {
+            return member(number, Step::Finished);
+        }
+        Member {
+            pod_uid: uid(number),
+            pod: name(number),
+            node: name(number),
+            since: NOW,
+            ..Member::default()
+        }
+    });
+    let mut snapshot = at_rest(nodes);
+    snapshot.ledger.restart = Some(restart(Strategy::Rolling, members.collect()));
+    snapshot
+}
+
+pub(super) fn restart(strategy: Strategy, members: Vec<Member>) -> Restart {
+    Restart {
+        request: Request { id: ID.into(), strategy, ..Request::default() },
+        started: NOW,
+        direction: Direction::Open,
+        ending: None,
+        once: Once::default(),
+        frozen: None,
+        members,
+    }
+}
+
+/// Every pod shows what the ledger says.
+pub(super) fn shown(mut snapshot: Snapshot) -> Snapshot {
+    let Some(restart) = &snapshot.ledger.restart else { return snapshot };
+    let word = |step: Step| match step {
+        Step::Scheduled => Some("schedule-rolling"),
+        Step::Restarting | Step::Aborting => Some("stop"),
+        Step::Finished => None,
+    };
+    let words: BTreeMap<&str, Option<&str>> =
+        restart.members.iter().map(|member| (member.pod_uid.as_str(), word(member.step))).collect();
+    for pod in &mut snapshot.pods {
+        if let Some(word) = words.get(pod.uid.as_str()).copied().flatten() {
+            pod.annotations.insert(annotation::PHASE.into(), word.into());
+            pod.annotations.insert(annotation::SHOWN.into(), format!("{ID} {word}"));
+        }
+    }
+    snapshot
+}

@@ -1,0 +1,32 @@
+//! Every situation by name, with what its plan has to come to.
+
+use stayput::restart::{Code, Plan, Policy, Snapshot};
+
+use crate::expected::{backs, members, patches, slots, stops, waits};
+use crate::quiet::{at_rest, drifting, kept_stopped, requested};
+use crate::restarting::{rolling, shown};
+use crate::special::{asked, coordinated_begin, coordinated_end, immediate};
+use crate::under_way::{blocked_by_health, blocked_by_shards, to_be_shown, under_way};
+
+/// What goes on in a cluster of so many nodes.
+pub(super) type Situation = fn(usize) -> (Snapshot, Policy);
+/// Whether the plan is about what the situation's name says: a plan about nothing would be fast for
+/// the wrong reason.
+pub(super) type Comes = fn(&Plan, usize) -> bool;
+
+pub(super) const SITUATIONS: [(&str, Situation, Comes); 14] = [
+    ("idle", |n| (at_rest(n), Policy::default()), |plan, n| waits(plan, Code::Idle) == n),
+    ("drifting", drifting, |plan, n| waits(plan, Code::PendingRestart) == n),
+    ("requested", requested, |plan, n| slots(plan) == 1 && members(plan) == n),
+    ("asked-on-every-pod", asked, |plan, n| members(plan) == n),
+    ("next", |n| (shown(rolling(n, 0)), Policy::default()), |plan, _| slots(plan) == 1),
+    ("last-but-one", |n| (shown(rolling(n, n - 2)), Policy::default()), |plan, _| slots(plan) == 1),
+    ("to-be-shown", to_be_shown, |plan, n| patches(plan) == n),
+    ("under-way", under_way, |plan, _| stops(plan) == 1),
+    ("blocked-by-health", blocked_by_health, |plan, n| waits(plan, Code::Health) == n),
+    ("blocked-by-shards", blocked_by_shards, |plan, n| waits(plan, Code::LastCopy) == n),
+    ("tenth-kept-stopped", kept_stopped, |plan, n| waits(plan, Code::KeptStopped) == n / 10),
+    ("immediate-all", immediate, |plan, n| slots(plan) == n),
+    ("coordinated-begin", coordinated_begin, |plan, n| slots(plan) == n),
+    ("coordinated-end", coordinated_end, |plan, n| backs(plan) == n),
+];

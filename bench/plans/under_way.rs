@@ -1,0 +1,62 @@
+//! A rolling restart somewhere in the middle.
+
+use stayput::restart::{
+    Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, Policy, Snapshot, Step,
+};
+
+use crate::quiet::{ID, name, uid};
+use crate::restarting::{member, rolling, shown};
+
+/// Paused before the first turn, and no pod shows its phase yet.
+pub(super) fn to_be_shown(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = rolling(nodes, 0);
+    snapshot.cluster.paused = true;
+    (snapshot, Policy::default())
+}
+
+/// Half are done, one is about to be stopped, the others wait.
+pub(super) fn under_way(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = rolling(nodes, nodes / 2);
+    let number = nodes / 2;
+    if let Some(restart) = &mut snapshot.ledger.restart {
+        let mut one = member(number, Step::Restarting);
+        (one.stop, one.start) = (6, 8);
+        one.ephemeral = Some(format!("process-{number}"));
+        restart.members[number] = one;
+    }
+    tighten(&mut snapshot, vec![uid(number)]);
+    snapshot.flushed.insert(name(number));
+    (shown(snapshot), Policy::default())
+}
+
+/// Allocation is ours.
+fn tighten(snapshot: &mut Snapshot, holders: Vec<String>) {
+    let before = AllocationBefore::default();
+    snapshot.ledger.debts.allocation =
+        Some(AllocationDebt { restart: ID.into(), before: before.clone(), holders });
+    if let Ok(engine) = &mut snapshot.engine {
+        engine.allocation = Ok(Allocation {
+            setting: AllocationBefore { persistent: Some("primaries".into()), transient: None },
+            marker: Some(Marker { cluster: "search/logs".into(), restart: ID.into(), before }),
+        });
+    }
+}
+
+/// Nobody may go: the cluster is red.
+pub(super) fn blocked_by_health(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = shown(rolling(nodes, 0));
+    if let Ok(Engine { health: Ok(health), .. }) = &mut snapshot.engine {
+        health.color = Color::Red;
+        health.unassigned = 4;
+    }
+    (snapshot, Policy::default())
+}
+
+/// Nobody may go: no replica is started.
+pub(super) fn blocked_by_shards(nodes: usize) -> (Snapshot, Policy) {
+    let mut snapshot = shown(rolling(nodes, 0));
+    if let Ok(Engine { shards: Ok(copies), .. }) = &mut snapshot.engine {
+        copies.iter_mut().for_each(|copy| copy.started = copy.primary);
+    }
+    (snapshot, Policy::default())
+}

@@ -1,0 +1,224 @@
+//! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to a
+//! changed config in two ways: restarted in place by the reconciler, and by deleting one pod after
+//! the other. `bench/rolling` runs this and compares them.
+//!
+//! One line of JSON for each way and round.
+
+mod ledgers;
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::chown;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::bare::{install, keys, pod};
+use super::ground::{ACCOUNT, Ground, MANAGER};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::opensearch::Parts;
+use crate::support::http::exchange;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+use ledgers::Ledgers;
+
+/// How many rounds, unless `STAYPUT_ROUNDS` says. Each takes pods' addresses, of which the nodes
+/// know the first sixteen.
+const ROUNDS: u32 = 2;
+/// Longer than the engines take to be green on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+#[test]
+#[ignore = "a measurement: bench/rolling"]
+fn in_place_and_by_deletion() {
+    const TEST: &str = "pods::figures::in_place_and_by_deletion";
+    let parts = match Parts::find() {
+        Ok(parts) => parts,
+        Err(why) => return skip(TEST, &why),
+    };
+    let ground = match Ground::lay("privileged") {
+        Ok(ground) => ground,
+        Err(why) => return skip(TEST, &why),
+    };
+    let rounds = std::env::var("STAYPUT_ROUNDS");
+    let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    let storage = storage();
+    let stage = Stage { seeds: ground.seeds(), parts, ground };
+    stage.set_up(&storage);
+    for round in 0..rounds {
+        println!("{}", stage.in_place(&format!("in-place-{round}")));
+        println!("{}", stage.by_deletion(&format!("deleted-{round}")));
+    }
+}
+
+struct Stage {
+    ground: Ground,
+    parts: Parts,
+    seeds: String,
+}
+
+impl Stage {
+    fn set_up(&self, storage: &TempDir) {
+        keys(&self.ground);
+        self.configure("first");
+        self.ground
+            .admin()
+            .apply(&stateful_set(self.parts.real(pod(&self.ground, "logs")), storage));
+        self.ground.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
+        let nodes = look(&self.ground, MANAGER);
+        until_formed(&nodes);
+        // Something that has to be recovered.
+        let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
+        let put = |target: &str, body: &Value| {
+            let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
+            let answer = exchange(stream.expect("it listens"), ("PUT", target), Some(body));
+            let answer = answer.expect("an answer");
+            assert!(matches!(answer.code, 200 | 201), "{target}: {:#}", answer.body);
+        };
+        put("/load?wait_for_active_shards=all", &settings);
+        for id in 0..300 {
+            put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
+        }
+        install(&self.ground, "logs-config");
+    }
+
+    /// Writes the Secret; returns the checksum of what is in it.
+    fn configure(&self, round: &str) -> String {
+        let files = self.parts.files("${NODE_NAME}", &self.seeds, round);
+        let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
+        self.ground.secret("logs-config", &files);
+        self.ground.checksum(&files)
+    }
+
+    /// With what it has cost the apiserver.
+    fn in_place(&self, round: &str) -> Value {
+        let ground = &self.ground;
+        // It has seen the pods that replaced the others, too.
+        eventually("all are seen, and nothing goes on", || {
+            let status = ground.json(&["get", "searchcluster", "logs"])["status"].clone();
+            (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
+        });
+        let before = look(ground, MANAGER);
+        let expected = self.configure(round);
+        let mark = ground.cluster.audit.now();
+        let ledgers = Ledgers::follow(ground);
+        let began = Instant::now();
+        ground.people.run("kubectl stayput -n search restart logs --watch");
+        until_formed(&before);
+        let took = began.elapsed();
+        let ledger_writes = ledgers.end(ground);
+        let after = look(ground, MANAGER);
+        assert_restarted_in_place(&before, &after, |_| expected.clone());
+        assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
+        let events = ground.cluster.audit.since(mark, ACCOUNT);
+        let asked = |verb: &str, resource: &str, sub: &Value| {
+            let is_one = |event: &&Value| {
+                let of = &event["objectRef"];
+                event["verb"] == verb && of["resource"] == resource && of["subresource"] == *sub
+            };
+            events.iter().filter(is_one).count()
+        };
+        let is_conflict = |event: &&Value| {
+            matches!(event["responseStatus"]["code"].as_u64(), Some(409 | 422))
+                && event["objectRef"]["resource"] != "leases"
+        };
+        for conflict in events.iter().filter(is_conflict) {
+            println!("a conflict: {conflict}");
+        }
+        json!({
+            "way": "in place",
+            "ms": took.as_millis(),
+            "pod_patches": asked("patch", "pods", &Value::Null),
+            "status_writes": asked("update", "searchclusters", &json!("status")),
+            "ledger_writes": ledger_writes,
+            "conflicts": events.iter().filter(is_conflict).count(),
+            "all": ground.asked_since(mark).to_string(),
+        })
+    }
+
+    /// As operators do it, and people: the next pod when the last one is ready and all is green.
+    fn by_deletion(&self, round: &str) -> Value {
+        let ground = &self.ground;
+        let before = look(ground, MANAGER);
+        self.configure(round);
+        let began = Instant::now();
+        for name in NODES.into_iter().rev() {
+            ground.run(&["delete", "pod", name]);
+            ground.run(&["wait", "--for=create", "--timeout=60s", &format!("pod/{name}")]);
+            ground.run(&[
+                "wait",
+                "--for=condition=Ready",
+                "--timeout=180s",
+                &format!("pod/{name}"),
+            ]);
+            self.until_green();
+        }
+        let took = began.elapsed();
+        let after = look(ground, MANAGER);
+        assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
+        assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
+        json!({ "way": "by deletion", "ms": took.as_millis() })
+    }
+
+    /// Held back by the engine until it is so.
+    fn until_green(&self) {
+        let path = "jsonpath={.items[*].status.podIP}";
+        let addresses =
+            self.ground.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
+        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
+        eventually("three nodes, green", || {
+            addresses.split(' ').find_map(|address| {
+                let stream = TcpStream::connect((address, 9200)).ok()?;
+                stream.set_read_timeout(Some(PATIENCE)).ok()?;
+                let health = exchange(stream, ("GET", target), None).ok()?;
+                (health.code == 200 && health.body["timed_out"] == false).then_some(())
+            })
+        });
+    }
+}
+
+/// A folder for each node, the engine's own.
+fn storage() -> TempDir {
+    let storage = tempfile::tempdir().expect("a temp dir");
+    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(storage.path(), open).expect("permissions");
+    for name in NODES {
+        let own = storage.path().join(name);
+        fs::create_dir(&own).expect("a directory");
+        chown(&own, Some(1000), Some(1000)).expect("root may");
+    }
+    storage
+}
+
+/// Of such pods, each with its folder of the machine.
+fn stateful_set(pod: Value, storage: &TempDir) -> Value {
+    let (labels, mut spec) = (pod["metadata"]["labels"].clone(), pod["spec"].clone());
+    let container = &mut spec["containers"][0];
+    let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
+    let env = container["env"].as_array_mut().expect("a list");
+    env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
+    for mount in container["volumeMounts"].as_array_mut().expect("a list") {
+        if mount["name"] == "data" {
+            mount["subPathExpr"] = json!("$(NODE_NAME)");
+        }
+    }
+    for volume in spec["volumes"].as_array_mut().expect("a list") {
+        if volume["name"] == "data" {
+            let folder = json!({ "path": storage.path(), "type": "Directory" });
+            *volume = json!({ "name": "data", "hostPath": folder });
+        }
+    }
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": {
+            "serviceName": "logs",
+            "replicas": NODES.len(),
+            "podManagementPolicy": "Parallel",
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": spec },
+        },
+    })
+}

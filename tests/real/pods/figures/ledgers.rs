@@ -1,0 +1,72 @@
+//! Every state of the SearchCluster, by a watch: how often the ledger was written, and not only what
+//! stands beside it in the status.
+
+use std::fs;
+use std::path::PathBuf;
+
+use stayput::cluster::SearchCluster;
+use stayput::restart::Ledger;
+use tempfile::TempDir;
+
+use super::super::ground::Ground;
+use crate::support::kubernetes::apiserver::part;
+use crate::support::kubernetes::process::Process;
+use crate::support::wait::eventually;
+
+const NAME: &str = "watch";
+
+/// A watch; ends with its guard.
+pub(super) struct Ledgers {
+    _watch: Process,
+    directory: TempDir,
+}
+
+impl Ledgers {
+    /// From the present state on.
+    pub(super) fn follow(ground: &Ground) -> Self {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let kubectl = part("STAYPUT_KUBE").expect("it runs the cluster");
+        let kubeconfig = ground.admin().kubeconfig();
+        let (kubectl, kubeconfig) = (kubectl.to_str(), kubeconfig.to_str());
+        let line = [
+            kubectl.expect("UTF-8"),
+            "kubectl",
+            "--kubeconfig",
+            kubeconfig.expect("UTF-8"),
+            "--namespace=search",
+            "get",
+            "searchcluster",
+            "logs",
+            "--watch",
+            "--output=json",
+        ];
+        let watch = Process::start(NAME, directory.path(), &line);
+        let ledgers = Self { _watch: watch, directory };
+        eventually("the watch shows the present", || (!ledgers.seen().is_empty()).then_some(()));
+        ledgers
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join(format!("{NAME}.log"))
+    }
+
+    fn seen(&self) -> Vec<Ledger> {
+        let text = fs::read(self.log()).expect("a log");
+        let all = serde_json::Deserializer::from_slice(&text).into_iter::<SearchCluster>();
+        // The last one may not be there as a whole yet.
+        let whole = all.map_while(Result::ok);
+        whole.map(|cluster| cluster.status.unwrap_or_default().ledger).collect()
+    }
+
+    /// How often it was another one, once the watch has come to the present.
+    pub(super) fn end(self, ground: &Ground) -> usize {
+        let now = ground.json(&["get", "searchcluster", "logs"]);
+        let now: SearchCluster = serde_json::from_value(now).expect("a SearchCluster");
+        let now = now.status.unwrap_or_default().ledger;
+        let seen = eventually("the watch has come to the present", || {
+            let seen = self.seen();
+            (seen.last() == Some(&now)).then_some(seen)
+        });
+        seen.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    }
+}

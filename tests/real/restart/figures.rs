@@ -1,0 +1,142 @@
+//! When what happened in a rolling restart of three idle nodes: `bench/rolling` runs this and says
+//! whose time is whose. Nothing is mounted anew and nothing drained, so nobody but the engines and
+//! the kubelet's readiness is waited for.
+//!
+//! One line of JSON a restart, all times in milliseconds since 1970 by the one clock of this machine.
+
+mod looks;
+mod proxy;
+mod statuses;
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use stayput::cluster::SearchCluster;
+use stayput::restart::Outcome;
+
+use super::ground::{Ground, NAMES};
+use super::{load, on};
+use crate::support::cluster::Flavor;
+use looks::{Looks, Views};
+use proxy::Waits;
+use statuses::Statuses;
+
+/// How many restarts, unless `STAYPUT_ROUNDS` says.
+const ROUNDS: u32 = 3;
+
+#[test]
+#[ignore = "a measurement: bench/rolling"]
+fn rolling() {
+    on("figures::rolling", Flavor::OpenSearch, |ground| {
+        let rounds = std::env::var("STAYPUT_ROUNDS");
+        let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+        load::create(ground.nodes()[0]);
+        for id in 0..300 {
+            assert!(ground.nodes()[0].index(load::INDEX, id), "{id} is not taken");
+        }
+        let (port, waits) = proxy::before(&ground.nodes());
+        let spec = json!({ "engine": { "port": port }, "restart": { "drain": "0s" } });
+        ground.kube.merge::<SearchCluster>("logs", &json!({ "spec": spec }));
+        for round in 0..rounds {
+            println!("{}", restart(&ground, &waits, &format!("figure-{round}")));
+        }
+    });
+}
+
+/// Carries one out; every moment of it.
+fn restart(ground: &Ground, waits: &Waits, id: &str) -> Value {
+    ground.until_formed();
+    let before = ground.facts();
+    let apis = NAMES.map(|name| ground.with(name, |member| member.manager().api.clone()));
+    let (looks, statuses) = (Looks::start(&ground.nodes()), Statuses::start(apis));
+    let asked = now();
+    ground.ask(id, "rolling", &[]);
+    let entry = ground.until_over(id);
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    let (views, statuses) = (looks.end(), statuses.end());
+    let ready = ground.kubelet.said();
+    let log = Log::of(&ground.reconciler.log(), id);
+    let after = ground.facts();
+    let node = |(at, name): (usize, &str)| {
+        let (was, is) = (&before[name], &after[name]);
+        assert_eq!(was.manager_pid, is.manager_pid, "{name}");
+        assert_ne!(was.run, is.run, "{name}");
+        let id = |ephemeral: &Option<String>| ephemeral.clone().expect("it is listed");
+        let (old, new) = (id(&was.ephemeral), id(&is.ephemeral));
+        let told = statuses[at].of_run(&was.run, &is.run);
+        let released = log.at(name, "finished");
+        let others = Views::without(&views, at);
+        json!({
+            "node": name,
+            "slot": log.at(name, "restarting"),
+            "stop": told.stop,
+            "ending": told.exited - told.took,
+            "exited": told.exited,
+            "absent": others.until_absent(&old),
+            "start": told.start,
+            "spawned": told.spawned,
+            "joined": others.until_listed(&new),
+            "serving": views[at].until_in(&new),
+            "ready": told.ready,
+            "released": released,
+            "pod_ready": ready.iter().find(|(pod, at, is_ready)| {
+                pod == name && *is_ready && *at > told.exited
+            }).map(|(_, at, _)| *at),
+            "green": Views::all(&views).until_green(released),
+        })
+    };
+    let nodes: Vec<Value> = NAMES.into_iter().enumerate().map(node).collect();
+    let mut waits = std::mem::take(&mut *waits.lock().expect("a lock"));
+    waits.retain(|(_, until)| (asked..).contains(until));
+    json!({ "asked": asked, "over": log.over, "nodes": nodes, "answers": waits })
+}
+
+/// What the reconciler has logged of one restart.
+struct Log {
+    /// By node and step.
+    ledger: BTreeMap<(String, String), u64>,
+    over: u64,
+}
+
+impl Log {
+    fn of(text: &str, id: &str) -> Self {
+        let (mut ledger, mut over) = (BTreeMap::new(), None);
+        let mark = format!("restart={id}");
+        for line in text.lines().filter(|line| line.split(' ').any(|word| word == mark)) {
+            let field = |name: &str| {
+                line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+            };
+            let at = moment(line.split(' ').next().expect("a moment"));
+            match (line.contains("ledger written"), field("node"), field("step")) {
+                (true, Some(node), Some(step)) => {
+                    ledger.insert((node.to_owned(), step.to_owned()), at);
+                }
+                _ if line.contains("restart over") => over = Some(at),
+                _ => {}
+            }
+        }
+        Self { ledger, over: over.expect("it is over") }
+    }
+
+    /// The last node's end is the restart's: then the ledger has no member any more.
+    fn at(&self, node: &str, step: &str) -> u64 {
+        let key = (node.to_owned(), step.to_owned());
+        self.ledger.get(&key).copied().unwrap_or(self.over)
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> u64 {
+    millis(SystemTime::now())
+}
+
+fn millis(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_millis();
+    u64::try_from(since).expect("before the year 500000000")
+}
+
+/// What RFC 3339 calls it.
+fn moment(text: &str) -> u64 {
+    millis(humantime::parse_rfc3339(text).unwrap_or_else(|_| panic!("no moment: {text}")))
+}

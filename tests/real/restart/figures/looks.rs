@@ -1,0 +1,126 @@
+//! What each engine itself says, asked all the time: whom it lists, and its health. Each answers
+//! from what it has applied (`local`), so none waits for another.
+//!
+//! A moment is the last look at which something was not yet so. It lies before the true one by up
+//! to a look, so that the engines' part is never too long, and ours never too short.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::now;
+use crate::support::cluster::Rest;
+
+/// Between two looks at one engine.
+const PACE: Duration = Duration::from_millis(15);
+
+/// One look.
+#[derive(Debug, Default)]
+struct Look {
+    at: u64,
+    /// Ephemeral ids of the nodes in the cluster; none while it answers nothing or has no master.
+    listed: BTreeSet<String>,
+    green: bool,
+}
+
+/// All looks at one engine.
+#[derive(Debug)]
+pub(super) struct View(Vec<Look>);
+
+/// Some engines' views.
+pub(super) struct Views<'a>(Vec<&'a View>);
+
+/// Threads that look until [`Looks::end`].
+pub(super) struct Looks {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<View>>,
+}
+
+impl Looks {
+    pub(super) fn start(nodes: &[Rest]) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let follow = |node: Rest| {
+            let is_over = ended.clone();
+            thread::spawn(move || {
+                let mut looks = Vec::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    looks.push(look(node));
+                    thread::sleep(PACE);
+                }
+                View(looks)
+            })
+        };
+        let threads = nodes.iter().copied().map(follow).collect();
+        Self { ended, threads }
+    }
+
+    /// The views, in the nodes' order.
+    pub(super) fn end(self) -> Vec<View> {
+        self.ended.store(true, Ordering::Relaxed);
+        self.threads.into_iter().map(|thread| thread.join().expect("it looks")).collect()
+    }
+}
+
+fn look(node: Rest) -> Look {
+    let at = now();
+    let get = |target: &str| {
+        let answer = node.send("GET", target, None).ok()?;
+        (answer.code == 200).then_some(answer.body)
+    };
+    let state = get("/_cluster/state/master_node,nodes?local=true").unwrap_or_default();
+    let listed = match state["master_node"].is_string() {
+        true => state["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()),
+        false => return Look { at, ..Look::default() },
+    };
+    let listed =
+        listed.filter_map(|node| Some(node["ephemeral_id"].as_str()?.to_owned())).collect();
+    let health = get("/_cluster/health?local=true").unwrap_or_default();
+    let green = health["status"] == "green" && health["number_of_nodes"] == 3;
+    Look { at, listed, green }
+}
+
+impl View {
+    /// The last look before it has a master and lists this process, which is its own.
+    pub(super) fn until_in(&self, process: &str) -> u64 {
+        self.last_before(|look| look.listed.contains(process)).expect("it has come")
+    }
+
+    /// The last look before the first one that is `wished`; none if none is.
+    fn last_before(&self, wished: impl Fn(&Look) -> bool) -> Option<u64> {
+        let first = self.0.iter().position(wished)?;
+        Some(self.0[first.saturating_sub(1)].at)
+    }
+}
+
+impl<'a> Views<'a> {
+    pub(super) fn all(views: &'a [View]) -> Self {
+        Self(views.iter().collect())
+    }
+
+    /// Those of all but one.
+    pub(super) fn without(views: &'a [View], one: usize) -> Self {
+        Self(views.iter().enumerate().filter(|(at, _)| *at != one).map(|(_, view)| view).collect())
+    }
+
+    /// Until the first of them lists this process.
+    pub(super) fn until_listed(&self, process: &str) -> u64 {
+        self.earliest(|look| look.listed.contains(process)).expect("it has joined")
+    }
+
+    /// Until the first of them does not list this process any more, and lists others.
+    pub(super) fn until_absent(&self, process: &str) -> u64 {
+        let is_gone = |look: &Look| !look.listed.is_empty() && !look.listed.contains(process);
+        self.earliest(is_gone).expect("it has gone")
+    }
+
+    /// Until the first of them is green, from this moment on; none if the looks ended before.
+    pub(super) fn until_green(&self, from: u64) -> Option<u64> {
+        self.earliest(|look| look.at >= from && look.green)
+    }
+
+    fn earliest(&self, wished: impl Fn(&Look) -> bool + Copy) -> Option<u64> {
+        self.0.iter().filter_map(|view| view.last_before(wished)).min()
+    }
+}

@@ -1,0 +1,98 @@
+//! What each manager says, by long poll: no status is missed, and the moments are its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use serde_json::Value;
+
+use super::{moment, now};
+use crate::support::api::Api;
+
+/// Threads that listen until [`Statuses::end`].
+pub(super) struct Statuses {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Told>>,
+}
+
+/// What one manager has said, and when it was heard.
+#[derive(Debug)]
+pub(super) struct Told(Vec<(u64, Value)>);
+
+/// The moments of one node's restart.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// The stop was judged.
+    pub(super) stop: u64,
+    /// Nothing of the engine was left.
+    pub(super) exited: u64,
+    /// From the stop's first step on.
+    pub(super) took: u64,
+    /// The start was judged.
+    pub(super) start: u64,
+    /// The new process was begun.
+    pub(super) spawned: u64,
+    /// The manager's probe was answered, as heard.
+    pub(super) ready: u64,
+}
+
+impl Statuses {
+    pub(super) fn start(managers: impl IntoIterator<Item = Api>) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let listen = |api: Api| {
+            let is_over = ended.clone();
+            thread::spawn(move || {
+                let mut told = vec![(now(), api.status())];
+                while !is_over.load(Ordering::Relaxed) {
+                    let cursor = told[told.len() - 1].1["cursor"].as_str().expect("a cursor");
+                    let answer = api.get(&format!("/es/status?after={cursor}&timeout=1s"));
+                    match answer.code {
+                        204 => {}
+                        _ => told.push((now(), answer.expect(200))),
+                    }
+                }
+                Told(told)
+            })
+        };
+        let threads = managers.into_iter().map(listen).collect();
+        Self { ended, threads }
+    }
+
+    /// What was said, in the managers' order.
+    pub(super) fn end(self) -> Vec<Told> {
+        self.ended.store(true, Ordering::Relaxed);
+        self.threads.into_iter().map(|thread| thread.join().expect("it listens")).collect()
+    }
+}
+
+impl Told {
+    /// Of the restart from one run to the next.
+    #[track_caller]
+    pub(super) fn of_run(&self, old: &Value, new: &Value) -> Turn {
+        let judged = |kind: &str| {
+            let is_one = |request: &&Value| request["kind"] == kind && request["accepted"] == true;
+            let mut requests = self.0.iter().map(|(_, status)| &status["last_request"]);
+            // The first status may still tell of the start before.
+            requests.rfind(is_one).unwrap_or_else(|| panic!("no {kind}: {self:?}"))
+        };
+        let first = |wished: &dyn Fn(&Value) -> bool| {
+            let found = self.0.iter().find(|(_, status)| wished(status));
+            found.unwrap_or_else(|| panic!("never said: {self:?}"))
+        };
+        let exit = &first(&|status| status["last_exit"]["run"] == *old).1["last_exit"];
+        let run = &first(&|status| status["run"]["id"] == *new).1["run"];
+        let is_ready = |status: &Value| status["run"]["id"] == *new && status["ready"] == true;
+        Turn {
+            stop: at(&judged("stop")["at"]),
+            exited: at(&exit["at"]),
+            took: exit["took_ms"].as_u64().expect("milliseconds"),
+            start: at(&judged("start")["at"]),
+            spawned: at(&run["started_at"]),
+            ready: first(&is_ready).0,
+        }
+    }
+}
+
+fn at(text: &Value) -> u64 {
+    moment(text.as_str().expect("a moment"))
+}

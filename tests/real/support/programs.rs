@@ -1,0 +1,16 @@
+//! What is tested: the programs as cargo has just built them, or, where something is measured, the
+//! ones that ship.
+
+use std::ffi::OsString;
+
+/// The manager.
+pub(crate) fn stayput() -> OsString {
+    std::env::var_os("STAYPUT_MEASURED_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_stayput").into())
+}
+
+/// The reconciler.
+#[cfg(feature = "reconciler")]
+pub(crate) fn reconciler() -> OsString {
+    let measured = std::env::var_os("STAYPUT_MEASURED_RECONCILER_BIN");
+    measured.unwrap_or_else(|| env!("CARGO_BIN_EXE_stayput-reconciler").into())
+}
