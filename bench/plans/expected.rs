@@ -6,6 +6,14 @@ pub(super) fn waits(plan: &Plan, code: Code) -> usize {
     plan.waiting.iter().filter(|one| one.pod.is_some() && one.code == code).count()
 }
 
+/// Pods that one of the ten predicates keeps.
+pub(super) fn ruled(plan: &Plan) -> usize {
+    plan.waiting
+        .iter()
+        .filter(|one| one.pod.is_some() && matches!(one.code, Code::Predicate(_)))
+        .count()
+}
+
 fn tells(plan: &Plan, wanted: &[Reason]) -> usize {
     let is_wanted =
         |action: &&Action| matches!(action, Action::Tell(event) if wanted.contains(&event.reason));

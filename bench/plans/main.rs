@@ -1,7 +1,7 @@
 //! How long one plan takes, by the number of pods and by what is going on.
 //!
-//! Usage: `bench-plan [ROUNDS [SITUATION]]`. For each situation a line: its name, then for 10, 100, 1,000 and
-//! 10,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum over all
+//! Usage: `bench-plan [ROUNDS [SITUATION | forecast]]`. A line each: its name, then for 10, 100, 1,000
+//! and 10,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum over all
 //! bytes of the snapshot: what it takes to look at each once, in caches that hold the small ones
 //! only. Each is the lowest of the rounds: others on the machine only ever add.
 
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::Instant;
 
-use stayput::restart::{Action, Plan, Snapshot, plan, report};
+use stayput::restart::{Action, Plan, Saved, Snapshot, forecast, plan, report};
 
 use situations::SITUATIONS;
 
@@ -27,6 +27,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = std::env::args().nth(1).map_or(Ok(20), |rounds| rounds.parse::<u32>())?;
     let wanted = std::env::args().nth(2);
     let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    if wanted.as_deref() == Some("forecast") {
+        return foretell(rounds);
+    }
     for (name, situation, comes) in SITUATIONS.into_iter().filter(|(name, ..)| is_wanted(name)) {
         let mut line = name.to_owned();
         for nodes in SIZES {
@@ -43,6 +46,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             line.push_str(&format!(" {planning:.4} {reporting:.4} {reading:.4}"));
         }
         println!("{line}");
+    }
+    Ok(())
+}
+
+/// Milliseconds of a dry run of the whole restart, and bytes of the snapshot as it is saved.
+fn foretell(rounds: u32) -> Result<(), Box<dyn std::error::Error>> {
+    for nodes in SIZES {
+        let (snapshot, policy) = quiet::requested(nodes);
+        let mut steps = 0;
+        let took = lowest(rounds, || steps = forecast(&snapshot, &policy, None).steps.len());
+        let saved = serde_json::to_vec(&Saved::new(snapshot, policy))?.len();
+        println!("forecast {nodes} {steps} steps {took:.2} ms, saved {saved} bytes");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use stayput::restart::{
 };
 
 /// Of each node.
-const COPIES: usize = 20;
+const COPIES: usize = 100;
 pub(super) const NOW: Time = Time(1_795_000_000_000);
 /// Of every request.
 pub(super) const ID: &str = "1c7d9e52";
@@ -118,7 +118,11 @@ pub(super) fn engine(nodes: usize) -> Engine {
             delayed: 0,
             in_flight_fetch: 0,
         }),
-        voting: Ok(Voting::Configurations { committed: masters.clone(), accepted: masters }),
+        voting: Ok(Voting::Configurations {
+            committed: masters.clone(),
+            accepted: masters,
+            excluded: BTreeSet::new(),
+        }),
         shards: Ok(shards),
         allocation: Ok(Allocation::default()),
         records: Ok(None),

@@ -47,6 +47,7 @@ pub(super) fn restart(strategy: Strategy, members: Vec<Member>) -> Restart {
     Restart {
         request: Request { id: ID.into(), strategy, ..Request::default() },
         started: NOW,
+        began: None,
         direction: Direction::Open,
         ending: None,
         once: Once::default(),

@@ -1,8 +1,8 @@
 //! Every situation by name, with what its plan has to come to.
 
-use stayput::restart::{Code, Plan, Policy, Snapshot};
+use stayput::restart::{Code, Plan, Policy, Predicate, Snapshot};
 
-use crate::expected::{backs, members, patches, slots, stops, waits};
+use crate::expected::{backs, members, patches, ruled, slots, stops, waits};
 use crate::quiet::{at_rest, drifting, kept_stopped, requested};
 use crate::restarting::{rolling, shown};
 use crate::special::{asked, coordinated_begin, coordinated_end, immediate};
@@ -23,8 +23,13 @@ pub(super) const SITUATIONS: [(&str, Situation, Comes); 14] = [
     ("last-but-one", |n| (shown(rolling(n, n - 2)), Policy::default()), |plan, _| slots(plan) == 1),
     ("to-be-shown", to_be_shown, |plan, n| patches(plan) == n),
     ("under-way", under_way, |plan, _| stops(plan) == 1),
-    ("blocked-by-health", blocked_by_health, |plan, n| waits(plan, Code::Health) == n),
-    ("blocked-by-shards", blocked_by_shards, |plan, n| waits(plan, Code::LastCopy) == n),
+    // Higher tiers wait for lower ones by a rule of their own, the elected master for everybody.
+    ("blocked-by-health", blocked_by_health, |plan, n| {
+        waits(plan, Code::Predicate(Predicate::GreenOrYellow)) > 0 && ruled(plan) == n - 1
+    }),
+    ("blocked-by-shards", blocked_by_shards, |plan, n| {
+        waits(plan, Code::Predicate(Predicate::StartedReplica)) > 0 && ruled(plan) == n - 1
+    }),
     ("tenth-kept-stopped", kept_stopped, |plan, n| waits(plan, Code::KeptStopped) == n / 10),
     ("immediate-all", immediate, |plan, n| slots(plan) == n),
     ("coordinated-begin", coordinated_begin, |plan, n| slots(plan) == n),

@@ -1,7 +1,8 @@
 //! Restarts that are of another kind, or asked for in another way.
 
 use stayput::restart::{
-    AllocationBefore, AllocationDebt, Direction, Once, Policy, Snapshot, Step, Strategy, annotation,
+    AllocationBefore, AllocationDebt, Direction, Once, Policy, Share, Snapshot, Step, Strategy,
+    annotation,
 };
 
 use crate::quiet::{ID, NOW, at_rest, uid};
@@ -26,7 +27,10 @@ pub(super) fn immediate(nodes: usize) -> (Snapshot, Policy) {
     if let Some(restart) = &mut snapshot.ledger.restart {
         restart.request.strategy = Strategy::Immediate;
     }
-    (snapshot, Policy { max_unavailable: u32::MAX, allow_outage: true, ..Policy::default() })
+    (
+        snapshot,
+        Policy { max_unavailable: Share::Nodes(u32::MAX), allow_outage: true, ..Policy::default() },
+    )
 }
 
 /// Every node gets its slot, for an outage.

@@ -1,16 +1,17 @@
 //! From what is written to types that cannot be wrong: every problem at once, each with its remedy.
 
+mod restart;
+
 use glob::Pattern;
 use kube::core::Selector;
 use rustls_pki_types::ServerName;
 
 use super::sources::Part;
 use super::{
-    Auth, Config, Engine, Item, Live, Manager, ManagerAuth, ObjectKind, Pods, RestartSpec, Scheme,
+    Auth, Config, Engine, Item, Live, Manager, ManagerAuth, ObjectKind, Pods, Scheme,
     SearchCluster, Source, Sources,
 };
-use crate::api::Span;
-use crate::restart::Policy;
+use crate::restart::{Policy, annotation};
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,11 +60,24 @@ impl SearchCluster {
         let sources = sources.unwrap_or(Sources { parts: Vec::new(), live: Live::default() });
         let has_sources = !sources.is_empty();
         let mut faults = Problems::default();
-        let policy = Some(faults.restart(&spec.restart, has_sources));
+        let policy = Some(self.restart(&mut faults, has_sources));
         let policy = policy.filter(|_| faults.0.is_empty());
         let policy = policy.unwrap_or(Policy { has_sources, ..Policy::default() });
         let live = sources.live.clone();
         Some(Checked { policy, pods, auth, sources, live })
+    }
+
+    /// Names of predicates to be disabled that are not in the spec.
+    pub fn disabled_by_annotation(&self) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(annotation::DISABLE).map(String::as_str)
+    }
+
+    fn restart(&self, problems: &mut Problems, has_sources: bool) -> Policy {
+        let mut policy = problems.restart(&self.spec.restart, has_sources);
+        if let Some(names) = self.disabled_by_annotation() {
+            policy.disabled = policy.disabled.and_by_annotation(names);
+        }
+        policy
     }
 
     /// Checks all that the schema cannot, and what it can again: an object may be older than the
@@ -78,7 +92,7 @@ impl SearchCluster {
         problems.engine(&spec.engine);
         let auth = problems.manager(&spec.manager);
         let sources = problems.config(&spec.config);
-        let policy = problems.restart(&spec.restart, !sources.is_empty());
+        let policy = self.restart(&mut problems, !sources.is_empty());
         match (pods, auth) {
             (Some(pods), Some(auth)) if problems.0.is_empty() => {
                 let live = sources.live.clone();
@@ -247,41 +261,5 @@ impl Problems {
                 ),
             );
         }
-    }
-
-    fn restart(&mut self, restart: &RestartSpec, has_sources: bool) -> Policy {
-        if restart.max_unavailable == 0 {
-            self.add(
-                "restart.maxUnavailable",
-                "is 0, and nothing could ever be restarted: write 1",
-            );
-        }
-        let phase_timeout = self.duration("restart.phaseTimeout", &restart.phase_timeout);
-        let drain = self.duration("restart.drain", &restart.drain);
-        if let (Some(timeout), Some(drain)) = (phase_timeout, drain)
-            && drain >= timeout
-        {
-            self.add(
-                "restart.drain",
-                format!(
-                    "{} leaves nothing of restart.phaseTimeout, {}: make it shorter",
-                    restart.drain, restart.phase_timeout
-                ),
-            );
-        }
-        Policy {
-            max_unavailable: restart.max_unavailable,
-            zone_attribute: restart.zone_attribute.clone(),
-            allow_outage: restart.allow_outage,
-            phase_timeout: phase_timeout.unwrap_or_default(),
-            drain: drain.unwrap_or_default(),
-            on_config_change: restart.on_config_change.into(),
-            rollback: restart.rollback,
-            has_sources,
-        }
-    }
-
-    fn duration(&mut self, field: &str, text: &str) -> Option<u64> {
-        Span::parse(text).map(|span| span.0).map_err(|problem| self.add(field, problem)).ok()
     }
 }

@@ -8,6 +8,7 @@ mod check;
 mod config;
 mod connect;
 mod crd;
+mod restart;
 mod secret;
 mod sources;
 mod spec;
@@ -17,9 +18,10 @@ pub use check::{Checked, Invalid};
 pub use config::{Config, Item, Source};
 pub use connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
 pub use crd::{crd, crd_yaml};
+pub use restart::{OnConfigChange, RestartSpec};
 pub use secret::{ALLOW, allows, key};
 pub use sources::{Auth, Live, Object, ObjectKind, Sources};
-pub use spec::{OnConfigChange, Pods, RestartSpec, SearchCluster, SearchClusterSpec};
+pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Engine, Manager, SearchClusterStatus};
-use crate::restart;
+use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus};
 
 /// A cluster whose pods run stayput.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,71 +75,6 @@ pub struct Pods {
     pub node_name_label: Option<String>,
 }
 
-/// How a restart goes about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RestartSpec {
-    /// How many nodes may be down at once because of us.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub max_unavailable: u32,
-    /// Name of the node attribute that holds a node's zone (`node.attr.zone`: `zone`).
-    #[schemars(length(min = 1, max = 128))]
-    pub zone_attribute: String,
-    /// A stop may cost the quorum, or the last copy of a shard: a cluster that cannot be restarted
-    /// without an outage is restarted with one.
-    pub allow_outage: bool,
-    /// How long one phase of one node may take before it is turned back: "15m", "90s".
-    #[schemars(schema_with = "duration")]
-    pub phase_timeout: String,
-    /// How long a node is unready before its stop signal: "10s".
-    #[schemars(schema_with = "duration")]
-    pub drain: String,
-    /// What to do by ourselves about nodes that run on another config than their sources have:
-    /// show it and wait to be asked (none), or restart them.
-    pub on_config_change: OnConfigChange,
-    /// A node that does not come up on the new config is started on the last good one.
-    pub rollback: bool,
-}
-
-impl Default for RestartSpec {
-    fn default() -> Self {
-        let policy = restart::Policy::default();
-        Self {
-            max_unavailable: policy.max_unavailable,
-            zone_attribute: policy.zone_attribute,
-            allow_outage: policy.allow_outage,
-            // A test compares the two with the policy.
-            phase_timeout: "15m".into(),
-            drain: "10s".into(),
-            on_config_change: OnConfigChange::None,
-            rollback: policy.rollback,
-        }
-    }
-}
-
-/// What to do by ourselves about a changed config.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum OnConfigChange {
-    /// Show it, and wait to be asked.
-    #[default]
-    None,
-    /// Restart the nodes concerned one by one.
-    Rolling,
-    /// Restart the nodes concerned together.
-    Coordinated,
-}
-
-impl From<OnConfigChange> for restart::OnConfigChange {
-    fn from(written: OnConfigChange) -> Self {
-        match written {
-            OnConfigChange::None => Self::None,
-            OnConfigChange::Rolling => Self::Rolling,
-            OnConfigChange::Coordinated => Self::Coordinated,
-        }
-    }
-}
-
 /// Written by hand: the type is Kubernetes' own and brings no schema.
 fn selector(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
@@ -172,18 +106,6 @@ fn selector(_: &mut SchemaGenerator) -> Schema {
                      (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
             "message": "pods.selector is empty and would find every pod of the namespace: write a \
                         label under matchLabels",
-        }],
-    })
-}
-
-/// A rule instead of a bare pattern: its refusal says what to write.
-fn duration(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "string",
-        "maxLength": 32,
-        "x-kubernetes-validations": [{
-            "rule": "self.matches('^[0-9]+(ms|s|m|h)( ?[0-9]+(ms|s|m|h))*$')",
-            "message": "write a duration such as \"15m\", \"90s\" or \"1m 30s\"",
         }],
     })
 }

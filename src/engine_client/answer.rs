@@ -91,7 +91,8 @@ impl Answer {
                 return EngineError::Unauthorized(format!(
                     "{asked} was shown {}, which may not do this (HTTP 403): {reason}; give that \
                      user the cluster privileges `monitor` and `manage`, or on OpenSearch \
-                     `cluster_monitor`, `cluster:admin/settings/update` and `indices:admin/flush*`",
+                     `cluster_monitor`, `cluster:admin/settings/update`, \
+                     `cluster:admin/voting_config/*` and `indices:admin/flush*`",
                     asked.shown
                 ));
             }

@@ -12,6 +12,7 @@ mod allocation;
 mod answer;
 mod endpoint;
 mod error;
+mod exclusions;
 mod flush;
 mod health;
 mod identify;
@@ -23,7 +24,7 @@ mod transport;
 mod version;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use crate::api::Span;
 use crate::restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 refused or failed, or the restart did not end as done; 2 apiserver not \
-reachable; 64 usage; 124 not done in time.";
+Exit codes: 0 done; 1 refused or failed, or the restart did not end as done; 2 apiserver or \
+reconciler not reachable; 64 usage; 124 not done in time.";
 
 /// Restarts Elasticsearch and OpenSearch clusters in place, and says what is going on
 #[derive(Debug, Parser)]
@@ -52,14 +52,27 @@ pub(super) enum Format {
 pub(super) enum Command {
     /// Show what is going on, and what it waits for
     Status(Which),
-    /// Show what would happen next, and why the other nodes wait
-    Plan(Which),
+    /// Show a dry run: the steps of a restart, and which rule keeps whom from going
+    Plan(Box<PlanArgs>),
     /// Show what one node waits for, and how its last restart ended
     Why {
         /// Name of the node
         node: String,
         #[command(flatten)]
         of: Of,
+        /// Look at what was saved with `snapshot`, and ask nobody
+        #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
+        snapshot: Option<PathBuf>,
+    },
+    /// Save all that decisions are made from, for a bug report; nothing secret is in it
+    Snapshot {
+        #[command(flatten)]
+        which: Which,
+        /// Where to [default: stdout]
+        #[arg(short, long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        eye: Eye,
     },
     /// Show the restarts that are over
     History(Which),
@@ -118,10 +131,30 @@ pub(super) struct NodesArgs {
     pub(super) dry_run: bool,
 }
 
+/// Where what nobody else can tell is asked.
 #[derive(Debug, Args)]
-pub(super) struct RestartArgs {
+pub(super) struct Eye {
+    /// Where the reconciler shows what it sees [default: http://127.0.0.1:9198]
+    #[arg(long, value_name = "URL", env = "STAYPUT_RECONCILER")]
+    pub(super) reconciler: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArgs {
     #[command(flatten)]
     pub(super) which: Which,
+    #[command(flatten)]
+    pub(super) meant: Meant,
+    #[command(flatten)]
+    pub(super) eye: Eye,
+    /// Look at what was saved with `snapshot`, and ask nobody
+    #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
+    pub(super) snapshot: Option<PathBuf>,
+}
+
+/// Which restart is meant.
+#[derive(Debug, Args)]
+pub(super) struct Meant {
     /// Stop all nodes, then start them: an outage
     #[arg(long)]
     coordinated: bool,
@@ -134,6 +167,32 @@ pub(super) struct RestartArgs {
     /// Only nodes in this zone
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
+}
+
+impl Meant {
+    /// How, and which nodes.
+    pub(super) fn split(&self) -> (Strategy, Target) {
+        let strategy = if self.coordinated { Strategy::Coordinated } else { Strategy::Rolling };
+        let mut nodes = self.nodes.clone();
+        nodes.sort();
+        nodes.dedup();
+        (strategy, Target { nodes, role: self.role.clone(), zone: self.zone.clone() })
+    }
+
+    /// Whether anything was said.
+    pub(super) fn is_given(&self) -> bool {
+        self.split() != (Strategy::Rolling, Target::default())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestartArgs {
+    #[command(flatten)]
+    pub(super) which: Which,
+    #[command(flatten)]
+    pub(super) meant: Meant,
+    #[command(flatten)]
+    pub(super) eye: Eye,
     /// Stop no node earlier, 2026-11-21T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     not_before: Option<Time>,
@@ -163,14 +222,11 @@ pub(super) struct RestartArgs {
 impl RestartArgs {
     /// What is asked for; the id is `fresh` unless one is given.
     pub(super) fn request(&self, fresh: impl FnOnce() -> String, by: Option<String>) -> Request {
-        let strategy = if self.coordinated { Strategy::Coordinated } else { Strategy::Rolling };
-        let mut nodes = self.nodes.clone();
-        nodes.sort();
-        nodes.dedup();
+        let (strategy, target) = self.meant.split();
         Request {
             id: self.id.clone().unwrap_or_else(fresh),
             strategy,
-            target: Target { nodes, role: self.role.clone(), zone: self.zone.clone() },
+            target,
             not_before: self.not_before,
             deadline: self.deadline,
             by,

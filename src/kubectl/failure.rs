@@ -7,7 +7,7 @@ use crate::terminal::plain;
 
 /// Refused, failed, or a restart that did not end as done.
 const FAILED: u8 = 1;
-/// The apiserver cannot be reached.
+/// The apiserver, or the reconciler, cannot be reached.
 const NOT_REACHABLE: u8 = 2;
 /// The command cannot be used as it was written (`EX_USAGE` of sysexits).
 pub(super) const USAGE: u8 = 64;
@@ -26,7 +26,7 @@ pub enum Failure {
     /// A restart ended, and not as done; it was told already.
     #[error("{0}")]
     NotDone(String),
-    /// The apiserver cannot be reached.
+    /// The apiserver, or the reconciler, cannot be reached.
     #[error("{0}")]
     NotReachable(String),
     /// What was asked for is not done yet, and stands.

@@ -3,9 +3,11 @@
 //!
 //! Nothing is decided in here: it reads what the reconciler has written in a SearchCluster's status
 //! and on the pods ([`view`]), renders it ([`pages`], [`progress`]; pure), and writes annotations
-//! ([`act`]). Engine and managers are never asked.
+//! ([`act`]). Engine and managers are never asked: what only they know the reconciler tells
+//! ([`reconciler`]), and a dry run is made from it by the same rules ([`ahead`]).
 
 mod act;
+mod ahead;
 mod apiserver;
 mod args;
 mod connect;
@@ -15,6 +17,7 @@ mod follow;
 mod output;
 mod pages;
 mod progress;
+mod reconciler;
 mod run;
 mod text;
 mod view;

@@ -1,15 +1,19 @@
 //! What programs read (`--output json`): `proto/kubectl-stayput.schema.json` is made from these types.
 //! Fields are added, never renamed or taken away.
 
+mod forecast;
+
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::ahead::Ahead;
 use super::progress::Line;
 use super::view::{Pod, View};
 use crate::restart::{
     Condition, Counts, Entry, LastRestart, Request, Restart, Step, Strategy, Time,
 };
+use forecast::ForecastOutput;
 
 /// `status`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,6 +27,8 @@ pub(super) struct StatusOutput {
     /// The rule or fault that keeps it from going on.
     blocked: Option<String>,
     message: Option<String>,
+    /// How much longer the restart takes, by the pace of its nodes that are done.
+    estimate: Option<String>,
     paused: bool,
     counts: Counts,
     /// Nodes that are in a phase, blocked, stopped or on another config than their sources have.
@@ -90,6 +96,8 @@ pub(super) struct PlanOutput {
     waiting: Vec<NodeOutput>,
     queued: Option<Request>,
     requested: Option<Request>,
+    /// A dry run; none if the reconciler could not be asked.
+    forecast: Option<ForecastOutput>,
 }
 
 /// `history`: the latest last.
@@ -170,6 +178,7 @@ impl StatusOutput {
             phase: status.report.phase,
             blocked: status.report.blocked,
             message: status.report.message,
+            estimate: status.report.estimate,
             paused: view.paused,
             counts: status.report.counts,
             nodes: names.iter().map(|name| NodeOutput::of(view, name)).collect(),
@@ -216,7 +225,7 @@ impl NodeOutput {
 }
 
 impl PlanOutput {
-    pub(super) fn of(view: &View) -> Self {
+    pub(super) fn of(view: &View, ahead: Option<&Ahead>) -> Self {
         let report = view.status.clone().unwrap_or_default().report;
         let members = view.restart().map_or(&[][..], |restart| &restart.members);
         let now = members.iter().filter(|member| member.is_under_way());
@@ -236,6 +245,7 @@ impl PlanOutput {
             waiting: waiting.map(|pod| NodeOutput::of(view, &pod.node)).collect(),
             queued: view.queued().cloned(),
             requested: view.requested().and_then(Result::ok),
+            forecast: ahead.map(ForecastOutput::of),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::pages::UNSEEN;
 use super::text::{Tone, nodes, spoken};
 use super::view::{Pod, View};
-use crate::restart::{Entry, Outcome, Phase, Restart, Time};
+use crate::restart::{Entry, Outcome, Phase, Restart, Step, Time};
 
 /// How long a request may lie there before somebody should ask whether the reconciler runs.
 const UNHEARD: u64 = 15_000;
@@ -47,6 +47,8 @@ pub(super) struct Progress {
     nodes: BTreeMap<String, Seen>,
     /// Uids of the pods whose end was told.
     done: BTreeSet<String>,
+    /// How many were done when it was told last how much longer it takes.
+    estimated: usize,
 }
 
 /// What was told last about a node.
@@ -173,6 +175,7 @@ impl Progress {
             }
         }
         self.block(view, lines);
+        self.estimate(view, restart, lines);
         if let Some(ending) = &restart.ending
             && self.told_ending != Some(ending.outcome)
         {
@@ -184,6 +187,18 @@ impl Progress {
             );
             let tone = if ending.outcome == Outcome::Done { Tone::Plain } else { Tone::Bad };
             lines.cluster(tone, &text);
+        }
+    }
+
+    /// How much longer it takes: with each node that is done, not with each minute that passes.
+    fn estimate(&mut self, view: &View, restart: &Restart, lines: &mut Lines) {
+        let done = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+        let status = view.status.as_ref();
+        if let Some(estimate) = status.and_then(|status| status.report.estimate.as_ref())
+            && done != self.estimated
+        {
+            self.estimated = done;
+            lines.cluster(Tone::Plain, estimate);
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use serde::Serialize;
 use tokio::time::timeout;
 
+use super::ahead::{Ahead, Planned};
 use super::args::{Cli, Command, Common};
 use super::connect::Session;
 use super::failure::{Failure, USAGE};
@@ -15,9 +17,10 @@ use super::follow::{follow, now};
 use super::output::{HistoryOutput, LineOutput, NodeOutput, PlanOutput, StatusOutput};
 use super::progress::Line;
 use super::text::{Paint, span, stamp};
-use super::{act, find, pages};
+use super::view::View;
+use super::{act, ahead, find, pages, reconciler};
 use crate::api::Span;
-use crate::restart::{Entry, Outcome};
+use crate::restart::{Entry, Outcome, Saved};
 use crate::terminal::plain;
 
 /// Runs the program with `args`, the first of which is its own name.
@@ -45,6 +48,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 async fn command(cli: Cli) -> Result<(), Failure> {
     let mut out = Out::new(&cli.common);
+    match &cli.command {
+        // What was saved needs no apiserver.
+        Command::Plan(args) if args.snapshot.is_some() => {
+            return out.planned(&ahead::plan(None, args).await?);
+        }
+        Command::Why { node, snapshot: Some(file), .. } => return out.why_then(node, file),
+        _ => {}
+    }
     let session = Session::new(&cli.common).await?;
     let session = &session;
     match cli.command {
@@ -52,15 +63,17 @@ async fn command(cli: Cli) -> Result<(), Failure> {
             let view = find::view(session, which.cluster.as_deref()).await?;
             out.show(pages::status(&view, now(), out.paint), &StatusOutput::of(&view))
         }
-        Command::Plan(which) => {
+        Command::Plan(args) => out.planned(&ahead::plan(Some(session), &args).await?),
+        Command::Snapshot { which, file, eye } => {
             let view = find::view(session, which.cluster.as_deref()).await?;
-            out.show(pages::plan(&view, out.paint), &PlanOutput::of(&view))
+            let saved = reconciler::snapshot(eye.reconciler.as_deref(), &view).await?;
+            save(&saved, file.as_deref())
         }
         Command::History(which) => {
             let view = find::view(session, which.cluster.as_deref()).await?;
             out.show(pages::history(&view), &HistoryOutput::of(&view))
         }
-        Command::Why { node, of } => {
+        Command::Why { node, of, snapshot: _ } => {
             let nodes = [node];
             let view = find::view_with(session, of.cluster.as_deref(), &nodes).await?;
             let [node] = nodes;
@@ -147,6 +160,30 @@ impl Out {
         Ok(())
     }
 
+    /// A dry run, or what the reconciler has said last.
+    fn planned(&self, planned: &Planned) -> Result<(), Failure> {
+        let Planned { view, ahead } = planned;
+        let page = match ahead {
+            Ok(ahead) => pages::ahead(view, ahead, self.paint),
+            Err(why) => pages::plan(view, why, self.paint),
+        };
+        self.show(page, &PlanOutput::of(view, ahead.as_ref().ok()))
+    }
+
+    /// One node, at the moment of a snapshot.
+    fn why_then(&self, node: &str, file: &Path) -> Result<(), Failure> {
+        let saved = reconciler::saved(file)?;
+        let view = View::replayed(&saved);
+        let Some(pod) = view.node(node) else {
+            let all: Vec<String> = view.node_names().collect();
+            let all = all.join(", ");
+            return Err(Failure::Failed(format!("no node {node} was seen; there are: {all}")));
+        };
+        let ahead = Ahead::of(&saved, None);
+        let page = pages::why_then(&view, pod, &ahead, self.paint);
+        self.show(page, &NodeOutput::of(&view, node))
+    }
+
     /// What a command did; among lines, as a line.
     fn told(&self, told: act::Told, among_lines: bool) -> Result<(), Failure> {
         if self.json && among_lines {
@@ -164,6 +201,20 @@ impl Out {
         let node = line.node.as_ref().map(|node| format!("{}  ", plain(node)));
         write(&format!("{}  {}{text}\n", stamp(line.time), node.unwrap_or_default()))
     }
+}
+
+/// Writes a snapshot; one that is there already stays.
+fn save(saved: &Saved, file: Option<&Path>) -> Result<(), Failure> {
+    let text = json(serde_json::to_string(saved))?;
+    let Some(file) = file else { return Ok(write(&text)?) };
+    let name = file.display();
+    let made = std::fs::File::create_new(file).and_then(|mut made| made.write_all(text.as_bytes()));
+    made.map_err(|error| Failure::Failed(format!("{name} cannot be written: {error}")))?;
+    write(&format!(
+        "saved {} bytes in {name}; nothing secret is in it, but names are\n",
+        text.len()
+    ))?;
+    Ok(())
 }
 
 fn json(text: serde_json::Result<String>) -> io::Result<String> {

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod as KubePod;
 
 use crate::cluster::{SearchCluster, SearchClusterStatus};
 use crate::restart::{
-    self, Entry, LastRestart, NodeReport, OnConfigChange, Request, Restart, Sources, Unknown,
-    annotation,
+    self, Code, Entry, LastRestart, NodeReport, OnConfigChange, Request, Restart, Saved, Sources,
+    Unknown, annotation,
 };
 
 /// One SearchCluster and its pods.
@@ -73,6 +73,32 @@ impl View {
         }
     }
 
+    /// As it was when a snapshot was taken, with the words the reconciler had for it.
+    pub(super) fn replayed(saved: &Saved) -> Self {
+        let Saved { snapshot, policy, .. } = saved;
+        let cluster = &snapshot.cluster;
+        let (namespace, name) = cluster.name.split_once('/').unwrap_or(("", &cluster.name));
+        let made = restart::plan(snapshot, policy);
+        let report = restart::report(snapshot, policy, &made);
+        let ledger = snapshot.ledger.clone();
+        let status = SearchClusterStatus { observed_generation: None, report, ledger };
+        let mut pods: Vec<Pod> = snapshot.pods.iter().map(Pod::replayed).collect();
+        pods.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            version: String::new(),
+            is_annotated: !cluster.annotations.is_empty(),
+            paused: cluster.paused,
+            deleting: cluster.deleting,
+            on_config_change: policy.on_config_change,
+            stopped: cluster.stopped.clone(),
+            annotations: cluster.annotations.clone(),
+            status: Some(status),
+            pods,
+        }
+    }
+
     /// The pod of a node.
     pub(super) fn node(&self, node: &str) -> Option<&Pod> {
         self.pods.iter().find(|pod| pod.node == node)
@@ -116,6 +142,12 @@ impl View {
         self.status.as_ref().map_or(&[], |status| &status.ledger.history)
     }
 
+    /// Whether this is what keeps the restart under way from going on.
+    pub(super) fn is_blocked_by(&self, code: Code) -> bool {
+        let status = self.status.as_ref();
+        status.and_then(|status| status.report.blocked.as_deref()) == Some(code.as_str())
+    }
+
     /// What the status says about a node.
     pub(super) fn report(&self, node: &str) -> Option<&NodeReport> {
         self.status.as_ref()?.report.nodes.iter().find(|report| report.name == node)
@@ -157,6 +189,23 @@ impl Pod {
             last_restart: last.and_then(|text| serde_json::from_str(text).ok()),
             name,
             node,
+        }
+    }
+
+    fn replayed(pod: &restart::Pod) -> Self {
+        let annotation = |key| pod.annotations.get(key);
+        let last = annotation(annotation::LAST_RESTART);
+        Self {
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            version: String::new(),
+            is_annotated: !pod.annotations.is_empty(),
+            node: pod.node.clone(),
+            ready: pod.ready,
+            crash_looping: pod.crash_looping,
+            phase: annotation(annotation::PHASE).cloned(),
+            stopped: annotation(annotation::STOPPED).is_some_and(|value| value == "true"),
+            last_restart: last.and_then(|text| serde_json::from_str(text).ok()),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::{fs, str};
+use std::time::Duration;
+use std::{fs, str, thread};
 
 use super::identity::own_pid;
 
@@ -10,6 +11,10 @@ use super::identity::own_pid;
 const STAT_MAX: usize = 2048;
 /// The class name stands at the end of a JVM's arguments; what is longer is not worth its memory.
 const COMMAND_LINE_MAX: u64 = 256 * 1024;
+/// How often a process in the middle of an exec is looked at again; with [`EXEC_PAUSE`] 5 ms.
+const EXEC_LOOKS: u32 = 50;
+/// Between two of these looks.
+const EXEC_PAUSE: Duration = Duration::from_micros(100);
 
 /// One process at the time of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,15 +139,44 @@ pub(super) fn command_line(pid: u32) -> Vec<u8> {
 }
 
 /// Whether a process was executed with exactly this `NAME=value` in its environment.
+///
+/// In the middle of an exec it has neither environment nor arguments. That lasts a moment only and is
+/// waited out: whoever passed for a stranger then would never be looked for again.
 pub(super) fn carries(pid: u32, variable: &[u8]) -> Carries {
-    let found = File::open(format!("/proc/{pid}/environ"))
-        .and_then(|file| holds_entry(BufReader::with_capacity(4096, file), variable));
-    match found {
-        Ok(true) => Carries::Yes,
-        Ok(false) => Carries::No,
-        Err(error) if is_gone(&error) => Carries::No,
-        Err(_) => Carries::Unreadable,
+    let mut is_bare = false;
+    for _ in 0..EXEC_LOOKS {
+        match environment_holds(pid, variable) {
+            Ok(Some(true)) => return Carries::Yes,
+            Ok(Some(false)) => return Carries::No,
+            Ok(None) => {}
+            Err(error) if is_gone(&error) => return Carries::No,
+            Err(_) => return Carries::Unreadable,
+        }
+        if is_executing(pid) {
+            is_bare = false;
+            thread::sleep(EXEC_PAUSE);
+        } else if is_bare {
+            return Carries::No;
+        } else {
+            // The exec may have ended between the two reads: an empty environment is seen twice.
+            is_bare = true;
+        }
     }
+    Carries::No
+}
+
+/// `None` if the environment is empty.
+fn environment_holds(pid: u32, variable: &[u8]) -> io::Result<Option<bool>> {
+    let mut text = BufReader::with_capacity(4096, File::open(format!("/proc/{pid}/environ"))?);
+    if text.fill_buf()?.is_empty() {
+        return Ok(None);
+    }
+    holds_entry(text, variable).map(Some)
+}
+
+/// Alive, and without an argument, not even its own name.
+fn is_executing(pid: u32) -> bool {
+    command_line(pid).is_empty() && matches!(process(pid), Ok(Some(process)) if process.alive)
 }
 
 /// Looks for a whole NUL-ended entry, block by block: an environment may be megabytes long.

@@ -83,6 +83,8 @@ impl Hands<'_> {
             | Action::RestoreAllocation { .. }
             | Action::Flush { .. }
             | Action::PutRecord { .. }
+            | Action::ExcludeVoter { .. }
+            | Action::ClearVotingExclusions
             | Action::DeleteRecord { .. } => self.at_engine(action).await,
         }
     }
@@ -153,6 +155,12 @@ impl Hands<'_> {
             }
             Action::DeleteRecord { node_id } => {
                 ("delete_record", client.delete_record(node_id).await)
+            }
+            Action::ExcludeVoter { node } => {
+                ("exclude_voter", client.exclude_voter(identity, node).await)
+            }
+            Action::ClearVotingExclusions => {
+                ("clear_voting_exclusions", client.clear_voting_exclusions(identity).await)
             }
             other => unreachable_action(other),
         };

@@ -24,7 +24,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Watch SearchClusters and restart their nodes
-    Run(run::Options),
+    Run(Box<run::Options>),
     /// Print the definition of the custom resource SearchCluster, as YAML
     Crd,
 }
@@ -43,7 +43,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let outcome = match cli.command {
-        Command::Run(options) => run::run(options),
+        Command::Run(options) => run::run(*options),
         Command::Crd => crd(&mut io::stdout()),
     };
     match outcome {

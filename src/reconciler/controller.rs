@@ -19,6 +19,7 @@ use super::health::Health;
 use super::metrics::Metrics;
 use super::settings::Settings;
 use super::unreadable::Unreadable;
+use super::window::Windows;
 use super::worker::{Clusters, Key, Worker};
 use crate::cluster::SearchCluster;
 
@@ -31,6 +32,7 @@ pub(super) struct Controller {
     pub(super) metrics: Arc<Metrics>,
     pub(super) settings: Arc<Settings>,
     pub(super) health: Arc<Health>,
+    pub(super) windows: Windows,
 }
 
 /// An event of one watch, and the namespace it watches; none for all.
@@ -88,6 +90,7 @@ impl Controller {
                         clusters.clone(),
                         &self.settings,
                         Arc::clone(&self.health),
+                        self.windows.open(key.clone()),
                     );
                     let (ended, key) = (ended.clone(), key.clone());
                     let name = key.clone();

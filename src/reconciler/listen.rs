@@ -1,9 +1,12 @@
-//! `/livez`, `/readyz` and `/metrics`, for the kubelet and for whoever scrapes.
+//! Listening: one way of serving for every address, and `/livez`, `/readyz` and `/metrics` for the
+//! kubelet and for whoever scrapes.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::CONTENT_TYPE;
@@ -23,8 +26,18 @@ const MOST: usize = 32;
 /// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(5);
 
+/// Serves health and metrics until it is dropped.
+pub(super) async fn probes(listener: TcpListener, health: Arc<Health>, metrics: Arc<Metrics>) {
+    serve(listener, move |request| ready(answer(&request, &health, &metrics))).await;
+}
+
 /// Serves until it is dropped.
-pub(super) async fn serve(listener: TcpListener, health: Arc<Health>, metrics: Arc<Metrics>) {
+pub(super) async fn serve<F>(
+    listener: TcpListener,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         if connections.len() >= MOST {
@@ -39,12 +52,9 @@ pub(super) async fn serve(listener: TcpListener, health: Arc<Health>, metrics: A
             }
         };
         while connections.try_join_next().is_some() {}
-        let (health, metrics) = (Arc::clone(&health), Arc::clone(&metrics));
+        let answer = answer.clone();
         connections.spawn(async move {
-            let answer = service_fn(move |request| {
-                let response = answer(&request, &health, &metrics);
-                async move { Ok::<_, Infallible>(response) }
-            });
+            let answer = service_fn(move |request| answer(request).map(Ok::<_, Infallible>));
             // What a client does with its connection is its own business.
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -83,7 +93,7 @@ fn answer(
     }
 }
 
-fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
+pub(super) fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body.to_owned())));
     *response.status_mut() = status;
     let plain = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");

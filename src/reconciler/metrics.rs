@@ -55,6 +55,8 @@ pub(super) struct Shown {
     pub(super) blocked: Option<String>,
     pub(super) pending_restart: u32,
     pub(super) debts: u32,
+    /// A predicate is not evaluated.
+    pub(super) disabled: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -159,6 +161,7 @@ impl Metrics {
         let blocked = Family::<Blocked, Gauge>::default();
         let pending = Family::<Cluster, Gauge>::default();
         let debts = Family::<Cluster, Gauge>::default();
+        let disabled = Family::<Cluster, Gauge>::default();
         let all = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cluster, shown) in all {
             if let Some(rule) = shown.blocked {
@@ -167,18 +170,54 @@ impl Metrics {
             let label = Cluster { cluster };
             pending.get_or_create(&label).set(i64::from(shown.pending_restart));
             debts.get_or_create(&label).set(i64::from(shown.debts));
+            disabled.get_or_create(&label).set(i64::from(shown.disabled));
         }
         let unreadable = Family::<Cluster, Gauge>::default();
         for cluster in self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             unreadable.get_or_create(&Cluster { cluster: cluster.clone() }).set(1);
         }
         registry.register("unreadable", "1 for a SearchCluster nobody understands", unreadable);
-        registry.register("restart_blocked", "1 for the rule in the way", blocked);
+        registry.register("restart_blocked", "1 for the rule in the way, by its name", blocked);
         registry.register("pending_restart", "Nodes on another config than their sources", pending);
         registry.register("debts", "What must still be undone", debts);
+        registry.register("predicates_disabled", "1 while a predicate is not evaluated", disabled);
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::restart::{Code, Predicate};
+
+    #[test]
+    fn what_blocks_is_labelled_with_the_published_name() {
+        let metrics = Metrics::new();
+        for (at, predicate) in Predicate::ALL.into_iter().enumerate() {
+            let blocked = Some(Code::Predicate(predicate).as_str().to_owned());
+            let shown = Shown { blocked, disabled: at == 0, ..Shown::default() };
+            metrics.show(&format!("search/logs-{at}"), Some(shown));
+        }
+        let text = metrics.scrape();
+        for (at, predicate) in Predicate::ALL.into_iter().enumerate() {
+            let name = predicate.name();
+            let line = format!(
+                "stayput_restart_blocked{{cluster=\"search/logs-{at}\",rule=\"{name}\"}} 1\n"
+            );
+            assert!(text.contains(&line), "{line} is not in {text}");
+        }
+        assert!(
+            text.contains("stayput_predicates_disabled{cluster=\"search/logs-0\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("stayput_predicates_disabled{cluster=\"search/logs-1\"} 0\n"),
+            "{text}"
+        );
+        metrics.show("search/logs-0", None);
+        assert!(!metrics.scrape().contains("search/logs-0"));
     }
 }

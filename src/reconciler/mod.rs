@@ -22,8 +22,10 @@ mod pods;
 mod publish;
 mod run;
 mod settings;
+mod snapshots;
 mod told;
 mod unreadable;
+mod window;
 mod worker;
 
 pub use run::run;

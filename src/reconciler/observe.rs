@@ -45,6 +45,8 @@ pub(super) struct Scene<'a> {
     pub(super) others: &'a [(String, Selector)],
     /// Pods of which everything has to be read now, whatever was read a moment ago.
     pub(super) insist: &'a BTreeSet<String>,
+    /// The engine is asked as well, though nothing depends on it.
+    pub(super) whole: bool,
 }
 
 /// Who looks at one SearchCluster, and what was seen.
@@ -92,7 +94,7 @@ impl Eyes {
     pub(super) async fn look(&mut self, scene: &Scene<'_>, fresh_id: String) -> Snapshot {
         let Scene { cluster, checked, .. } = scene;
         let mut snapshot = snapshot::bare(cluster, &self.pods, fresh_id);
-        let alert = needs_engine(&snapshot);
+        let alert = scene.whole || needs_engine(&snapshot);
         let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
         let ages = Ages::of(&snapshot, scene.insist, alert, pods.len());
 

@@ -1,5 +1,6 @@
 //! From settings to a running controller, and to its end.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use super::lease::Candidate;
 use super::listen;
 use super::metrics::Metrics;
 use super::settings::Settings;
+use super::snapshots;
+use super::window::Windows;
 
 /// Looks after SearchClusters until `stop` completes; then passes in hand are finished and the Lease
 /// is let go.
@@ -32,9 +35,14 @@ pub async fn run(
             let listener = TcpListener::bind(address)
                 .await
                 .map_err(|error| format!("cannot listen on {address}: {error}"))?;
-            let serve = listen::serve(listener, Arc::clone(&health), Arc::clone(&metrics));
+            let serve = listen::probes(listener, Arc::clone(&health), Arc::clone(&metrics));
             Some(Ended(tokio::spawn(serve)))
         }
+        None => None,
+    };
+    let windows = Windows::default();
+    let _snapshots = match settings.snapshots {
+        Some(address) => show(address, &windows).await,
         None => None,
     };
     let settings = Arc::new(settings);
@@ -43,6 +51,7 @@ pub async fn run(
         metrics,
         settings: Arc::clone(&settings),
         health: Arc::clone(&health),
+        windows,
     };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -59,6 +68,23 @@ pub async fn run(
     }
     tracing::info!("ended");
     Ok(())
+}
+
+/// Shows snapshots to this machine. Restarts do not depend on it, so that its failure is told only.
+async fn show(address: SocketAddr, windows: &Windows) -> Option<Ended> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => {
+            let windows = windows.clone();
+            let answer = move |request| snapshots::answer(request, windows.clone());
+            Some(Ended(tokio::spawn(listen::serve(listener, answer))))
+        }
+        Err(error) => {
+            tracing::warn!(
+                "cannot listen on {address}, so that nobody can take snapshots: {error}"
+            );
+            None
+        }
+    }
 }
 
 async fn until(controller: &Controller, stop: impl Future<Output = ()>) {

@@ -9,6 +9,8 @@ pub struct Settings {
     pub namespaces: Vec<String>,
     /// Where to serve `/livez`, `/readyz` and `/metrics`; nowhere without it.
     pub listen: Option<SocketAddr>,
+    /// Where to serve `/snapshots`, on the loopback; nowhere without it.
+    pub snapshots: Option<SocketAddr>,
     /// Name of this process among its replicas, in events and in the Lease.
     pub name: String,
     /// The Lease by which replicas agree on who works; without it, this one works.

@@ -7,6 +7,7 @@ mod pass;
 mod polls;
 mod status;
 mod stops;
+mod view;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use super::observe::Eyes;
 use super::publish::Publisher;
 use super::settings::Settings;
 use super::told::Teller;
+use super::window::Window;
 use crate::cluster::{Checked, SearchCluster};
 
 use charter::Charter;
@@ -62,6 +64,7 @@ pub(super) struct Worker {
     /// Why the pods cannot be listed.
     blind: Option<String>,
     health: Arc<Health>,
+    window: Window,
     /// Id of the restart that the flushes remembered were done in.
     flushed_for: Option<String>,
     /// What every line of the log carries.
@@ -84,6 +87,7 @@ impl Worker {
         clusters: watch::Receiver<Arc<Clusters>>,
         settings: &Settings,
         health: Arc<Health>,
+        window: Window,
     ) -> Self {
         let account = settings.account.clone();
         let eyes = Eyes::new(api.clone(), Arc::clone(&metrics), account, &key.0, &key.1);
@@ -107,6 +111,7 @@ impl Worker {
             charter: Charter::default(),
             blind: None,
             health,
+            window,
             flushed_for: None,
         }
     }

@@ -15,7 +15,10 @@ pub const NUDGE: &str = "stayput.dev/nudge";
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.
 pub const CANCEL: &str = "stayput.dev/restart-cancel";
+/// On the SearchCluster: names of predicates that are not to be evaluated, separated by commas, or
+/// `*`; as ECK has it.
+pub const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key we read; others are of no interest to a snapshot.
-pub const ALL: [&str; 7] = [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, REQUEST, CANCEL];
+pub const ALL: [&str; 8] = [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, REQUEST, CANCEL, DISABLE];

@@ -1,5 +1,7 @@
 //! Why a node is not acted on: one word each, for programs.
 
+use super::Predicate;
+
 /// The word in `waiting`, in `status.nodes[].blockedBy`, in `kubectl stayput why` and in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
@@ -19,6 +21,8 @@ pub enum Code {
     // What was asked takes its time.
     /// The mounted config is not the expected one yet.
     ConfigNotMounted,
+    /// Its vote is being handed over to another node.
+    HandingOver,
     /// The engine has not finished preparing for the stop.
     Preparing,
     /// The engine is being stopped.
@@ -40,20 +44,19 @@ pub enum Code {
     // Rules.
     /// `spec.paused`.
     Paused,
-    /// No slot is free.
-    MaxUnavailable,
+    /// One of the ten predicates, under its published name.
+    Predicate(Predicate),
     /// Another node is under way.
     AnotherInProgress,
     /// Something is owed.
     Debts,
-    /// Red, or yellow and not settled.
-    Health,
     /// A majority would be lost.
     Quorum,
-    /// The last started copy of a shard would be lost.
-    LastCopy,
     /// An index has no replica.
     UnreplicatedIndex,
+    /// A coordinated restart has gone forward, and this node cannot be brought to the config that
+    /// was frozen for it.
+    Stranded,
     /// The restart costs an outage that was not allowed.
     OutageNotAllowed,
     /// The request's deadline has passed.
@@ -109,6 +112,7 @@ impl Code {
             Self::KeptStopped => "kept_stopped",
             Self::PendingRestart => "pending_restart",
             Self::ConfigNotMounted => "config_not_mounted",
+            Self::HandingOver => "handing_over",
             Self::Preparing => "preparing",
             Self::Stopping => "stopping",
             Self::StillListed => "still_listed",
@@ -119,13 +123,12 @@ impl Code {
             Self::Barrier => "barrier",
             Self::Recording => "recording",
             Self::Paused => "paused",
-            Self::MaxUnavailable => "max_unavailable",
+            Self::Predicate(predicate) => predicate.name(),
             Self::AnotherInProgress => "another_in_progress",
             Self::Debts => "debts",
-            Self::Health => "health",
             Self::Quorum => "quorum",
-            Self::LastCopy => "last_copy",
             Self::UnreplicatedIndex => "unreplicated_index",
+            Self::Stranded => "stranded",
             Self::OutageNotAllowed => "outage_not_allowed",
             Self::DeadlinePassed => "deadline_passed",
             Self::ManagerUnreachable => "manager_unreachable",
@@ -149,6 +152,12 @@ impl Code {
         }
     }
 
+    /// Whether it stands for a rule that lets a node pass once others are back or shards are where
+    /// they belong, without anybody doing something about it.
+    pub const fn passes_by_itself(self) -> bool {
+        matches!(self, Self::Predicate(_) | Self::Quorum)
+    }
+
     /// Whether it stands for a rule or a fault that keeps a restart from going on, as against
     /// something that takes its time.
     pub const fn blocks(self) -> bool {
@@ -160,6 +169,7 @@ impl Code {
             | Self::KeptStopped
             | Self::PendingRestart
             | Self::ConfigNotMounted
+            | Self::HandingOver
             | Self::Preparing
             | Self::Stopping
             | Self::StillListed
@@ -171,12 +181,11 @@ impl Code {
             | Self::Recording
             | Self::AnotherInProgress => false,
             Self::Paused
-            | Self::MaxUnavailable
+            | Self::Predicate(_)
             | Self::Debts
-            | Self::Health
             | Self::Quorum
-            | Self::LastCopy
             | Self::UnreplicatedIndex
+            | Self::Stranded
             | Self::OutageNotAllowed
             | Self::DeadlinePassed
             | Self::ManagerUnreachable

@@ -9,17 +9,21 @@
 
 pub mod annotation;
 mod code;
+mod disabled;
+mod estimate;
 mod flow;
+mod forecast;
 mod gate;
-mod gates;
 mod ledger;
 mod lookup;
 mod phase;
 mod plan;
 mod planner;
 mod policy;
+mod predicate;
 mod report;
 mod request;
+mod rules;
 mod snapshot;
 mod time;
 mod view;
@@ -28,26 +32,31 @@ use gate::Refusal;
 use planner::Planner;
 
 pub use code::Code;
+pub use disabled::Disabled;
+pub use forecast::{Basis, Forecast, Stage, StageKind, Turn, When, forecast};
 pub use ledger::{
-    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, Entry, Fence,
-    LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Once, Outcome, RecordDebt, Restart,
-    StartDebt, Step,
+    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, Entry, ExclusionDebt,
+    Fence, LastRestart, Ledger, LiftedExclusion, MAX_HANDLED, MAX_HISTORY, Member, Once, Outcome,
+    RecordDebt, Restart, StartDebt, Step,
 };
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
-pub use policy::{OnConfigChange, Policy};
+pub use policy::{OnConfigChange, Policy, Share};
+pub use predicate::Predicate;
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, report};
 pub use request::{Request, Strategy, Target};
+#[cfg(feature = "reconciler")]
+pub use snapshot::snapshot_schema;
 pub use snapshot::{
     Allocation, Cluster, Color, Engine, Health, Known, LastExit, LastRequest, Manager, Marker,
-    Node, Pod, Record, Run, ShardCopy, Snapshot, Sources, Unknown, Voting,
+    Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
 };
 pub use time::Time;
 
 /// In which order a restart would take these pods; without an engine, roles and the elected master
 /// are unknown, and what is broken goes first, then each set by its ordinals, the highest first.
 pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
-    gates::order(pods.iter(), engine)
+    rules::order(pods.iter(), engine)
 }
 
 /// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
@@ -86,6 +95,7 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || ledger.queued.is_some()
         || !ledger.debts.is_empty()
         || !ledger.fences.is_empty()
+        || ledger.lifted.iter().any(|lifted| lifted.may_come_again(snapshot.now))
         || !snapshot.cluster.stopped.is_empty()
         || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
 }

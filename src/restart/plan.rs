@@ -94,6 +94,13 @@ pub enum Action {
         /// The restart's id.
         reason: String,
     },
+    /// Ask the engine to do without the vote of this node.
+    ExcludeVoter {
+        /// Name of the node.
+        node: String,
+    },
+    /// Let every node vote again.
+    ClearVotingExclusions,
     /// Delete a record of ours.
     DeleteRecord {
         /// Id of the node.
@@ -118,6 +125,8 @@ impl Action {
             | Self::RestoreAllocation { .. }
             | Self::Flush { .. }
             | Self::PutRecord { .. }
+            | Self::ExcludeVoter { .. }
+            | Self::ClearVotingExclusions
             | Self::DeleteRecord { .. } => None,
         }
     }
@@ -169,13 +178,15 @@ pub enum Reason {
     NodeRestarted,
     /// A node is brought back without the restart asked for.
     NodeRestartAborted,
+    /// One more tenth of many nodes is done.
+    RestartProgress,
     /// A restart is over, as asked.
     RestartFinished,
     /// A restart is over, otherwise.
     RestartAborted,
     /// A request waits for the restart under way.
     RestartQueued,
-    /// A request will not be acted on.
+    /// A request will not be acted on; or a node is passed over for want of a quorum.
     RestartSkipped,
     /// A request was there before us and is left alone.
     RequestAdopted,
@@ -210,6 +221,7 @@ impl Reason {
             | Self::NodeRestartStarted
             | Self::MasterRestartStarted
             | Self::NodeRestarted
+            | Self::RestartProgress
             | Self::RestartFinished
             | Self::RestartQueued
             | Self::RequestAdopted
@@ -227,6 +239,7 @@ impl Reason {
             Self::MasterRestartStarted => "MasterRestartStarted",
             Self::NodeRestarted => "NodeRestarted",
             Self::NodeRestartAborted => "NodeRestartAborted",
+            Self::RestartProgress => "RestartProgress",
             Self::RestartFinished => "RestartFinished",
             Self::RestartAborted => "RestartAborted",
             Self::RestartQueued => "RestartQueued",

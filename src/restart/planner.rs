@@ -1,10 +1,12 @@
 //! One plan in the making: the working copy of the ledger, and what was decided so far.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use super::gate::Refusal;
+use super::gate::{Gate, Refusal};
 use super::lookup::{Lookup, Names};
+use super::rules::{Pass, Sets};
 use super::view::View;
 use super::{
     Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Restart,
@@ -22,6 +24,15 @@ const fn at_rest_of(pods: usize) -> u64 {
     60_000 + 30 * pods as u64
 }
 
+/// What stops are judged by, once it is asked for.
+#[derive(Default)]
+pub(super) struct Stops<'a> {
+    pub(super) pass: OnceCell<Result<Pass<'a>, Refusal>>,
+    pub(super) sets: OnceCell<Sets<'a>>,
+    /// Whether a zone that goes as a whole can be stopped as a whole.
+    pub(super) zone: OnceCell<Gate>,
+}
+
 /// One plan in the making.
 pub(super) struct Planner<'a> {
     pub(super) snapshot: &'a Snapshot,
@@ -31,6 +42,9 @@ pub(super) struct Planner<'a> {
     pub(super) ledger: Cow<'a, Ledger>,
     /// For the cluster as a whole; several members may ask for the same.
     shared: Vec<Action>,
+    /// What stops are judged by in this plan, looked at once: a plan that changes the ledger does
+    /// nothing else.
+    pub(super) stops: Stops<'a>,
     requests: Vec<Action>,
     patches: BTreeMap<String, BTreeMap<String, Change>>,
     events: Vec<Event>,
@@ -49,6 +63,7 @@ impl<'a> Planner<'a> {
             view: View::new(snapshot),
             ledger: Cow::Borrowed(&snapshot.ledger),
             shared: Vec::new(),
+            stops: Stops::default(),
             requests: Vec::new(),
             patches: BTreeMap::new(),
             events: Vec::new(),
@@ -155,6 +170,12 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(ledger) => ledger.restart.as_ref().map(Cow::Borrowed),
             Cow::Owned(ledger) => ledger.restart.clone().map(Cow::Owned),
         }
+    }
+
+    /// The plan without what it would write on pods.
+    pub(super) fn into_plan_without_patches(mut self) -> Plan {
+        self.patches.clear();
+        self.into_plan()
     }
 
     /// The plan.

@@ -1,10 +1,23 @@
 //! What the SearchCluster's owner allows.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Disabled;
+
 /// `spec.restart` of a SearchCluster, validated.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Policy {
-    /// How many nodes may be down at once because of us; at least 1.
-    pub max_unavailable: u32,
+    /// How many nodes may be down at once.
+    pub max_unavailable: Share,
+    /// How many nodes of a role may be down at once, besides.
+    pub max_unavailable_of_role: BTreeMap<String, Share>,
+    /// Predicates that are not evaluated.
+    #[cfg_attr(feature = "reconciler", schemars(with = "Vec<String>"))]
+    pub disabled: Disabled,
     /// Name of the node attribute that holds the zone.
     pub zone_attribute: String,
     /// A stop may cost the quorum, or the last copy of a shard.
@@ -22,7 +35,11 @@ pub struct Policy {
 }
 
 /// `spec.restart.onConfigChange`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum OnConfigChange {
     /// Show it, and wait to be asked.
     #[default]
@@ -33,10 +50,77 @@ pub enum OnConfigChange {
     Coordinated,
 }
 
+/// A number of nodes, or a part of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Share {
+    /// So many; at least 1.
+    Nodes(u32),
+    /// So many of a hundred, 1 to 100; rounded down, but never to none.
+    Percent(u8),
+}
+
+impl Share {
+    /// So many nodes.
+    ///
+    /// # Errors
+    /// It is none or less; a sentence that says what to write.
+    pub fn nodes(nodes: i64) -> Result<Self, String> {
+        match u32::try_from(nodes) {
+            Ok(0) => Err(nothing("0", "1")),
+            Ok(nodes) => Ok(Self::Nodes(nodes)),
+            Err(_) => Err(format!("is {nodes}, which is no number of nodes: write 1 or more")),
+        }
+    }
+
+    /// Reads `25%`.
+    ///
+    /// # Errors
+    /// A sentence that names the value and says what to write.
+    pub fn percent(text: &str) -> Result<Self, String> {
+        let digits = text.strip_suffix('%').filter(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        match digits.and_then(|digits| digits.parse().ok()) {
+            Some(0) => Err(nothing(text, "1%")),
+            Some(percent @ 1..=100) => Ok(Self::Percent(percent)),
+            Some(_) | None => Err(format!(
+                "{text:?} is neither a number of nodes nor a part of them: write for example 2 \
+                 (without quotes), or \"25%\" (1% to 100%)"
+            )),
+        }
+    }
+
+    /// How many of `total` it is.
+    pub fn of(self, total: usize) -> usize {
+        match self {
+            Self::Nodes(nodes) => usize::try_from(nodes).unwrap_or(usize::MAX),
+            Self::Percent(percent) => (total.saturating_mul(usize::from(percent)) / 100).max(1),
+        }
+    }
+}
+
+fn nothing(written: &str, least: &str) -> String {
+    format!("is {written}, and nothing could ever be restarted: write {least} or more")
+}
+
+/// As people write it: `2` or `25%`.
+impl std::fmt::Display for Share {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nodes(nodes) => write!(formatter, "{nodes}"),
+            Self::Percent(percent) => write!(formatter, "{percent}%"),
+        }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            max_unavailable: 1,
+            max_unavailable: Share::Nodes(1),
+            max_unavailable_of_role: BTreeMap::new(),
+            disabled: Disabled::default(),
             zone_attribute: "zone".into(),
             allow_outage: false,
             phase_timeout: 15 * 60 * 1000,
@@ -45,5 +129,46 @@ impl Default for Policy {
             rollback: true,
             has_sources: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_not_a_share_says_what_to_write() {
+        for share in [Share::Percent(1), Share::Percent(25), Share::Percent(100)] {
+            assert_eq!(Share::percent(&share.to_string()), Ok(share));
+        }
+        for (text, says) in [
+            ("0%", "is 0%, and nothing could ever be restarted: write 1% or more"),
+            ("00%", "is 00%, and nothing"),
+            ("2", "\"2\" is neither"),
+            ("999999999999%", "\"999999999999%\" is neither"),
+            ("101%", "\"101%\" is neither"),
+            ("300%", "\"300%\" is neither"),
+            ("-1%", "\"-1%\" is neither"),
+            ("+1%", "\"+1%\" is neither"),
+            ("1.5%", "\"1.5%\" is neither"),
+            ("25 %", "\"25 %\" is neither"),
+            ("25%%", "\"25%%\" is neither"),
+            ("%", "\"%\" is neither"),
+            ("", "\"\" is neither"),
+            ("all", "\"all\" is neither"),
+        ] {
+            let problem = Share::percent(text).unwrap_err();
+            assert!(problem.starts_with(says) && problem.contains("write "), "{text}: {problem}");
+        }
+        assert!(Share::nodes(0).unwrap_err().starts_with("is 0, and nothing"));
+        assert!(Share::nodes(-3).unwrap_err().starts_with("is -3, which is no number"));
+    }
+
+    #[test]
+    fn a_part_is_rounded_down_but_never_to_none() {
+        let of = |percent, total| Share::Percent(percent).of(total);
+        assert_eq!([of(25, 4), of(25, 7), of(25, 8), of(100, 7)], [1, 1, 2, 7]);
+        assert_eq!([of(1, 3), of(10, 9), of(99, 1), of(50, 0)], [1, 1, 1, 1]);
+        assert_eq!(Share::Nodes(3).of(2), 3);
     }
 }

@@ -112,6 +112,11 @@ impl From<Asked> for Request {
 const MAX_ID: usize = 63;
 
 impl Request {
+    /// Whether its nodes go together or not at all: a whole zone.
+    pub fn is_at_once(&self) -> bool {
+        self.strategy == Strategy::Rolling && self.target.zone.is_some()
+    }
+
     /// Reads the annotation's value.
     ///
     /// # Errors

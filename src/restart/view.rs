@@ -22,7 +22,15 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         let listed = snapshot.engine.iter().flat_map(|engine| &engine.nodes);
-        let mut nodes: Lookup<'_, &Node> = listed.map(|node| (node.name.as_str(), node)).collect();
+        let mut nodes: Lookup<'_, &Node> = Lookup::default();
+        for node in listed {
+            let known = nodes.entry(node.name.as_str()).or_insert(node);
+            // Where two bear one name, the one that calls for more care, in whatever order they come.
+            let care = |node: &Node| (node.is_master_eligible(), node.holds_data());
+            if (care(node), node) > (care(known), *known) {
+                *known = node;
+            }
+        }
         let engine = ours(snapshot, &nodes);
         if engine.is_err() {
             nodes.clear();

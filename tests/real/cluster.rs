@@ -11,7 +11,7 @@ use stayput::https::{Pem, Tls, Versions};
 use stayput::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput::manager_client::{Address, Credentials, ManagerClient, Token};
 
-use crate::support::cluster::{Cluster, Flavor, Member, PodIdentity, SERVER_NAME};
+use crate::support::cluster::{Cluster, Flavor, Member, PodIdentity, SERVER_NAME, Seat};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -50,7 +50,7 @@ fn attribute(member: &Member) -> Value {
 #[test]
 fn a_node_is_given_another_config_and_comes_back_with_it() {
     let name = "cluster::a_node_is_given_another_config_and_comes_back_with_it";
-    let pods = PodIdentity::three();
+    let pods = Seat::all_rounders(PodIdentity::three());
     let mut cluster = match Cluster::prepare(Flavor::Elasticsearch, NAMESPACE, pods, None) {
         Ok(cluster) => cluster,
         Err(why) => return skip(name, &why),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::engine_conformance::{self as suite, STORIES, tell};
-use crate::support::cluster::{Cluster, Flavor, PodIdentity};
+use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
 
 impl suite::Cluster for Cluster {
@@ -39,10 +39,11 @@ impl suite::Cluster for Cluster {
 
 /// One cluster for all of them: a real one takes its time to form.
 fn on(name: &str, flavor: Flavor) {
-    let mut cluster = match Cluster::prepare(flavor, "search", PodIdentity::three(), None) {
-        Ok(cluster) => cluster,
-        Err(why) => return skip(name, &why),
-    };
+    let mut cluster =
+        match Cluster::prepare(flavor, "search", Seat::all_rounders(PodIdentity::three()), None) {
+            Ok(cluster) => cluster,
+            Err(why) => return skip(name, &why),
+        };
     cluster.start();
     for story in STORIES {
         tell(&mut cluster, *story);

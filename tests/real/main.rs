@@ -27,6 +27,8 @@ mod namespace;
 mod pods;
 #[cfg(feature = "reconciler")]
 mod restart;
+#[cfg(feature = "reconciler")]
+mod rules;
 mod state_dir;
 mod stuck;
 mod support;

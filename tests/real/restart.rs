@@ -5,14 +5,14 @@
 mod aborts;
 mod elasticsearch;
 mod figures;
-mod ground;
-mod kube;
-mod kubelet;
+pub(crate) mod ground;
+pub(crate) mod kube;
+pub(crate) mod kubelet;
 mod load;
 mod opensearch;
-mod reconciler;
+pub(crate) mod reconciler;
 mod rolling;
-mod sampler;
+pub(crate) mod sampler;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,14 +28,14 @@ fn on(name: &str, flavor: Flavor, story: impl FnOnce(ground::Ground)) {
     }
 }
 
-fn turn() -> MutexGuard<'static, ()> {
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     // Whose turn ended badly has left nothing: everything ends with it.
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says what comes next, and when: a failure is read together with the steps before it.
-fn step(what: &str) {
+pub(crate) fn step(what: &str) {
     let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
     println!("-- {now} {what}");
 }

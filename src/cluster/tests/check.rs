@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::{read, set, smallest, with};
 use crate::cluster::Auth;
-use crate::restart::{OnConfigChange, Policy};
+use std::collections::BTreeMap;
+
+use crate::restart::{Disabled, OnConfigChange, Policy, Predicate, Share, annotation};
 
 /// What is changed in the smallest spec, and what is said then.
 #[test]
@@ -109,7 +111,31 @@ fn every_fault_is_named_with_its_field_and_its_remedy() {
             "spec.config.live[1]: \"a***\" is no pattern",
             "at character",
         ),
-        ("restart", json!({"maxUnavailable": 0}), "spec.restart.maxUnavailable: is 0", "write 1"),
+        ("restart", json!({"maxUnavailable": 0}), "spec.restart.maxUnavailable: is 0,", "write 1"),
+        (
+            "restart",
+            json!({"maxUnavailable": "0%"}),
+            "spec.restart.maxUnavailable: is 0%,",
+            "write 1% or more",
+        ),
+        (
+            "restart",
+            json!({"maxUnavailable": "a quarter"}),
+            "spec.restart.maxUnavailable: \"a quarter\" is neither",
+            "\"25%\"",
+        ),
+        (
+            "restart",
+            json!({"maxUnavailableOfRole": {"data": 1, "data_hot": "0%"}}),
+            "spec.restart.maxUnavailableOfRole.data_hot: is 0%,",
+            "write 1% or more",
+        ),
+        (
+            "restart",
+            json!({"maxUnavailableOfRole": {"data ": 1}}),
+            "spec.restart.maxUnavailableOfRole.data : \"data \" is no role",
+            "write one such as data_hot",
+        ),
         (
             "restart",
             json!({"phaseTimeout": "soon"}),
@@ -165,14 +191,20 @@ fn everything_said_about_restarts_reaches_the_policy() {
         &mut object,
         "restart",
         json!({
-            "maxUnavailable": 3, "zoneAttribute": "rack", "allowOutage": true,
+            "maxUnavailable": "25%", "maxUnavailableOfRole": {"data_hot": 2, "data": "10%"},
+            "disabledPredicates": ["one_master_at_a_time"], "zoneAttribute": "rack", "allowOutage": true,
             "phaseTimeout": "1m 30s", "drain": "0s", "onConfigChange": "coordinated",
             "rollback": false,
         }),
     );
     set(&mut object, "config", json!({"sources": [{"secret": "{pod}-config"}]}));
     let expected = Policy {
-        max_unavailable: 3,
+        max_unavailable: Share::Percent(25),
+        max_unavailable_of_role: BTreeMap::from([
+            ("data".into(), Share::Percent(10)),
+            ("data_hot".into(), Share::Nodes(2)),
+        ]),
+        disabled: Disabled::of(["one_master_at_a_time"]),
         zone_attribute: "rack".into(),
         allow_outage: true,
         phase_timeout: 90_000,
@@ -182,6 +214,24 @@ fn everything_said_about_restarts_reaches_the_policy() {
         has_sources: true,
     };
     assert_eq!(read(object).policy(), Ok(expected));
+}
+
+#[test]
+fn what_the_annotation_disables_is_disabled_besides_and_its_faults_are_none_of_the_spec() {
+    let mut object = with("restart", json!({"disabledPredicates": ["one_master_at_a_time", "a"]}));
+    let names = "require_started_replica, b";
+    object["metadata"]["annotations"] = json!({annotation::DISABLE: names});
+    let cluster = read(object);
+    let disabled = cluster.policy().unwrap().disabled;
+    assert_eq!(
+        disabled.iter().collect::<Vec<_>>(),
+        [Predicate::StartedReplica, Predicate::OneMaster]
+    );
+    let unknown = disabled.unknown().unwrap();
+    assert!(unknown.contains("\"a\" in spec.restart.disabledPredicates"), "{unknown}");
+    assert!(unknown.contains("\"b\" in eck.k8s.elastic.co/"), "{unknown}");
+    let salvaged = cluster.salvage().unwrap().policy.disabled;
+    assert_eq!(salvaged, disabled, "nobody's mistake elsewhere changes what is off");
 }
 
 #[test]

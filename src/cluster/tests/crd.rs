@@ -36,7 +36,9 @@ fn all() -> Vec<(String, Value)> {
 #[test]
 fn the_schema_is_structural_and_nothing_is_left_open() {
     for (path, schema) in all() {
-        assert!(schema["type"].is_string(), "{path} has no type");
+        // A number or a text: Kubernetes wants no other type beside it.
+        let typed = schema["type"].is_string() != (schema["x-kubernetes-int-or-string"] == true);
+        assert!(typed, "{path} has no type, or two");
         for banned in ["anyOf", "oneOf", "allOf", "not", "$ref", "nullable", "uniqueItems"] {
             assert!(schema.get(banned).is_none(), "{path} has {banned}");
         }
@@ -54,8 +56,11 @@ fn the_schema_is_structural_and_nothing_is_left_open() {
 #[test]
 fn numbers_in_the_spec_are_bounded_on_both_sides() {
     for (path, schema) in all() {
-        if path.starts_with(".spec") && schema["type"] == "integer" {
-            assert!(schema["minimum"].is_number(), "{path} has no minimum");
+        let either = schema["x-kubernetes-int-or-string"] == true;
+        if path.starts_with(".spec") && (schema["type"] == "integer" || either) {
+            let rule = schema["x-kubernetes-validations"][0]["rule"].as_str().unwrap_or_default();
+            let least = schema["minimum"].is_number() || rule.contains("self >= 1");
+            assert!(least, "{path} has no minimum");
             assert!(schema["maximum"].is_number(), "{path} has no maximum");
         }
     }
@@ -68,7 +73,11 @@ fn texts_and_lists_in_the_spec_are_bounded() {
         if !path.starts_with(".spec") || path.contains(".selector") {
             continue;
         }
-        if schema["type"] == "string" && schema.get("enum").is_none() {
+        let either = schema["x-kubernetes-int-or-string"] == true;
+        if schema["additionalProperties"].is_object() {
+            assert!(schema["maxProperties"].is_number(), "{path} has no maxProperties");
+        }
+        if (schema["type"] == "string" || either) && schema.get("enum").is_none() {
             assert!(schema["maxLength"].is_number(), "{path} has no maxLength");
         }
         if schema["type"] == "array" {

@@ -7,7 +7,7 @@ use super::super::{Color, EngineError, Member, Voting, health, members};
 use super::*;
 
 #[track_caller]
-pub(super) fn topology_of(engine: &str, state: &str) -> Topology {
+pub(crate) fn topology_of(engine: &str, state: &str) -> Topology {
     let state = answer_to(&topology::state_call(PATIENCE), engine, state);
     let details = answer_to(&topology::details_call(PATIENCE), engine, "details");
     let minimum = (engine == ELASTICSEARCH_6).then(|| {

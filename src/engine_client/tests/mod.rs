@@ -3,9 +3,12 @@
 
 mod answers;
 mod cluster;
+mod excluding;
 mod settings;
 mod sharding;
 mod which;
+
+pub(crate) use cluster::topology_of;
 
 use std::fs;
 
@@ -20,7 +23,7 @@ const OPENSEARCH_3: &str = "opensearch-3.2.0";
 const ELASTICSEARCH_6: &str = "elasticsearch-6.8.23";
 const ELASTICSEARCH_7: &str = "elasticsearch-7.17.29";
 const ELASTICSEARCH_8: &str = "elasticsearch-8.19.0";
-const ALL: [&str; 5] =
+pub(crate) const ALL: [&str; 5] =
     [OPENSEARCH_2, OPENSEARCH_3, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8];
 
 /// The engine's recorded answer. Its file holds the request's first line, the request's body, the

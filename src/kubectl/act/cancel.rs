@@ -7,7 +7,7 @@ use crate::kubectl::failure::Failure;
 use crate::kubectl::find;
 use crate::kubectl::output::{ActOutput, Done};
 use crate::kubectl::view::View;
-use crate::restart::{Direction, Strategy, annotation};
+use crate::restart::annotation;
 
 /// Withdraws a request that nobody has taken up, or asks that a restart be cancelled.
 pub(in crate::kubectl) async fn cancel(
@@ -54,13 +54,8 @@ fn choose(view: &View, id: Option<&str>) -> Result<(String, Done), String> {
                 "restart {id} stops no further node already; it ends as {outcome}"
             ));
         }
-        if restart.request.strategy == Strategy::Coordinated
-            && (restart.direction == Direction::Forward || restart.frozen.is_some())
-        {
-            return Err(format!(
-                "restart {id} cannot be cancelled any more: every node is stopped, and all of them \
-                 are started on the new config"
-            ));
+        if let Some(why) = restart.beyond_cancel() {
+            return Err(format!("restart {id} cannot be cancelled any more: {why}"));
         }
         return Ok((id, Done::CancelRequested));
     }

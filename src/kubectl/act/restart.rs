@@ -12,8 +12,8 @@ use crate::kubectl::failure::Failure;
 use crate::kubectl::output::{ActOutput, Done};
 use crate::kubectl::text::nodes;
 use crate::kubectl::view::View;
-use crate::kubectl::{find, pages};
-use crate::restart::{Request, Strategy, annotation};
+use crate::kubectl::{ahead, find, pages};
+use crate::restart::{Code, Request, Strategy, annotation};
 
 /// Asks for a restart, once.
 pub(in crate::kubectl) async fn restart(
@@ -34,7 +34,9 @@ pub(in crate::kubectl) async fn restart(
         }
         check(&view, &request).map_err(Failure::Failed)?;
         if args.dry_run {
-            let told = told(&view, &request, Done::Nothing, pages::asked(&view, &request));
+            let ahead = ahead::of_request(&view, &args.eye, &request).await;
+            let page = pages::asked(&view, &request, ahead.as_ref());
+            let told = told(&view, &request, Done::Nothing, page);
             return Ok((told, view));
         }
         if request.strategy == Strategy::Coordinated && !agreed {
@@ -145,7 +147,16 @@ fn asked(view: &View, request: &Request) -> String {
         view.name
     );
     if let Some(restart) = view.restart() {
-        page += &format!("it begins when restart {} is over\n", restart.request.id);
+        let id = &restart.request.id;
+        let takes_its_place =
+            request.strategy == Strategy::Coordinated && view.is_blocked_by(Code::Stranded);
+        page += &match takes_its_place {
+            true => format!(
+                "it takes the place of restart {id}, which can go neither on nor back, if it means \
+                 all of its nodes\n"
+            ),
+            false => format!("it begins when restart {id} is over\n"),
+        };
     }
     if let Some(queued) = view.queued() {
         page += &format!("restart {}, which waited for that, is given up for it\n", queued.id);

@@ -1,14 +1,16 @@
 //! What people read, one file a command: from a view to text, and nothing else.
 
+mod ahead;
 mod history;
 mod plan;
 mod status;
 mod why;
 
+pub(super) use ahead::ahead;
 pub(super) use history::history;
 pub(super) use plan::{asked, plan};
 pub(super) use status::status;
-pub(super) use why::why;
+pub(super) use why::{why, why_then};
 
 use super::text::Tone;
 use super::view::{Pod, View};

@@ -1,12 +1,13 @@
 //! `plan`: what would happen next and why the others wait; and what a request would ask.
 
 use super::{UNSEEN, sentence, status};
+use crate::kubectl::ahead::Ahead;
 use crate::kubectl::text::{Page, Paint, Tone, nodes};
 use crate::kubectl::view::{Pod, View};
 use crate::restart::{Member, OnConfigChange, Request, Restart, Step, Strategy};
 
-/// The whole page, from the reconciler's own words.
-pub(in crate::kubectl) fn plan(view: &View, paint: Paint) -> String {
+/// The whole page, from the words the reconciler has left; `blind` is why there is no dry run.
+pub(in crate::kubectl) fn plan(view: &View, blind: &str, paint: Paint) -> String {
     let mut page = Page::new(paint);
     let Some(status) = &view.status else {
         page.line(UNSEEN);
@@ -29,6 +30,7 @@ pub(in crate::kubectl) fn plan(view: &View, paint: Paint) -> String {
     if let Some(queued) = &status.ledger.queued {
         page.fact("then", status::asked(queued));
     }
+    page.fact("no dry run", blind);
     page.into_text()
 }
 
@@ -85,7 +87,7 @@ const ORDER: &str = "(in this order, except that data nodes go before master-eli
                      elected master goes last, which only the engine can tell)";
 
 /// What a request would do (`restart --dry-run`).
-pub(in crate::kubectl) fn asked(view: &View, request: &Request) -> String {
+pub(in crate::kubectl) fn asked(view: &View, request: &Request, ahead: Option<&Ahead>) -> String {
     let mut page = Page::new(Paint::default());
     page.fact("asks", status::asked(request));
     if let Some(restart) = view.restart() {
@@ -95,7 +97,10 @@ pub(in crate::kubectl) fn asked(view: &View, request: &Request) -> String {
     if view.paused {
         page.fact("waits", "until spec.paused is false");
     }
-    steps(view, request, &mut page);
+    match ahead {
+        Some(ahead) => super::ahead::steps(&ahead.forecast, &mut page),
+        None => steps(view, request, &mut page),
+    }
     page.line("Nothing was asked: this is a dry run.");
     page.into_text()
 }

@@ -26,11 +26,15 @@ pub(in crate::kubectl) fn status(view: &View, now: Time, paint: Paint) -> String
             page.toned("blocked by", Tone::Bad, format!("{rule}: {message}"))
         }
         (Some(rule), None) => page.toned("blocked by", Tone::Bad, rule),
-        (None, Some(message)) => page.fact("", message),
+        // How much longer it takes stands with the restart.
+        (None, Some(message)) => page.fact("", without(message, report.estimate.as_deref())),
         (None, None) => {}
     }
     if let Some(restart) = &status.ledger.restart {
         restarting(restart, now, &mut page);
+        if let Some(estimate) = &report.estimate {
+            page.fact("", estimate);
+        }
     }
     if let Some(queued) = &status.ledger.queued {
         page.fact("then", asked(queued));
@@ -44,16 +48,19 @@ pub(in crate::kubectl) fn status(view: &View, now: Time, paint: Paint) -> String
         let tone = match (condition.kind.as_str(), condition.status.as_str()) {
             ("Available", "False") | ("Degraded", "True") => Tone::Bad,
             ("Available", "True") => Tone::Good,
+            ("PredicatesDisabled", "True") => Tone::Heed,
             (_, _) => Tone::Plain,
         };
         // The two others stand above already.
         let name = match condition.kind.as_str() {
             "Available" => "available",
             "Degraded" if condition.status == "True" => "owed",
+            // Also names that disable nothing and were meant to.
+            "PredicatesDisabled" if !condition.message.is_empty() => "rules off",
             _ => continue,
         };
         let text = match name {
-            "owed" => condition.message.clone(),
+            "owed" | "rules off" => condition.message.clone(),
             _ => format!("{} ({}): {}", condition.status, condition.reason, condition.message),
         };
         page.toned(name, tone, text);
@@ -76,6 +83,11 @@ pub(in crate::kubectl) fn status(view: &View, now: Time, paint: Paint) -> String
     }
     table(view, &mut page);
     page.into_text()
+}
+
+fn without<'a>(message: &'a str, estimate: Option<&str>) -> &'a str {
+    let rest = estimate.and_then(|estimate| message.strip_suffix(estimate));
+    rest.map_or(message, |rest| rest.trim_end_matches("; "))
 }
 
 fn tone(phase: &str) -> Tone {

@@ -1,13 +1,29 @@
 //! `why`: one node.
 
+use super::ahead::place;
 use super::{UNSEEN, phase_of, sentence, tone_of_outcome};
-use crate::kubectl::text::{Page, Paint, Tone, spoken, when};
+use crate::kubectl::ahead::Ahead;
+use crate::kubectl::text::{Page, Paint, Tone, spoken, stamp, when};
 use crate::kubectl::view::{Pod, View};
 use crate::restart::{Step, Time};
 
 /// The whole page.
 pub(in crate::kubectl) fn why(view: &View, pod: &Pod, now: Time, paint: Paint) -> String {
     let mut page = Page::new(paint);
+    tell(view, pod, now, &mut page);
+    page.into_text()
+}
+
+/// The same at the moment of a snapshot, and the node's place in what was to come.
+pub(in crate::kubectl) fn why_then(view: &View, pod: &Pod, ahead: &Ahead, paint: Paint) -> String {
+    let mut page = Page::new(paint);
+    page.fact("seen at", stamp(ahead.seen));
+    tell(view, pod, ahead.seen, &mut page);
+    place(&ahead.forecast, &pod.node, &mut page);
+    page.into_text()
+}
+
+fn tell(view: &View, pod: &Pod, now: Time, page: &mut Page) {
     page.fact("node", format!("{} of {}/{}", pod.node, view.namespace, view.name));
     let readiness = if pod.ready { "ready" } else { "NOT READY" };
     page.fact("pod", format!("{}, {readiness}, uid {}", pod.name, pod.uid));
@@ -36,7 +52,7 @@ pub(in crate::kubectl) fn why(view: &View, pod: &Pod, now: Time, paint: Paint) -
         let message = report.message.as_deref().unwrap_or("-");
         page.toned("cluster", Tone::Bad, format!("blocked by {rule}: {message}"));
     }
-    part(view, pod, now, &mut page);
+    part(view, pod, now, page);
     match &pod.last_restart {
         Some(last) => {
             let word = format!("{} {}", last.id, last.outcome.as_str());
@@ -49,7 +65,6 @@ pub(in crate::kubectl) fn why(view: &View, pod: &Pod, now: Time, paint: Paint) -
         }
         None => page.fact("last", "it was never restarted in this pod"),
     }
-    page.into_text()
 }
 
 /// Its part in the restart under way.

@@ -68,6 +68,22 @@ fn a_restart_from_the_request_to_its_end() {
 }
 
 #[test]
+fn how_much_longer_it_takes_is_told_with_each_node_that_is_done() {
+    let mut progress = Progress::new(None);
+    let mut status = rolling();
+    status["estimate"] = "about 4 minutes left, estimated from 1 of 3 nodes".into();
+    let lines = told(&mut progress, &view(&status, &Value::Null, pods()), now());
+    assert_eq!(lines[3..], ["about 4 minutes left, estimated from 1 of 3 nodes"]);
+    status["estimate"] = "about 3 minutes left, estimated from 1 of 3 nodes".into();
+    let later = now().plus(60_000);
+    assert!(told(&mut progress, &view(&status, &Value::Null, pods()), later).is_empty());
+    status["restart"]["members"][1]["step"] = "finished".into();
+    status["estimate"] = "about 2 minutes left, estimated from 2 of 3 nodes".into();
+    let lines = told(&mut progress, &view(&status, &Value::Null, pods()), later);
+    assert_eq!(lines, ["about 2 minutes left, estimated from 2 of 3 nodes"]);
+}
+
+#[test]
 fn without_an_id_the_one_under_way_or_else_the_next_is_followed() {
     let mut progress = Progress::new(None);
     let rest = view(&idle(), &Value::Null, Vec::new());

@@ -1,5 +1,6 @@
 //! What people and programs read, word for word.
 
+mod ahead;
 mod follow;
 mod pages;
 mod schema;

@@ -31,6 +31,46 @@ logs-0   schedule-rolling   running    ba9876543210   another node is under way
 }
 
 #[test]
+fn status_with_what_is_left_and_what_is_off() {
+    let mut status = rolling();
+    let estimate = "about 4 minutes left, estimated from 1 of 3 nodes";
+    status["estimate"] = estimate.into();
+    status["message"] = format!("{}; {estimate}", status["message"].as_str().unwrap()).into();
+    let undo = "kubectl annotate searchcluster logs --namespace search \
+                eck.k8s.elastic.co/disable-upgrade-predicates-";
+    status["conditions"].as_array_mut().unwrap().push(json!({
+        "type": "PredicatesDisabled", "status": "True", "reason": "Disabled",
+        "message": format!("require_started_replica is not evaluated; when it has served its \
+                            purpose: {undo}"),
+        "lastTransitionTime": "2026-11-21T03:08:00Z",
+    }));
+    let page = pages::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
+    let (head, _) = page.split_once("\n\n").unwrap();
+    assert_eq!(
+        head,
+        "\
+cluster     search/logs
+phase       Restarting, rolling 1/3 done
+            logs-1 was told to run and has not joined yet
+restart     rolling 4f2a91c07b3e, asked by alice; 3 nodes
+            began 2026-11-21T03:08:00Z (2m ago)
+            about 4 minutes left, estimated from 1 of 3 nodes
+nodes       3, 2 ready; 1 under way; 1 to come
+available   True (Yellow): every primary is there, a replica is not
+rules off   require_started_replica is not evaluated; when it has served its purpose: kubectl annotate searchcluster logs --namespace search eck.k8s.elastic.co/disable-upgrade-predicates-"
+    );
+    // Blocked, the estimate stands in its place all the same.
+    status["blocked"] = "one_master_at_a_time".into();
+    status["message"] = "another one is under way".into();
+    let page = pages::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
+    assert!(
+        page.contains("blocked by  one_master_at_a_time: another one is under way\n"),
+        "{page}"
+    );
+    assert!(page.contains(&format!("\n            {estimate}\n")), "{page}");
+}
+
+#[test]
 fn status_at_rest() {
     let view = view(&idle(), &json!({}), Vec::new());
     assert_eq!(
@@ -117,20 +157,22 @@ last        4f2a91c07b3e done
 #[test]
 fn plan_says_what_is_next_and_why_the_others_wait() {
     assert_eq!(
-        pages::plan(&view(&rolling(), &Value::Null, pods()), PLAIN),
+        pages::plan(&view(&rolling(), &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 restart     rolling 4f2a91c07b3e, asked by alice
 now         logs-1: logs-1 was told to run and has not joined yet
 waits       logs-0: another node is under way
 done        1 node
+no dry run  nobody answers
 "
     );
     let mut pending = idle();
     pending["counts"]["pendingRestart"] = 2.into();
     assert_eq!(
-        pages::plan(&view(&pending, &Value::Null, pods()), PLAIN),
+        pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 next        nothing: nobody has asked; 2 nodes run on another config than the sources have, see `kubectl stayput restart logs`
+no dry run  nobody answers
 "
     );
 }
@@ -142,7 +184,7 @@ fn a_dry_run_tells_the_order() {
     let view = view(&idle(), &Value::Null, pods);
     let rolling = Request { id: "a".into(), ..Request::default() };
     assert_eq!(
-        pages::asked(&view, &rolling),
+        pages::asked(&view, &rolling, None),
         "\
 asks        rolling a
 order       logs-1, logs-2
@@ -155,7 +197,7 @@ Nothing was asked: this is a dry run.
     let role = Request { target, ..rolling };
     let coordinated = Request { strategy: Strategy::Coordinated, ..role.clone() };
     assert_eq!(
-        pages::asked(&view, &role),
+        pages::asked(&view, &role, None),
         "\
 asks        rolling a, role data
 order       logs-1, logs-2
@@ -166,7 +208,7 @@ Nothing was asked: this is a dry run.
 "
     );
     assert_eq!(
-        pages::asked(&view, &coordinated),
+        pages::asked(&view, &coordinated, None),
         "\
 asks        coordinated a, role data
 nodes       logs-1, logs-2, all stopped before any is started
@@ -206,7 +248,7 @@ fn nothing_in_an_annotation_moves_the_cursor() {
     let view = view(&status, &Value::Null, pods());
     let pages = [
         pages::status(&view, now(), PLAIN),
-        pages::plan(&view, PLAIN),
+        pages::plan(&view, "nobody answers", PLAIN),
         pages::why(&view, view.node("logs-1").unwrap(), now(), PLAIN),
     ];
     for page in pages {

@@ -29,6 +29,9 @@ pub(super) struct Options {
     /// Serve /livez, /readyz and /metrics here: ADDRESS:PORT, or :PORT for every address
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = address)]
     listen: SocketAddr,
+    /// Serve /snapshots here, for `kubectl stayput plan` and `snapshot`; loopback only
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9198", value_parser = local)]
+    snapshots: SocketAddr,
     /// Reach the apiserver as this file says; without it as in-cluster, or as kubectl does
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -63,6 +66,15 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
     }
     text.parse().map_err(|_| format!("{text:?} is no address: write 127.0.0.1:8081 or :8081"))
+}
+
+/// Reads an [`address`] that only this machine, or this pod, can reach.
+fn local(text: &str) -> Result<SocketAddr, String> {
+    let address = address(text)?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err(format!("{address} can be reached from elsewhere: write 127.0.0.1:{}", address.port()))
 }
 
 /// Runs until TERM or INT.
@@ -112,6 +124,7 @@ fn settings(options: Options) -> Settings {
     Settings {
         namespaces: options.namespaces,
         listen: Some(options.listen),
+        snapshots: Some(options.snapshots),
         name,
         election: election.map(|namespace| Election { namespace, name: NAME.to_owned() }),
         account: account.map(|(namespace, name)| Account { namespace, name }),

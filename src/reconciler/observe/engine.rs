@@ -208,8 +208,8 @@ pub(in super::super) fn health(health: &engine_client::Health) -> Health {
 
 fn voting(voting: engine_client::Voting) -> Voting {
     match voting {
-        engine_client::Voting::Configurations { committed, accepted, exclusions: _ } => {
-            Voting::Configurations { committed, accepted }
+        engine_client::Voting::Configurations { committed, accepted, exclusions } => {
+            Voting::Configurations { committed, accepted, excluded: exclusions }
         }
         engine_client::Voting::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(minimum),
     }
@@ -243,3 +243,6 @@ fn record(record: engine_client::Record) -> Record {
         complete: record.status == RecordStatus::Complete,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,6 +117,7 @@ pub(super) fn debts_due(ledger: &Ledger) -> usize {
     let allocation = debts.allocation.iter().filter(|debt| debt.holders.iter().all(is_due)).count();
     debts.start.iter().filter(|debt| is_due(&debt.pod_uid)).count()
         + debts.records.iter().filter(|debt| is_due(&debt.pod_uid)).count()
+        + debts.exclusion.iter().filter(|debt| is_due(&debt.pod_uid)).count()
         + allocation
 }
 

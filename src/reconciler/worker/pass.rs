@@ -151,6 +151,7 @@ impl Worker {
             let live = self.api.cluster(&namespace, &name).await?;
             if live.metadata.uid != cluster.metadata.uid
                 || live.metadata.generation != cluster.metadata.generation
+                || live.disabled_by_annotation() != cluster.disabled_by_annotation()
             {
                 // Another spec: from the beginning, with it.
                 self.take(live);
@@ -164,7 +165,13 @@ impl Worker {
             self.health.begin(&self.name());
             let began = Instant::now();
             let others = self.others();
-            let scene = Scene { cluster: &cluster, checked, others: &others, insist: &insist };
+            let scene = Scene {
+                cluster: &cluster,
+                checked,
+                others: &others,
+                insist: &insist,
+                whole: false,
+            };
             let id = fresh_id().map_err(Failure::Failed)?;
             let snapshot = Box::pin(self.eyes.look(&scene, id)).await;
             match self.act_on(snapshot, &mut cluster, checked, began).await? {

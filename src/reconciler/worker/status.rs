@@ -114,6 +114,9 @@ impl Worker {
             blocked: report.blocked.clone(),
             pending_restart: report.counts.pending_restart,
             debts: u32::try_from(many).unwrap_or(u32::MAX),
+            disabled: report.conditions.iter().any(|condition| {
+                condition.kind == "PredicatesDisabled" && condition.status == "True"
+            }),
         };
         self.metrics.show(&self.name(), Some(shown));
     }

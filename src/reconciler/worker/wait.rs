@@ -43,6 +43,7 @@ impl Worker {
                 biased;
                 () = sleep_until(until) => return,
                 () = self.polls.changed() => return,
+                viewer = self.window.viewer() => Box::pin(self.show_to(viewer)).await,
                 () = &mut engine => return,
                 news = hear(&mut self.events) => match news {
                     Ok((event, label)) => {

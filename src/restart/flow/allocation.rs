@@ -70,8 +70,20 @@ impl Planner<'_> {
             debt.holders.push(member.pod_uid.clone());
             return Ok(());
         }
+        self.ledger.to_mut().debts.allocation =
+            self.allocation_debt(restart_id, allocation, vec![member.pod_uid.clone()])?;
+        Ok(())
+    }
+
+    /// What will have to be set back; nothing where allocation is as tight as we want it.
+    pub(super) fn allocation_debt(
+        &self,
+        restart_id: &str,
+        allocation: &Allocation,
+        holders: Vec<String>,
+    ) -> Result<Option<AllocationDebt>, Refusal> {
         if allocation.marker.is_none() && is_tight(allocation) {
-            return Ok(());
+            return Ok(None);
         }
         let before = match &allocation.marker {
             Some(marker) if !self.is_ours(marker) => {
@@ -84,12 +96,7 @@ impl Planner<'_> {
             Some(marker) => marker.before.clone(),
             None => allocation.setting.clone(),
         };
-        self.ledger.to_mut().debts.allocation = Some(AllocationDebt {
-            restart: restart_id.to_owned(),
-            before,
-            holders: vec![member.pod_uid.clone()],
-        });
-        Ok(())
+        Ok(Some(AllocationDebt { restart: restart_id.to_owned(), before, holders }))
     }
 
     /// Before a stop: `None` once the engine is prepared for it.
@@ -145,6 +152,9 @@ impl Planner<'_> {
     /// After the proof, or at the end of the way back: `None` once nothing of ours is left at the
     /// engine for this member.
     pub(super) fn clean_up(&mut self, member: &Member) -> Option<Move> {
+        if let Some(turn) = self.vote_again(member) {
+            return Some(turn);
+        }
         if let Some(turn) = self.withdraw(member) {
             return Some(turn);
         }

@@ -58,11 +58,7 @@ impl Planner<'_> {
     }
 
     fn show(&mut self, restart: &Restart, member: &Member, pod: &Pod) {
-        let shown = pod
-            .annotations
-            .get(annotation::SHOWN)
-            .and_then(|shown| shown.split_once(' '))
-            .and_then(|(_, phase)| Phase::parse(phase).ok());
+        let shown = shown_of(&restart.request.id, pod);
         let manager = pod.manager.as_ref().ok();
         let id = &restart.request.id;
         match phase_of(restart, member, manager, shown) {
@@ -125,6 +121,12 @@ impl Planner<'_> {
         }
         self.annotate(&pod.uid, &wanted);
     }
+}
+
+/// The phase of this restart that the pod shows already; another restart's says nothing of it.
+pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
+    let (of, phase) = pod.annotations.get(annotation::SHOWN)?.split_once(' ')?;
+    (of == id).then(|| Phase::parse(phase).ok())?
 }
 
 /// Whether the pod has both annotations already.

@@ -2,19 +2,26 @@
 
 use super::member::GAP;
 use crate::restart::planner::Planner;
-use crate::restart::{Code, Manager, Pod, Reason, Refusal, Restart, Step};
+use crate::restart::rules::Terms;
+use crate::restart::{Code, Manager, Member, Pod, Reason, Refusal, Restart, Step};
 
 impl Planner<'_> {
     /// Writes down both sequences, the checksum expected, the process that must be gone, and what
-    /// will have to be undone.
-    pub(super) fn begin(
+    /// will have to be undone. For one that is `lost` with its set the engine need not answer: then
+    /// there is no process to be gone, and nothing is asked of the engine that would be undone.
+    pub(in crate::restart) fn begin(
         &mut self,
         restart: &Restart,
         index: usize,
         pod: &Pod,
         manager: &Manager,
+        terms: &Terms,
     ) -> Result<(), Refusal> {
-        let engine = self.view.engine()?;
+        let engine = match self.view.engine() {
+            Ok(engine) => Some(engine),
+            Err(_) if terms.lost => None,
+            Err(refusal) => return Err(refusal),
+        };
         let expected = Self::expected_now(pod, manager)?;
         let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
             let sentence = "it is no member of this restart".into();
@@ -30,14 +37,34 @@ impl Planner<'_> {
         begun.ephemeral = node.map(|node| node.ephemeral_id.clone());
         begun.node_id = node.map(|node| node.id.clone());
         begun.master = node.is_some_and(crate::restart::Node::is_master_eligible);
-        self.owe_protection(&restart.request.id, restart.request.strategy, &begun, engine)?;
-        if self.ledger.cluster_uuid.is_none() {
-            self.ledger.to_mut().cluster_uuid = Some(engine.cluster_uuid.clone());
+        // What may be refused comes before what is written down.
+        let hands_over = self.hands_over(terms)?;
+        if let Some(engine) = engine {
+            match self.owe_protection(&restart.request.id, restart.request.strategy, &begun, engine)
+            {
+                Err(refusal) if terms.lost && refusal.code == Code::EngineUnreachable => {}
+                owed => owed?,
+            }
+            if hands_over {
+                self.owe_vote(&restart.request.id, &begun);
+            }
+            if self.ledger.cluster_uuid.is_none() {
+                self.ledger.to_mut().cluster_uuid = Some(engine.cluster_uuid.clone());
+            }
         }
-        let reason =
-            if begun.master { Reason::MasterRestartStarted } else { Reason::NodeRestartStarted };
-        self.tell(Some(&pod.uid), reason, format!("Restarting {} in place", pod.node));
+        self.tell_begun(&begun, &terms.told(hands_over));
         self.set_member(index, begun);
+        if let Some(restart) = &mut self.ledger.to_mut().restart {
+            restart.began.get_or_insert(self.snapshot.now);
+        }
         Ok(())
+    }
+
+    /// Says that a node's turn has come, and on what terms.
+    pub(super) fn tell_begun(&mut self, member: &Member, terms: &str) {
+        let reason =
+            if member.master { Reason::MasterRestartStarted } else { Reason::NodeRestartStarted };
+        let message = format!("Restarting {} in place{terms}", member.node);
+        self.tell(Some(&member.pod_uid), reason, message);
     }
 }

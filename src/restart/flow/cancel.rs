@@ -1,7 +1,7 @@
 //! Cancel: no further stops; nodes already stopped are finished.
 
 use crate::restart::planner::Planner;
-use crate::restart::{Direction, Outcome, Reason, Strategy, annotation};
+use crate::restart::{Outcome, Reason, annotation};
 
 impl Planner<'_> {
     /// Hears a cancel on the SearchCluster. Once heard, the annotation is taken away.
@@ -23,17 +23,9 @@ impl Planner<'_> {
         if restart.ending.is_some() {
             return self.clear(annotation::CANCEL);
         }
-        if restart.request.strategy == Strategy::Coordinated
-            && (restart.direction == Direction::Forward || restart.frozen.is_some())
-        {
-            self.tell(
-                None,
-                Reason::InputIgnored,
-                format!(
-                    "Restart {id} cannot be cancelled any more: every node is stopped, and all of \
-                     them are started on the new config"
-                ),
-            );
+        if let Some(why) = restart.beyond_cancel() {
+            let message = format!("Restart {id} cannot be cancelled any more: {why}");
+            self.tell(None, Reason::InputIgnored, message);
             return self.clear(annotation::CANCEL);
         }
         self.end_with(Outcome::Aborted, "cancelled");

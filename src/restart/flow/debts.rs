@@ -15,6 +15,7 @@ impl Planner<'_> {
         self.pay_allocation();
         self.pay_records();
         self.sweep_records();
+        self.pay_exclusion();
     }
 
     fn pay_start(&mut self, debt: &StartDebt) {
@@ -125,19 +126,12 @@ impl Planner<'_> {
 
     /// Records of pods that are under way no longer.
     fn pay_records(&mut self) {
-        let restart = self.ledger.restart.as_ref();
-        let under_way = |uid: &str| {
-            restart.is_some_and(|restart| {
-                restart.members.iter().any(|one| one.pod_uid == uid && one.is_under_way())
-            })
-        };
-        let owed_start = |uid: &str| self.ledger.debts.start.iter().any(|debt| debt.pod_uid == uid);
         let due: Vec<_> = self
             .ledger
             .debts
             .records
             .iter()
-            .filter(|debt| !under_way(&debt.pod_uid) && !owed_start(&debt.pod_uid))
+            .filter(|debt| self.is_let_go(&debt.pod_uid))
             .cloned()
             .collect();
         if due.is_empty() {
@@ -164,8 +158,19 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether a member with this pod holds a slot.
+    pub(super) fn is_under_way(&self, uid: &str) -> bool {
+        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
+        members.filter(|member| member.is_under_way()).any(|member| member.pod_uid == uid)
+    }
+
+    /// Whether nothing is done about a pod any more that something was held for.
+    pub(super) fn is_let_go(&self, uid: &str) -> bool {
+        !self.is_under_way(uid) && !self.ledger.debts.start.iter().any(|debt| debt.pod_uid == uid)
+    }
+
     /// A SearchCluster that goes together with its pods owes nobody anything any more.
-    fn nothing_left(&self) -> bool {
+    pub(super) fn nothing_left(&self) -> bool {
         self.snapshot.cluster.deleting && self.snapshot.pods.is_empty()
     }
 

@@ -3,9 +3,9 @@
 use super::member::was_refused;
 use super::start::is_ending;
 use crate::api::{ConfigChoice, Desired, State};
-use crate::restart::gates::preflight;
 use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
+use crate::restart::rules::preflight;
 use crate::restart::{Action, Code, Ending, Fence, Member, Outcome, Pod, Reason, Step};
 
 impl Planner<'_> {
@@ -99,7 +99,8 @@ impl Planner<'_> {
         if !self.snapshot.cluster.overlaps.is_empty() {
             return no(Code::OverlappingSelectors, "another SearchCluster selects it as well");
         }
-        if self.ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid) {
+        let owed = self.ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid);
+        if owed || self.is_exclusion_due() {
             return no(Code::Debts, "something is owed from before (status.debts)");
         }
         if manager.state == State::Stopped {
@@ -113,7 +114,7 @@ impl Planner<'_> {
             return no(Code::AnotherInProgress, &sentence);
         }
         preflight(pod)?;
-        self.may_stop(pod)
+        self.may_keep_stopped(pod)
     }
 
     /// The pod's entry in the restart, if it holds a slot.

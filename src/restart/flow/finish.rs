@@ -36,6 +36,12 @@ impl Planner<'_> {
             member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
         };
         let nodes = restart.members.iter().filter(done).count();
+        self.close(&restart, ending, nodes);
+        self.ledger.to_mut().restart = None;
+    }
+
+    /// Tells how a restart ended, and remembers it.
+    pub(super) fn close(&mut self, restart: &Restart, ending: Ending, nodes: usize) {
         let seconds = self.snapshot.now.since(restart.started) / 1000;
         let id = &restart.request.id;
         let (reason, message) = match ending.outcome {
@@ -58,7 +64,6 @@ impl Planner<'_> {
             seconds,
             nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
         });
-        self.ledger.to_mut().restart = None;
     }
 
     /// Lets a SearchCluster go that is being deleted, once nothing is owed, nothing of ours is left on

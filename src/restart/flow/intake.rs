@@ -1,6 +1,9 @@
 //! Requests: taken up once, by id, whatever the annotation says later.
 
+use std::collections::BTreeSet;
+
 use crate::restart::planner::Planner;
+use crate::restart::rules::all_of;
 use crate::restart::{
     Entry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation,
 };
@@ -24,6 +27,8 @@ impl Planner<'_> {
             }
         }
         self.hear_cancel();
+        self.supersede();
+        self.tell_queued();
         self.notice_drift();
         if self.ledger.restart.is_none()
             && self.ledger.queued.is_some()
@@ -87,12 +92,21 @@ impl Planner<'_> {
                 format!("request {} took its place in the queue", request.id),
             );
         }
-        self.tell(
-            None,
-            Reason::RestartQueued,
-            format!("Request {} waits for the restart under way", request.id),
-        );
         self.ledger.to_mut().queued = Some(request);
+    }
+
+    /// Says that a request waits, once it does.
+    fn tell_queued(&mut self) {
+        let Some(queued) = &self.ledger.queued else { return };
+        if self.ledger.restart.is_some() && self.snapshot.ledger.queued.as_ref() != Some(queued) {
+            let mut message = format!("Request {} waits for the restart under way", queued.id);
+            let restart = self.restart();
+            if let Some(obstacle) = restart.as_deref().and_then(|one| self.why_not_superseded(one))
+            {
+                message = format!("{message} and does not take its place: {}", obstacle.sentence);
+            }
+            self.tell(None, Reason::RestartQueued, message);
+        }
     }
 
     /// Opens a restart of the nodes the request means.
@@ -128,6 +142,7 @@ impl Planner<'_> {
         self.ledger.to_mut().restart = Some(Restart {
             request,
             started: self.snapshot.now,
+            began: None,
             direction: crate::restart::Direction::default(),
             ending: None,
             once: crate::restart::Once::default(),
@@ -137,7 +152,7 @@ impl Planner<'_> {
     }
 
     /// The nodes a target means, by name, without those kept stopped.
-    fn members(&self, target: &Target) -> Result<Vec<Member>, String> {
+    pub(super) fn members(&self, target: &Target) -> Result<Vec<Member>, String> {
         if let Some(missing) = target.nodes.iter().find(|node| !self.is_known(node)) {
             return Err(format!("there is no node {missing} among the cluster's pods"));
         }
@@ -149,10 +164,41 @@ impl Planner<'_> {
             .map(|pod| scheduled(pod, self.snapshot.now))
             .collect();
         members.sort_by(|one, other| one.node.cmp(&other.node));
-        if members.is_empty() {
-            return Err("it means no node that may be restarted".into());
+        if !members.is_empty() {
+            return Ok(members);
         }
-        Ok(members)
+        match &target.zone {
+            Some(zone) if !self.zones().contains(zone.as_str()) => Err(self.no_such_zone(zone)),
+            Some(_) | None => Err("it means no node that may be restarted".into()),
+        }
+    }
+
+    /// The zones that nodes of our pods are in.
+    fn zones(&self) -> BTreeSet<&str> {
+        let nodes = self.view.pods().filter_map(|pod| self.view.node(&pod.node));
+        nodes.filter_map(|node| node.zone.as_deref()).collect()
+    }
+
+    /// What to ask for instead of a zone that no node is in.
+    fn no_such_zone(&self, zone: &str) -> String {
+        let attribute = &self.policy.zone_attribute;
+        let zones: Vec<&str> = self.zones().into_iter().collect();
+        if zones.is_empty() {
+            return format!(
+                "no node of the cluster has the attribute {attribute} (node.attr.{attribute}), so \
+                 there are no zones; spec.restart.zoneAttribute names another attribute"
+            );
+        }
+        let pods = self
+            .view
+            .pods()
+            .filter(|pod| self.view.node(&pod.node).is_some_and(|node| node.zone.is_none()));
+        let without = match pods.count() {
+            0 => String::new(),
+            1 => format!("; 1 node has no attribute {attribute}"),
+            more => format!("; {more} nodes have no attribute {attribute}"),
+        };
+        format!("no node is in zone {zone:?}, there are {}{without}", all_of(&zones))
     }
 
     fn is_known(&self, node: &str) -> bool {

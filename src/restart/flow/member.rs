@@ -83,7 +83,7 @@ impl Planner<'_> {
         if manager.sequence > member.start {
             // Refused, but it has moved the fence beyond our start.
             let mut above = member.clone();
-            above.start = manager.sequence + GAP;
+            above.start = start_above(member, manager.sequence);
             return Move::Change(Box::new(above));
         }
         if manager.sequence == member.start {
@@ -161,6 +161,7 @@ impl Planner<'_> {
             };
             debt.pod_uid != *uid || !is_gone()
         });
+        self.settle_exclusion(uid);
         let (reason, message) = match ending.outcome {
             Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
             Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
@@ -192,6 +193,12 @@ pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
         || (between && (manager.sequence - member.stop) % 2 == 1)
         || is_opposite(manager, member.stop, RequestKind::Stop)
         || is_opposite(manager, member.start, RequestKind::Start)
+}
+
+/// A start above these sequences that is told from other people's by [`is_overtaken`].
+pub(super) fn start_above(member: &Member, sequence: u64) -> u64 {
+    let above = sequence.max(member.start) + GAP;
+    above + (above - member.stop) % 2
 }
 
 /// Whether the last request judged came to nothing; whoever sent it has changed nothing.

@@ -7,6 +7,7 @@ mod begin;
 mod cancel;
 mod coordinated;
 mod debts;
+mod doubts;
 mod drift;
 mod fences;
 mod finish;
@@ -15,11 +16,14 @@ mod member;
 mod mounted;
 mod next;
 mod people;
+mod progress;
 mod record;
 mod start;
 mod stop;
+mod voting;
+mod zone;
 
-pub(super) use annotations::phase_of;
+pub(super) use annotations::{phase_of, shown_of};
 pub(super) use drift::drifts;
 
 use super::planner::Planner;
@@ -47,6 +51,7 @@ impl Planner<'_> {
     /// Everything, in the order in which one thing depends on another.
     pub(super) fn decide(&mut self) {
         self.take_up();
+        self.doubt_policy();
         self.listen_to_people();
         self.pay_debts();
         match self.ledger.restart.as_ref().map(|restart| restart.request.strategy) {
@@ -59,6 +64,7 @@ impl Planner<'_> {
         }
         self.keep_fences();
         self.finish_restart();
+        self.tell_progress();
         self.show_phases();
         self.let_go();
     }

@@ -1,14 +1,14 @@
 //! Who goes next in a rolling or immediate restart.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
-
-use crate::restart::gates::{Copies, Electorate, Settled, order, preflight, slots};
-use crate::restart::lookup::Lookup;
+use crate::restart::lookup::{Lookup, Names};
 use crate::restart::planner::Planner;
+use crate::restart::rules::{Pass, Sets, Terms, all_of, order, preflight, set_of, take_turns};
 use crate::restart::{
-    Action, Code, Color, Engine, Manager, Node, Pod, Refusal, Restart, Step, Strategy,
+    Action, Code, Debts, Pod, Reason, Refusal, Request, Restart, Share, Step, Strategy,
 };
+
+/// A pod that may not go, and why.
+pub(super) type Refused<'a> = (&'a Pod, Refusal);
 
 impl<'a> Planner<'a> {
     /// Gives a slot to the members whose turn it is, and tells the others why it is not.
@@ -24,7 +24,11 @@ impl<'a> Planner<'a> {
         }
         let pods = self.view.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));
         let candidates = order(pods, self.view.engine().ok());
-        if let Err(refusal) = self.may_begin(&restart) {
+        let may_begin = self.may_begin(&restart);
+        if self.rescue(&restart, &scheduled, &candidates) {
+            return;
+        }
+        if let Err(refusal) = may_begin {
             self.wait_all(refusal.code, refusal.sentence.clone());
             for pod in candidates {
                 self.refused(&pod.uid, refusal.clone());
@@ -34,42 +38,73 @@ impl<'a> Planner<'a> {
         if !self.has_finalizer() {
             return;
         }
-        let mut ground = self.ground();
-        let mut taken = false;
-        // The elected master is last: a node that a passing state holds back goes before it.
-        let master = self.view.engine().ok().and_then(|engine| engine.master.as_deref());
-        let mut held_back = false;
-        for pod in candidates {
-            let elected =
-                self.view.node(&pod.node).is_some_and(|node| Some(node.id.as_str()) == master);
-            if held_back && elected {
-                self.wait(&pod.uid, Code::NotItsTurn, "the elected master goes last");
-                continue;
-            }
-            if taken && restart.request.strategy == Strategy::Rolling {
-                self.wait(&pod.uid, Code::NotItsTurn, "one node at a time; its turn comes later");
-                continue;
-            }
-            match self.may_take_slot(&restart, pod, &ground) {
-                Ok(manager) => match self.begin(&restart, scheduled[&*pod.uid], pod, manager) {
-                    Ok(()) => {
-                        taken = true;
-                        ground.down.insert(pod.node.clone());
-                        ground.unavailable.insert(pod.uid.clone());
-                    }
-                    Err(refusal) => self.refused(&pod.uid, refusal),
-                },
-                Err(refusal) => {
-                    held_back |=
-                        matches!(refusal.code, Code::Health | Code::LastCopy | Code::Quorum);
-                    self.refused(&pod.uid, refusal);
+        if restart.request.is_at_once() {
+            return self.choose_together(&restart, &scheduled, &candidates);
+        }
+        let mut pass = match self.look() {
+            Ok(pass) => pass,
+            Err(refusal) => {
+                let sets = Sets::of(&self.view, &self.ledger);
+                for pod in candidates {
+                    let refusal = preflight(pod).err().unwrap_or_else(|| refusal.clone());
+                    self.refused(&pod.uid, in_part(&sets, pod, refusal));
                 }
+                return;
             }
+        };
+        let strategy = restart.request.strategy;
+        let turns = take_turns(&mut pass, &candidates, strategy, |pod, manager, terms| {
+            self.begin(&restart, scheduled[&*pod.uid], pod, manager, terms)
+        });
+        let refused = turns.iter().filter_map(|(pod, turn)| Some((*pod, turn.as_ref().err()?)));
+        self.tell_of_quorum(refused);
+        for (pod, turn) in turns {
+            if let Err(refusal) = turn {
+                self.refused(&pod.uid, refusal);
+            }
+        }
+    }
+
+    /// Tells of the first node that is passed over because too few would be left to elect a master.
+    /// It is said as long as it is so, and told once by whoever carries plans out.
+    pub(super) fn tell_of_quorum<'b>(
+        &mut self,
+        mut refused: impl Iterator<Item = (&'b Pod, &'b Refusal)>,
+    ) {
+        if let Some((pod, _)) = refused.find(|(_, refusal)| refusal.code == Code::Quorum) {
+            self.tell(
+                Some(&pod.uid),
+                Reason::RestartSkipped,
+                format!("Skipping restart of {}: insufficient quorum", pod.node),
+            );
         }
     }
 
     /// What keeps every node from going.
     pub(super) fn may_begin(&self, restart: &Restart) -> Result<(), Refusal> {
+        self.may_begin_at_all(restart)?;
+        let no = |code, sentence: String| Err(Refusal { code, sentence });
+        if self.owes_the_engine() {
+            return no(Code::Debts, "something is owed from before (status.debts)".into());
+        }
+        let under_way = restart.members.iter().filter(|member| member.is_under_way());
+        let names: Vec<&str> = under_way.map(|member| member.node.as_str()).collect();
+        if restart.request.strategy == Strategy::Rolling && !names.is_empty() {
+            let (are, then) = match (names.len(), self.policy.max_unavailable) {
+                (1, Share::Nodes(1)) => ("is", "one node at a time"),
+                (1, _) => ("is", "the next go when it is back"),
+                _ => ("are", "the next go when all of them are back"),
+            };
+            return no(
+                Code::AnotherInProgress,
+                format!("{} {are} under way; {then}", all_of(&names)),
+            );
+        }
+        Ok(())
+    }
+
+    /// What keeps every node from going, also those that have failed.
+    fn may_begin_at_all(&self, restart: &Restart) -> Result<(), Refusal> {
         let no = |code, sentence: String| Err(Refusal { code, sentence });
         let now = self.snapshot.now;
         if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
@@ -84,64 +119,99 @@ impl<'a> Planner<'a> {
                 format!("the SearchCluster {other} selects pods of this one; let one of them go"),
             );
         }
-        let debts = &self.ledger.debts;
-        let held = debts.allocation.as_ref().is_some_and(|debt| debt.holders.is_empty());
-        let owed = !debts.start.is_empty() || !self.snapshot.ledger.debts.start.is_empty();
-        if held || owed {
+        let owed = |debts: &Debts| !debts.start.is_empty();
+        if owed(&self.ledger.debts) || owed(&self.snapshot.ledger.debts) {
             return no(Code::Debts, "something is owed from before (status.debts)".into());
-        }
-        if restart.request.strategy == Strategy::Rolling
-            && let Some(other) = restart.members.iter().find(|member| member.is_under_way())
-        {
-            return no(
-                Code::AnotherInProgress,
-                format!("{} is under way; one node at a time", other.node),
-            );
         }
         Ok(())
     }
 
-    /// What keeps this node from going now.
-    fn may_take_slot(
-        &self,
+    /// Whether something set on the engine for nobody under way any more is still to be set back.
+    fn owes_the_engine(&self) -> bool {
+        let allocation = self.ledger.debts.allocation.as_ref();
+        allocation.is_some_and(|debt| debt.holders.is_empty()) || self.is_exclusion_due()
+    }
+
+    /// Lets the members go at once whose set has failed as a whole: they are down already, so no
+    /// rule has anything to protect, and masters among them cannot elect one of them one by one.
+    /// Nor do they wait for others under way, or for what is owed to an engine that cannot be asked.
+    /// Says whether somebody went.
+    fn rescue(
+        &mut self,
         restart: &Restart,
-        pod: &'a Pod,
-        ground: &Ground<'_>,
-    ) -> Result<&'a Manager, Refusal> {
-        let manager = preflight(pod)?;
-        let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
-        // A node that is down anyway takes no slot from the others, but has to fit beside them.
-        slots(ground.others(&pod.uid), self.policy.max_unavailable)?;
-        if restart.request.strategy == Strategy::Rolling {
-            rules.settled.gate(&pod.node, self.view.is_up(pod))?;
+        scheduled: &Lookup<'_, usize>,
+        candidates: &[&'a Pod],
+    ) -> bool {
+        if candidates.iter().all(|pod| pod.ready) {
+            return false;
         }
-        rules.may_lose(&pod.node, &ground.down, self.policy.allow_outage)?;
-        Ok(manager)
+        let sets = Sets::of(&self.view, &self.ledger);
+        let lost: Vec<&Pod> =
+            candidates.iter().copied().filter(|pod| sets.have_lost(pod)).collect();
+        let answers = match self.view.engine() {
+            Ok(_) => true,
+            Err(refusal) if refusal.code == Code::WrongCluster => return false,
+            Err(_) => false,
+        };
+        if lost.is_empty()
+            || (answers && self.owes_the_engine())
+            || restart.request.is_at_once()
+            || self.may_begin_at_all(restart).is_err()
+            || !self.has_finalizer()
+        {
+            return false;
+        }
+        let mut gone: Vec<&str> = Vec::new();
+        let mut stay = Vec::new();
+        let terms = Terms { lost: true, ..Terms::default() };
+        for pod in lost {
+            let begun = preflight(pod).and_then(|manager| {
+                self.begin(restart, scheduled[&*pod.uid], pod, manager, &terms)
+            });
+            match begun {
+                Ok(()) => gone.push(pod.node.as_str()),
+                Err(refusal) => stay.push((pod, refusal)),
+            }
+        }
+        if gone.is_empty() {
+            return false;
+        }
+        for (pod, refusal) in stay {
+            self.refused(&pod.uid, refusal);
+        }
+        let all = all_of(&gone);
+        let go = if gone.len() == 1 { "goes" } else { "go" };
+        let sentence = format!("{all} {go} first: nobody of their set serves any more");
+        for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
+            self.wait(&pod.uid, Code::NotItsTurn, sentence.clone());
+        }
+        true
+    }
+
+    /// Whether a pod that holds a slot has failed together with its whole set: then there is nothing
+    /// its stop could take away.
+    pub(super) fn is_lost(&self, pod: &Pod) -> bool {
+        let sets = self.stops.sets.get_or_init(|| Sets::of(&self.view, &self.snapshot.ledger));
+        sets.have_lost(pod)
     }
 
     /// The rules of the last moment before a stop.
-    pub(super) fn may_stop(&self, pod: &Pod) -> Result<(), Refusal> {
-        let ground = self.ground();
-        let rules = ground.rules.as_ref().map_err(Refusal::clone)?;
-        slots(ground.others(&pod.uid), self.policy.max_unavailable)?;
-        // With allocation tightened a replica that is missing stays missing; but red is red, and in
-        // a rolling restart what is being built or moved was not so when the slot was given.
-        let rolling = self.restart().is_some_and(|one| one.request.strategy == Strategy::Rolling);
-        if self.view.is_up(pod)
-            && let Ok(health) = &self.view.engine()?.health
-        {
-            let moving =
-                health.initializing + health.relocating + health.delayed + health.in_flight_fetch;
-            if health.color == Color::Red || (rolling && moving > 0) {
-                let sentence = format!(
-                    "the cluster has changed since ({} copies being built, moved or looked for): waits until \
-                     it is at rest again",
-                    moving
-                );
-                return Err(Refusal { code: Code::Health, sentence });
-            }
-        }
-        rules.may_lose(&pod.node, &ground.down, self.policy.allow_outage)
+    pub(super) fn may_stop(&self, request: &Request, pod: &Pod) -> Result<(), Refusal> {
+        let pass = self.stops.pass.get_or_init(|| self.look());
+        pass.as_ref().map_err(Refusal::clone)?.judge_again(pod, request)
+    }
+
+    /// The rules for a stop that nobody asked a restart for.
+    pub(super) fn may_keep_stopped(&self, pod: &Pod) -> Result<(), Refusal> {
+        let pass = self.look()?;
+        let request = Request { strategy: Strategy::Immediate, ..Request::default() };
+        pass.judge(pod, request.strategy)?;
+        pass.judge_again(pod, &request)
+    }
+
+    /// One look for candidates that go alone.
+    pub(super) fn look(&self) -> Result<Pass<'a>, Refusal> {
+        Pass::of(&self.view, &self.ledger, self.policy, &Names::default())
     }
 
     /// Whether our finalizer is on the SearchCluster; asks for it if not. It comes before anything
@@ -158,73 +228,28 @@ impl<'a> Planner<'a> {
     pub(super) fn preflight(&self, pod: &Pod) -> Result<(), Refusal> {
         preflight(pod).map(|_| ())
     }
+}
 
-    /// What all candidates are judged by.
-    fn ground(&self) -> Ground<'a> {
-        let fenced: BTreeSet<String> =
-            self.ledger.fences.iter().map(|fence| fence.node.clone()).collect();
-        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
-        let under_way: BTreeSet<&str> = members
-            .filter(|member| member.is_under_way())
-            .map(|member| member.pod_uid.as_str())
-            .collect();
-        // A member under way counts also while a list lacks its pod.
-        let mut unavailable: BTreeSet<String> =
-            under_way.iter().map(|uid| (*uid).to_owned()).collect();
-        let mut expected_data = 0;
-        for pod in self.view.pods().filter(|pod| !fenced.contains(&pod.node)) {
-            let node = self.view.node(&pod.node);
-            if !self.view.serves(pod, node) {
-                unavailable.insert(pod.uid.clone());
-            }
-            // A node that is not listed may be a data node: then it is missed.
-            expected_data += usize::from(node.is_none_or(Node::holds_data));
-        }
-        let rules = self.view.engine().map(|engine| Rules {
-            settled: Settled::of(engine, &fenced, expected_data),
-            electorate: Electorate::of(engine),
-            engine,
-            copies: OnceCell::new(),
-        });
-        Ground { unavailable, down: self.view.down(&self.ledger), rules }
+/// What the engine's silence means for a set that has failed in part: it is not let go by that alone.
+fn in_part(sets: &Sets<'_>, pod: &Pod, refusal: Refusal) -> Refusal {
+    let set = sets.set(pod);
+    let unreachable = matches!(refusal.code, Code::EngineUnreachable | Code::WrongCluster);
+    if !unreachable || set.failed == 0 {
+        return refusal;
     }
-}
-
-/// What all candidates are judged by; looked up once a plan.
-struct Ground<'a> {
-    /// Names of nodes that are down, or may be at any moment because of us.
-    down: BTreeSet<String>,
-    /// Uids of the pods that do not serve, without those kept stopped.
-    unavailable: BTreeSet<String>,
-    /// What the engine's view says.
-    rules: Result<Rules<'a>, Refusal>,
-}
-
-impl Ground<'_> {
-    /// How many pods do not serve, this one aside.
-    fn others(&self, uid: &str) -> usize {
-        self.unavailable.len() - usize::from(self.unavailable.contains(uid))
-    }
-}
-
-/// The rules, with the engine's view arranged for them.
-struct Rules<'a> {
-    settled: Settled,
-    electorate: Electorate<'a>,
-    engine: &'a Engine,
-    /// Arranged once somebody comes so far: there are many.
-    copies: OnceCell<Copies<'a>>,
-}
-
-impl Rules<'_> {
-    /// Quorum and last copies.
-    fn may_lose(&self, node: &str, down: &BTreeSet<String>, allowed: bool) -> Result<(), Refusal> {
-        // The node itself is judged as if it were up: its own stop is what is asked about.
-        let mut others = std::borrow::Cow::Borrowed(down);
-        if down.contains(node) {
-            others.to_mut().remove(node);
-        }
-        self.electorate.gate(node, &others, allowed)?;
-        self.copies.get_or_init(|| Copies::of(self.engine)).gate(node, &others, allowed)
-    }
+    let name = set_of(pod);
+    let sentence = if refusal.code == Code::WrongCluster {
+        format!(
+            "{}; {} of the {} nodes of {name} have failed, and none is restarted while it is not \
+             certain whose engine answers",
+            refusal.sentence, set.failed, set.pods
+        )
+    } else {
+        format!(
+            "{}; {} of the {} nodes of {name} have failed: if all had, they would be restarted \
+             without asking it",
+            refusal.sentence, set.failed, set.pods
+        )
+    };
+    Refusal { sentence, ..refusal }
 }

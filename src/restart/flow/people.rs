@@ -4,7 +4,8 @@ use super::intake::scheduled;
 use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
 use crate::restart::{
-    Action, Member, Outcome, Phase, Pod, Reason, Request, Step, Strategy, Target, annotation,
+    Action, Member, Outcome, Phase, Pod, Reason, Request, Restart, Step, Strategy, Target,
+    annotation,
 };
 
 impl<'a> Planner<'a> {
@@ -76,12 +77,21 @@ impl<'a> Planner<'a> {
                 });
                 self.set_member(index, withdrawn);
             }
-            Step::Restarting => {
-                self.end_with(
+            Step::Restarting => match self.restart().as_deref().and_then(Restart::beyond_cancel) {
+                // What is shown there is put back by `show_phases`.
+                Some(why) => {
+                    let message = format!(
+                        "The phase of {} was taken away; put back, for its restart cannot be \
+                         cancelled any more: {why}",
+                        pod.node
+                    );
+                    self.tell(Some(&pod.uid), Reason::PhaseRewritten, message);
+                }
+                None => self.end_with(
                     Outcome::Aborted,
                     format!("cancelled: the phase of {} was taken away", pod.node),
-                );
-            }
+                ),
+            },
             Step::Aborting | Step::Finished => {}
         }
     }

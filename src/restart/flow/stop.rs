@@ -19,7 +19,7 @@ impl Planner<'_> {
             return Move::Abort(ending.reason.clone());
         }
         if self.is_over_time(member, 1) {
-            let why = self.why_not_stopped(pod, manager);
+            let why = self.why_not_stopped(restart, pod, manager);
             return Move::Abort(format!("not stopped in time: {why}"));
         }
         if self.snapshot.cluster.paused {
@@ -31,18 +31,24 @@ impl Planner<'_> {
         if let Some(turn) = self.until_mounted(member, pod, manager, false) {
             return turn;
         }
-        if let Some(turn) = self.prepare_engine(restart, member) {
-            return turn;
-        }
-        if !self.snapshot.flushed.contains(&member.node) && self.view.engine().is_ok() {
-            self.act(Action::Flush { node: member.node.clone() });
-            return Move::Wait(crate::restart::Refusal {
-                code: Code::Preparing,
-                sentence: "flushing".into(),
-            });
-        }
-        if let Err(refusal) = self.may_stop(pod) {
-            return Move::Wait(refusal);
+        if self.is_lost(pod) {
+            if let Some(turn) = self.prepare_lost(restart, member) {
+                return turn;
+            }
+        } else {
+            if let Some(turn) = self.hand_over(member) {
+                return turn;
+            }
+            if let Some(turn) = self.prepare_engine(restart, member) {
+                return turn;
+            }
+            if !self.snapshot.flushed.contains(&member.node) && self.view.engine().is_ok() {
+                self.act(Action::Flush { node: member.node.clone() });
+                return wait(Code::Preparing, "flushing");
+            }
+            if let Err(refusal) = self.may_stop_together(restart, pod) {
+                return Move::Wait(refusal);
+            }
         }
         self.act(Action::Stop {
             uid: pod.uid.clone(),
@@ -52,8 +58,18 @@ impl Planner<'_> {
         Move::Acted
     }
 
+    /// As [`Self::prepare_engine`], for an engine that is down with its whole set: there is nothing
+    /// to flush, and if the cluster cannot be asked there is nothing to prepare.
+    fn prepare_lost(&mut self, restart: &Restart, member: &Member) -> Option<Move> {
+        match self.view.engine() {
+            Ok(_) => self.prepare_engine(restart, member),
+            Err(refusal) if refusal.code == Code::WrongCluster => Some(Move::Wait(refusal)),
+            Err(_) => None,
+        }
+    }
+
     /// What the stop waited for, for the reason of the abort.
-    fn why_not_stopped(&self, pod: &Pod, manager: &Manager) -> String {
+    fn why_not_stopped(&self, restart: &Restart, pod: &Pod, manager: &Manager) -> String {
         if let Err(refusal) = self.preflight(pod) {
             return refusal.sentence;
         }
@@ -64,7 +80,7 @@ impl Planner<'_> {
             }
             Ok(_) => {}
         }
-        match self.may_stop(pod) {
+        match self.may_stop_together(restart, pod) {
             Err(refusal) => refusal.sentence,
             Ok(()) => "the engine was not prepared, or the stop was not answered".into(),
         }

@@ -19,6 +19,9 @@ pub struct Debts {
     /// Node-shutdown records that must be deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<RecordDebt>,
+    /// The voting exclusion that must be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusion: Option<ExclusionDebt>,
 }
 
 /// An engine that must be told to run.
@@ -83,9 +86,49 @@ pub struct RecordDebt {
     pub restart: String,
 }
 
+/// A voting exclusion of ours: the node has handed its vote over for the time of its restart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExclusionDebt {
+    /// Name of the node.
+    pub node: String,
+    /// Uid of the pod it is kept for while that is a member under way.
+    pub pod_uid: String,
+    /// Id of the restart.
+    pub restart: String,
+}
+
+/// A voting exclusion of ours that was seen gone. The request that set it may have been slow, and
+/// an exclusion does not say whose it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LiftedExclusion {
+    /// Name of the node.
+    pub node: String,
+    /// When it was seen gone.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    pub at: Time,
+}
+
+impl LiftedExclusion {
+    /// For how long an exclusion that comes again is still ours, in milliseconds: far longer than
+    /// any request of ours is waited for.
+    const LATE: u64 = 5 * 60_000;
+
+    /// Whether a request that was slow may still set it again.
+    pub fn may_come_again(&self, now: Time) -> bool {
+        now.since(self.at) < Self::LATE
+    }
+}
+
 impl Debts {
     /// Nothing is owed.
     pub fn is_empty(&self) -> bool {
-        self.start.is_empty() && self.allocation.is_none() && self.records.is_empty()
+        self.start.is_empty()
+            && self.allocation.is_none()
+            && self.records.is_empty()
+            && self.exclusion.is_none()
     }
 }

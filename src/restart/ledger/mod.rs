@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Request;
 
-pub use debt::{AllocationBefore, AllocationDebt, Debts, RecordDebt, StartDebt};
+pub use debt::{
+    AllocationBefore, AllocationDebt, Debts, ExclusionDebt, LiftedExclusion, RecordDebt, StartDebt,
+};
 pub use history::{Entry, LastRestart, Outcome};
 pub use restart::{Compensation, Direction, Ending, Member, Once, Restart, Step};
 
@@ -32,6 +34,9 @@ pub struct Ledger {
     /// What we owe: it outlives restarts and blocks new stops.
     #[serde(default, skip_serializing_if = "Debts::is_empty")]
     pub debts: Debts,
+    /// Voting exclusions that were paid a short while ago.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<LiftedExclusion>,
     /// Nodes we keep stopped because somebody asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fences: Vec<Fence>,

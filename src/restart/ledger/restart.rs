@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 use crate::api::ConfigChoice;
-use crate::restart::{Request, Time};
+use crate::restart::{Request, Strategy, Time};
 
 /// The restart under way.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,10 +16,15 @@ pub struct Restart {
     /// When it was accepted.
     #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub started: Time,
+    /// When the first node was given its turn: what is estimated is measured from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "Option<String>"))]
+    pub began: Option<Time>,
     /// Where a coordinated restart goes; a rolling one is always open.
     #[serde(default)]
     pub direction: Direction,
-    /// Set once no further node may be stopped: how it will end when the nodes under way are done.
+    /// Set once no further node may be stopped, unless it goes forward: how it will end when the
+    /// nodes under way are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     /// What a coordinated restart does once, before its first stop.
@@ -43,7 +48,7 @@ pub enum Direction {
     /// No member has joined on the new config yet: it can still turn back.
     #[default]
     Open,
-    /// A member has joined: forward only.
+    /// A member has joined, of this restart or of the one whose place it took: forward only.
     Forward,
     /// Everybody returns to the last good config.
     Back,
@@ -150,6 +155,23 @@ pub struct Compensation {
     /// The config it is started on.
     #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub config: ConfigChoice,
+}
+
+impl Restart {
+    /// Why nobody can cancel it any more, if so: what it has stopped can only be started on the new
+    /// config.
+    pub fn beyond_cancel(&self) -> Option<&'static str> {
+        if self.request.strategy != Strategy::Coordinated {
+            return None;
+        }
+        if self.frozen.is_some() {
+            return Some("every node is stopped, and all of them are started on the new config");
+        }
+        (self.direction == Direction::Forward).then_some(
+            "it took the place of a restart that had gone forward, and nodes are down that can \
+             only be started on the new config",
+        )
+    }
 }
 
 impl Member {

@@ -1,7 +1,7 @@
 //! Requests to managers: never without the ledger, never against the rules.
 
-use super::claims;
 use super::view::View;
+use super::{claims, votes};
 use crate::api::{ConfigChoice, RequestKind, State};
 use crate::restart::{
     Action, Color, Direction, Manager, Member, Plan, Pod, Sources, Step, Strategy,
@@ -47,8 +47,12 @@ pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &m
         Cause::WayBack => {}
         Cause::Fence => {
             begun(view, name, wrong);
+            not_deleted(view, name, wrong);
             clean(pod, manager, wrong);
-            costs(view, pod, wrong);
+            // What is stopped already costs nothing: the fence only makes it last.
+            if manager.state != State::Stopped {
+                costs(view, pod, wrong);
+            }
         }
         Cause::Turn(member) => turn(view, pod, manager, member, wrong),
     }
@@ -74,9 +78,9 @@ fn begun(view: &View, name: &str, wrong: &mut Vec<String>) {
     let debts = &view.snapshot.ledger.debts;
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
-        (cluster.deleting, "while the SearchCluster is deleted"),
         (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
         (!debts.start.is_empty(), "while a start is owed"),
+        (votes::is_adrift(view), "while a voting exclusion is owed by nobody under way"),
     ] {
         if is_so {
             wrong.push(format!("{name} is stopped {what}"));
@@ -86,6 +90,12 @@ fn begun(view: &View, name: &str, wrong: &mut Vec<String>) {
         && known != &engine.cluster_uuid
     {
         wrong.push(format!("{name} is stopped and another cluster answers"));
+    }
+}
+
+fn not_deleted(view: &View, name: &str, wrong: &mut Vec<String>) {
+    if view.snapshot.cluster.deleting {
+        wrong.push(format!("{name} is stopped while the SearchCluster is deleted"));
     }
 }
 
@@ -111,7 +121,12 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
     begun(view, name, wrong);
     clean(pod, manager, wrong);
     let Some(restart) = view.restart() else { return };
-    if restart.ending.is_some() {
+    // One that has gone forward has nodes down that nothing but its end brings back.
+    let forward = restart.direction == Direction::Forward;
+    if !forward {
+        not_deleted(view, name, wrong);
+    }
+    if restart.ending.is_some() && !forward {
         wrong.push(format!("S9: {name} is stopped, though the restart is ending"));
     }
     if restart.direction == Direction::Back {
@@ -121,6 +136,7 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
         wrong.push(format!("{name} is stopped before the moment asked for"));
     }
     if let Some(span) = &restart.request.deadline
+        && !forward
         && view.snapshot.now.since(restart.started) > span.0
     {
         wrong.push(format!("{name} is stopped after the restart's deadline"));
@@ -132,13 +148,18 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
         wrong.push(format!("{name} is stopped, though a source is absent"));
     }
     let declared = matches!(pod.sources, Sources::Checksum(_));
-    if declared && (manager.mounted.is_none() || manager.mounted != View::wanted_config(pod)) {
+    // Once frozen, the entry counts, and what the sources say later is for the next restart.
+    let wanted = match restart.frozen {
+        Some(_) => member.expected.clone(),
+        None => View::wanted_config(pod),
+    };
+    if declared && (manager.mounted.is_none() || manager.mounted != wanted) {
         wrong.push(format!("{name} is stopped before its config is mounted"));
     }
     if declared && manager.mounted != member.expected {
         wrong.push(format!("S3: {name} is stopped and its entry expects {:?}", member.expected));
     }
-    let under_way = restart.members.iter().filter(|other| other.is_under_way()).count();
+    let under_way = View::taken_down(restart.members.iter());
     match restart.request.strategy {
         Strategy::Coordinated => {
             if !restart.once.allocation || !restart.once.flush {
@@ -149,12 +170,10 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
             }
         }
         Strategy::Rolling | Strategy::Immediate => {
-            let most = usize::try_from(view.policy.max_unavailable).unwrap();
-            if under_way > most {
+            let zone = restart.request.strategy == Strategy::Rolling
+                && restart.request.target.zone.is_some();
+            if under_way > view.budget() && !zone {
                 wrong.push(format!("S1: {name} is stopped and {under_way} are under way"));
-            }
-            if restart.request.strategy == Strategy::Rolling && under_way > 1 {
-                wrong.push(format!("S1: {name} is stopped in a rolling restart beside another"));
             }
             costs(view, pod, wrong);
         }
@@ -170,14 +189,16 @@ fn costs(view: &View, pod: &Pod, wrong: &mut Vec<String>) {
         return;
     }
     let Some(engine) = view.engine() else {
-        let all_failed = view.snapshot.pods.iter().all(|pod| !pod.ready);
-        if !all_failed {
+        if !view.whole_set_failed(pod) {
             wrong.push(format!("{} is stopped and the engine cannot be asked", pod.name));
         }
         return;
     };
     let down = view.down_by_us();
     if let Some(what) = claims::quorum_lost(engine, &pod.node, &down) {
+        wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
+    }
+    if let Some(what) = votes::taken_away(view, engine, &pod.node) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }
     if let Some(what) = claims::copy_lost(engine, &pod.node, &down) {
@@ -193,8 +214,12 @@ fn healthy(view: &View, pod: &Pod, wrong: &mut Vec<String>) {
         }
         return;
     };
+    // What is missing with another node of the batch was to be expected.
+    let members = view.restart().into_iter().flat_map(|restart| &restart.members);
+    let others = members.filter(|other| other.is_under_way() && other.node != pod.node).count();
+    let missed = if others > 0 { 0 } else { health.delayed };
     let settled = health.color == Color::Yellow
-        && health.initializing + health.relocating + health.delayed + health.in_flight_fetch == 0;
+        && health.initializing + health.relocating + missed + health.in_flight_fetch == 0;
     if is_in && health.color != Color::Green && !settled {
         wrong.push(format!("{} is healthy and stopped while {:?}", pod.name, health));
     }

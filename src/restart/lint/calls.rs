@@ -2,7 +2,7 @@
 //! before the proof.
 
 use super::view::View;
-use crate::restart::{AllocationBefore, Marker, Step, Strategy};
+use crate::restart::{AllocationBefore, Marker, Member, Outcome, Step, Strategy};
 
 pub(super) fn tighten(view: &View, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
     let owed = view.snapshot.ledger.debts.allocation.as_ref();
@@ -11,7 +11,19 @@ pub(super) fn tighten(view: &View, value: &str, marker: &Marker, wrong: &mut Vec
     if !journaled {
         wrong.push("S6: allocation is tightened and not owed".into());
     }
-    if view.restart().is_none_or(|restart| restart.request.id != marker.restart) {
+    // A restart that took another's place goes on with the debt, and the mark, of that one.
+    let inherited = owed.is_some_and(|debt| {
+        let members = view.restart().into_iter().flat_map(|restart| &restart.members);
+        let mut under_way = members.filter(|member| member.is_under_way());
+        under_way.any(|member| debt.holders.contains(&member.pod_uid))
+            && view
+                .snapshot
+                .ledger
+                .history
+                .iter()
+                .any(|entry| entry.id == marker.restart && entry.outcome == Outcome::Superseded)
+    });
+    if !inherited && view.restart().is_none_or(|restart| restart.request.id != marker.restart) {
         wrong.push(format!("allocation is tightened for {}, which is not on", marker.restart));
     }
     if value != "primaries" {
@@ -54,11 +66,14 @@ pub(super) fn restore(view: &View, before: &AllocationBefore, wrong: &mut Vec<St
     if right != *before {
         wrong.push(format!("allocation is set back to {before:?} instead of {right:?}"));
     }
+    // Whoever has a record instead does not depend on the setting.
     let Some(restart) = view.restart() else { return };
-    if restart.request.id != marker.restart {
-        return;
-    }
-    for member in restart.members.iter().filter(|member| member.step == Step::Restarting) {
+    let owed = view.snapshot.ledger.debts.allocation.as_ref();
+    let held = |member: &&Member| {
+        owed.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
+            && member.step == Step::Restarting
+    };
+    for member in restart.members.iter().filter(held) {
         if view.may_be_stopped(member) && !view.is_back(member) {
             wrong.push(format!("S7: allocation is set back before {} is back", member.node));
         }

@@ -18,7 +18,7 @@ pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) 
     };
     match &engine.voting {
         Err(unknown) => Some(format!("who votes is unknown: {}", unknown.sentence)),
-        Ok(Voting::Configurations { committed, accepted }) => {
+        Ok(Voting::Configurations { committed, accepted, .. }) => {
             for voters in [committed, accepted] {
                 let left = voters.iter().filter(stays).count();
                 if voters.contains(&this.id) && 2 * left <= voters.len() {

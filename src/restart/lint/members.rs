@@ -24,19 +24,50 @@ pub(super) fn go_on(
         let mut members = before.members.iter();
         let succeeds =
             members.any(|member| member.pod == added.pod && view.pod(&member.pod_uid).is_none());
-        if !known && added.step != Step::Scheduled && !succeeds {
+        if !known && added.step == Step::Restarting && !succeeds {
+            // It may take its turn in the same write.
+            slot(view, after, added, wrong);
+        } else if !known && added.step != Step::Scheduled && !succeeds {
             wrong.push(format!("S4: {} comes as {:?}", added.node, added.step));
         }
     }
-    let under_way = after.members.iter().filter(|member| member.step == Step::Restarting).count();
-    let before_it = before.members.iter().filter(|member| member.step == Step::Restarting).count();
+    let slots = |restart: &Restart| {
+        restart.members.iter().filter(|one| one.step == Step::Restarting).count()
+    };
+    let (under_way, before_it) = (slots(after), slots(before));
+    let newly = after.members.iter().filter(|member| {
+        let was = before.members.iter().find(|other| other.pod_uid == member.pod_uid);
+        member.step == Step::Restarting && was.is_none_or(|was| was.step == Step::Scheduled)
+    });
+    let is_lost =
+        |member: &Member| view.pod(&member.pod_uid).is_some_and(|pod| view.whole_set_failed(pod));
+    // A set that failed as a whole goes at once: it is down already.
+    let only_lost = newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral.is_none());
+    if restart_is_zone(after) {
+        all_or_nothing(before, after, wrong);
+    }
     let most = match after.request.strategy {
         Strategy::Coordinated => usize::MAX,
-        Strategy::Rolling => 1,
-        Strategy::Immediate => usize::try_from(view.policy.max_unavailable).unwrap(),
+        Strategy::Rolling if restart_is_zone(after) => usize::MAX,
+        Strategy::Rolling | Strategy::Immediate => view.budget(),
     };
-    if under_way > most && under_way > before_it {
+    if under_way > most && under_way > before_it && !only_lost {
         wrong.push(format!("S1: {under_way} nodes hold a slot, {most} may"));
+    }
+}
+
+/// Its nodes go together.
+fn restart_is_zone(restart: &Restart) -> bool {
+    restart.request.strategy == Strategy::Rolling && restart.request.target.zone.is_some()
+}
+
+/// When the first of a zone takes its slot, so do all others.
+fn all_or_nothing(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
+    let waits = |restart: &Restart| restart.members.iter().all(|one| one.step == Step::Scheduled);
+    let goes = after.members.iter().any(|member| member.step == Step::Restarting);
+    let stays = after.members.iter().find(|member| member.step == Step::Scheduled);
+    if let Some(stays) = stays.filter(|_| waits(before) && goes) {
+        wrong.push(format!("S1: the zone goes and {} stays", stays.node));
     }
 }
 
@@ -59,7 +90,8 @@ fn goes_on(
         wrong.push(format!("S4: {node} is finished and changes"));
     }
     // A start on another config, or one that is tried again, has a sequence of its own.
-    let again = new.step == Step::Restarting && old.stop == new.stop;
+    // One that ends in the same write sends neither of them any more.
+    let again = matches!(new.step, Step::Restarting | Step::Finished) && old.stop == new.stop;
     if old.step != Step::Scheduled && (old.stop, old.start) != (new.stop, new.start) && !again {
         wrong.push(format!("S5: {node} gets other sequences in the middle"));
     }
@@ -132,7 +164,8 @@ fn slot(view: &View, restart: &Restart, member: &Member, wrong: &mut Vec<String>
         (cluster.deleting, "while the SearchCluster is deleted"),
         (!cluster.overlaps.is_empty(), "while selectors overlap"),
         (!view.snapshot.ledger.debts.start.is_empty(), "while a start is owed"),
-        (view.fence(&member.pod_uid).is_some(), "and is kept stopped"),
+        (is_fenced(view, member), "and is kept stopped"),
+        (super::votes::is_adrift(view), "while a voting exclusion is owed by nobody under way"),
     ] {
         if is_so {
             wrong.push(format!("{node} takes a slot {what}"));
@@ -158,6 +191,14 @@ fn slot(view: &View, restart: &Restart, member: &Member, wrong: &mut Vec<String>
     {
         wrong.push(format!("S3: {node} takes a slot for {:?}, not {wanted}", member.expected));
     }
+}
+
+/// Whether it is kept stopped, or not told to run again yet.
+fn is_fenced(view: &View, member: &Member) -> bool {
+    let answered = |sequence| {
+        view.manager(&member.pod_uid).is_some_and(|manager| manager.sequence >= sequence)
+    };
+    view.fence(&member.pod_uid).is_some_and(|fence| !fence.lifting || !answered(fence.sequence))
 }
 
 fn finished(view: &View, ledger: &Ledger, old: &Member, member: &Member, wrong: &mut Vec<String>) {

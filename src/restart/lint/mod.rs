@@ -7,7 +7,9 @@ mod claims;
 mod members;
 mod owed;
 mod patches;
+mod supersedes;
 mod view;
+mod votes;
 mod words;
 mod writes;
 
@@ -39,6 +41,8 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                 calls::put_record(&view, node_id, reason, &mut wrong);
             }
             Action::DeleteRecord { node_id } => calls::delete_record(&view, node_id, &mut wrong),
+            Action::ExcludeVoter { node } => votes::exclude(&view, node, &mut wrong),
+            Action::ClearVotingExclusions => votes::clear(&view, &mut wrong),
             Action::Tell(event) => {
                 if event.message.trim().is_empty() {
                     wrong.push(format!("an event without a sentence: {event:?}"));

@@ -21,6 +21,7 @@ pub(super) fn check(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
     }
     allocation(view, new, wrong);
     records(view, new, wrong);
+    super::votes::owed(view, new, wrong);
 }
 
 fn allocation(view: &View, new: &Ledger, wrong: &mut Vec<String>) {

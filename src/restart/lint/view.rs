@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::api::ConfigChoice;
 use crate::api::{Desired, RequestKind, State};
 use crate::restart::{
-    Engine, Fence, Manager, Member, Node, Pod, Policy, Restart, Snapshot, Sources, StartDebt, Step,
+    Engine, Fence, Manager, Member, Node, Pod, Policy, Restart, Share, Snapshot, Sources,
+    StartDebt, Step,
 };
 
 /// A snapshot and the policy, with the questions the checks ask.
@@ -62,6 +63,49 @@ impl<'a> View<'a> {
             }
             Sources::Absent(_) => None,
         }
+    }
+
+    /// How many nodes may be down at once because of us, pods kept stopped aside.
+    pub(super) fn budget(&self) -> usize {
+        let kept = |pod: &&Pod| self.fence(&pod.uid).is_none();
+        match self.policy.max_unavailable {
+            Share::Nodes(nodes) => usize::try_from(nodes).unwrap(),
+            Share::Percent(percent) => {
+                let pods = self.snapshot.pods.iter().filter(kept).count();
+                (pods * usize::from(percent) / 100).max(1)
+            }
+        }
+    }
+
+    /// Nobody of the pod's set serves, and at least one of them has ended without being asked: by
+    /// what their managers say, and the cluster as far as it says anything.
+    pub(super) fn whole_set_failed(&self, pod: &Pod) -> bool {
+        let stem = |pod: &Pod| match pod.name.rsplit_once('-') {
+            Some((stem, ordinal)) if ordinal.chars().all(|one| one.is_ascii_digit()) => {
+                stem.to_owned()
+            }
+            Some(_) | None => pod.name.clone(),
+        };
+        let set = stem(pod);
+        let mut of_set = self.snapshot.pods.iter().filter(|pod| stem(pod) == set);
+        let is_down = |pod: &Pod| {
+            let word = match &pod.manager {
+                Ok(manager) => !matches!(manager.state, State::Running | State::Stuck),
+                Err(_) => pod.crash_looping,
+            };
+            word && !pod.ready && self.node(&pod.node).is_none()
+        };
+        let has_ended = |pod: &Pod| {
+            let manager = pod.manager.as_ref();
+            pod.crash_looping || manager.is_ok_and(|manager| manager.last_exit.is_some())
+        };
+        has_ended(pod) && of_set.all(is_down)
+    }
+
+    /// How many of these hold a slot and were in the cluster when they took it: whoever was not
+    /// is not down because of us.
+    pub(super) fn taken_down<'b>(members: impl Iterator<Item = &'b Member>) -> usize {
+        members.filter(|member| member.is_under_way() && member.ephemeral.is_some()).count()
     }
 
     /// Names of the nodes that are down, or may go down any moment, because of us.

@@ -62,6 +62,8 @@ fn acted_on(view: &View, plan: &Plan) -> BTreeSet<String> {
             | Action::RestoreAllocation { .. }
             | Action::Flush { .. }
             | Action::PutRecord { .. }
+            | Action::ExcludeVoter { .. }
+            | Action::ClearVotingExclusions
             | Action::DeleteRecord { .. }
             | Action::AddFinalizer => under_way(&mut acted),
             Action::Tell(_)

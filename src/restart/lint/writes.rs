@@ -1,7 +1,7 @@
 //! What one ledger write may change.
 
 use super::view::View;
-use super::{members, owed};
+use super::{members, owed, supersedes};
 use crate::restart::{
     Direction, Entry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Outcome, Pod, Restart, Step,
     annotation,
@@ -14,7 +14,12 @@ pub(super) fn check(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
     }
     match (&old.restart, &new.restart) {
         (None, None) => {}
-        (None, Some(begun)) => begins(view, new, begun, wrong),
+        (None, Some(begun)) => {
+            begins(view, new, begun, wrong);
+            if begun.direction != Direction::Open {
+                wrong.push(format!("S11: {} begins as {:?}", begun.request.id, begun.direction));
+            }
+        }
         (Some(before), Some(after)) if before.request.id == after.request.id => {
             goes_on(before, after, wrong);
             members::go_on(view, new, before, after, wrong);
@@ -22,8 +27,18 @@ pub(super) fn check(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
         (Some(before), Some(after)) => {
             ends(view, before, new, wrong);
             begins(view, new, after, wrong);
+            if supersedes::is_so(before, new) {
+                supersedes::check(view, before, new, wrong);
+            } else if after.direction != Direction::Open {
+                wrong.push(format!("S11: {} begins as {:?}", after.request.id, after.direction));
+            }
         }
-        (Some(before), None) => ends(view, before, new, wrong),
+        (Some(before), None) => {
+            ends(view, before, new, wrong);
+            if supersedes::is_so(before, new) {
+                supersedes::check(view, before, new, wrong);
+            }
+        }
     }
     if let Some(queued) = &old.queued
         && new.queued.as_ref() != Some(queued)
@@ -110,7 +125,10 @@ fn ends(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
             Step::Scheduled => {}
             Step::Restarting | Step::Aborting => {
                 let proven = view.is_proven(member);
-                let told = members::is_left_well(view, member, new);
+                let taken_over = new.restart.as_ref().is_some_and(|next| {
+                    next.members.iter().any(|heir| &heir.pod_uid == uid && heir.is_under_way())
+                });
+                let told = taken_over || members::is_left_well(view, member, new);
                 match proven {
                     Err(why) if entry.outcome == Outcome::Done && !gone => {
                         wrong.push(format!("S3: {why}"));

@@ -1,7 +1,9 @@
 //! The conditions.
 
 use super::{Condition, Counts, debts};
-use crate::restart::{Color, Ledger, Snapshot, Step, Strategy, Time, Waiting};
+use crate::restart::{
+    Code, Color, Disabled, Ledger, Policy, Predicate, Snapshot, Step, Strategy, Time, Waiting,
+};
 
 /// Whether it is so.
 #[derive(Clone, Copy)]
@@ -28,9 +30,10 @@ fn said(holds: Holds, reason: &str, message: impl Into<String>) -> Said {
     (holds, reason.to_owned(), message.into())
 }
 
-/// All four of them.
+/// All five of them.
 pub(super) fn conditions(
     snapshot: &Snapshot,
+    policy: &Policy,
     blocker: Option<&Waiting>,
     counts: &Counts,
 ) -> Vec<Condition> {
@@ -39,36 +42,42 @@ pub(super) fn conditions(
         None => said(Holds::No, "NothingBlocks", ""),
     };
     let ledger = &snapshot.ledger;
-    all(available(snapshot, counts), in_progress(ledger), blocked, degraded(ledger), snapshot.now)
+    let degraded = match blocker.filter(|waiting| waiting.code == Code::Stranded) {
+        // Neither forward nor back: nothing but a person helps.
+        Some(waiting) => said(Holds::Yes, "Stranded", &waiting.sentence),
+        None => degraded(ledger),
+    };
+    let said = [
+        available(snapshot, counts),
+        in_progress(ledger),
+        blocked,
+        degraded,
+        disabled(&policy.disabled, &snapshot.cluster.name),
+    ];
+    all(said, snapshot.now)
 }
 
-/// All four of them, where the spec cannot be used.
+/// All five of them, where the spec cannot be used.
 pub(super) fn invalid(ledger: &Ledger, reason: &str, message: String, now: Time) -> Vec<Condition> {
     let available = said(Holds::Unknown, reason, "the cluster is not looked at with such a spec");
     let blocked = said(Holds::Yes, reason, message);
-    all(available, in_progress(ledger), blocked, degraded(ledger), now)
+    let disabled = said(Holds::Unknown, reason, "the spec that would tell cannot be used");
+    all([available, in_progress(ledger), blocked, degraded(ledger), disabled], now)
 }
 
-fn all(
-    available: Said,
-    in_progress: Said,
-    blocked: Said,
-    degraded: Said,
-    now: Time,
-) -> Vec<Condition> {
-    let of = |kind: &str, (holds, reason, message): Said| Condition {
+/// In this order.
+const KINDS: [&str; 5] =
+    ["Available", "RestartInProgress", "Blocked", "Degraded", "PredicatesDisabled"];
+
+fn all(said: [Said; KINDS.len()], now: Time) -> Vec<Condition> {
+    let of = |(kind, (holds, reason, message)): (&str, Said)| Condition {
         kind: kind.to_owned(),
         status: holds.as_str().to_owned(),
         reason,
         message,
         last_transition_time: now,
     };
-    vec![
-        of("Available", available),
-        of("RestartInProgress", in_progress),
-        of("Blocked", blocked),
-        of("Degraded", degraded),
-    ]
+    KINDS.into_iter().zip(said).map(of).collect()
 }
 
 /// By the engine's own word where it was asked, else by what the pods say.
@@ -124,4 +133,25 @@ fn degraded(ledger: &Ledger) -> Said {
     } else {
         said(Holds::Yes, "Debts", due.join("; "))
     }
+}
+
+/// Rules that are off stay off until somebody remembers: this does.
+fn disabled(disabled: &Disabled, cluster: &str) -> Said {
+    let names: Vec<&str> = disabled.iter().map(Predicate::name).collect();
+    let unknown = disabled.unknown();
+    let off = match names.len() {
+        0 => {
+            let Some(unknown) = unknown else { return said(Holds::No, "NothingDisabled", "") };
+            return said(Holds::No, "UnknownNames", unknown);
+        }
+        1 => format!("{} is not evaluated", names[0]),
+        all if all == Predicate::ALL.len() => "none of the ten predicates is evaluated".into(),
+        _ => format!("{} are not evaluated", names.join(", ")),
+    };
+    let undo = disabled.undo(cluster).join(" and ");
+    let mut message = format!("{off}; when it has served its purpose: {undo}");
+    if let Some(unknown) = unknown {
+        message = format!("{message}; besides, {unknown}");
+    }
+    said(Holds::Yes, "Disabled", message)
 }

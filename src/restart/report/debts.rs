@@ -32,7 +32,12 @@ pub(super) fn due(ledger: &Ledger) -> Vec<String> {
             debt.node, debt.restart
         )
     });
-    starts.chain(allocation).chain(records).collect()
+    let exclusion =
+        debts.exclusion.iter().filter(|debt| !under_way.contains(debt.pod_uid.as_str()));
+    let exclusion = exclusion.map(|debt| {
+        format!("the voting exclusion of {} must be removed (restart {})", debt.node, debt.restart)
+    });
+    starts.chain(allocation).chain(records).chain(exclusion).collect()
 }
 
 fn setting(before: &AllocationBefore) -> String {

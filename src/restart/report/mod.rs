@@ -11,8 +11,9 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use super::estimate::Estimate;
 use super::flow::drifts;
-use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time};
+use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
 use crate::api::State;
 
 /// How many nodes are listed at most; `counts` covers the others.
@@ -36,6 +37,10 @@ pub struct Report {
     /// What is waited for, and what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// How much longer the restart takes, by the pace of its nodes that are done: an estimate, in
+    /// coarse steps, in no decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<String>,
     /// How many of what.
     #[serde(default)]
     pub counts: Counts,
@@ -43,7 +48,7 @@ pub struct Report {
     /// have; 100 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeReport>,
-    /// `Available`, `RestartInProgress`, `Blocked` and `Degraded`.
+    /// `Available`, `RestartInProgress`, `Blocked`, `Degraded` and `PredicatesDisabled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "reconciler",
@@ -126,14 +131,17 @@ pub struct Condition {
 pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
     let counts = count(snapshot);
     let blocker = word::blocker(snapshot, plan);
+    let estimate = estimate(snapshot, blocker);
+    let message = word::message(snapshot, policy, plan, blocker, &counts);
     Report {
         phase: word::phase(snapshot, blocker, &counts).to_owned(),
         progress: progress(&snapshot.ledger),
         blocked: blocker.map(|waiting| waiting.code.as_str().to_owned()),
-        message: word::message(snapshot, policy, plan, blocker, &counts),
+        message: with_estimate(message, estimate.as_deref().filter(|_| blocker.is_none())),
+        estimate,
         counts,
         nodes: rows::rows(snapshot, plan),
-        conditions: conditions::conditions(snapshot, blocker, &counts),
+        conditions: conditions::conditions(snapshot, policy, blocker, &counts),
     }
 }
 
@@ -163,6 +171,23 @@ impl Report {
             }
         }
         self
+    }
+}
+
+/// How much longer it takes. A rule that lets nodes pass by itself is part of the pace; nobody knows
+/// how long it takes a person to put something right.
+fn estimate(snapshot: &Snapshot, blocker: Option<&Waiting>) -> Option<String> {
+    let restart = snapshot.ledger.restart.as_ref()?;
+    let is_stuck = blocker.is_some_and(|waiting| !waiting.code.passes_by_itself());
+    let estimate = Estimate::of(restart, snapshot.now).filter(|_| !is_stuck);
+    estimate.map(|estimate| estimate.to_string())
+}
+
+/// What is waited for, with how much longer it takes.
+fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<String> {
+    match (message, estimate) {
+        (Some(message), Some(estimate)) => Some(format!("{message}; {estimate}")),
+        (message, estimate) => message.or_else(|| estimate.map(str::to_owned)),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MAX_NODES, NodeReport};
-use crate::restart::flow::{drifts, phase_of};
-use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting, annotation};
+use crate::restart::flow::{drifts, phase_of, shown_of};
+use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 
 /// How many digits of a checksum tell two configs apart.
 const DIGITS: usize = 12;
@@ -42,7 +42,8 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
             pod,
             waiting: waiting.get(uid).copied(),
             phase: restart.zip(member).and_then(|(restart, member)| {
-                phase_of(restart, member, manager, pod.and_then(shown))
+                let shown = pod.and_then(|pod| shown_of(&restart.request.id, pod));
+                phase_of(restart, member, manager, shown)
             }),
             drifts: pod.is_some_and(drifts),
         }
@@ -94,12 +95,6 @@ impl<'a> Row<'a> {
             message: self.waiting.map(|waiting| waiting.sentence.clone()),
         }
     }
-}
-
-/// The phase that the pod shows already.
-fn shown(pod: &Pod) -> Option<Phase> {
-    let shown = pod.annotations.get(annotation::SHOWN)?;
-    shown.split_once(' ').and_then(|(_, phase)| Phase::parse(phase).ok())
 }
 
 fn short(checksum: &str) -> String {

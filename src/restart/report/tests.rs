@@ -1,11 +1,14 @@
 //! What people are shown, from made-up looks at a cluster of three.
 
+mod disabled;
+mod estimate;
+
 use super::{Condition, MAX_NODES, Report, report};
 use crate::api::{ConfigChoice, Desired, State};
 use crate::restart::{
     AllocationBefore, AllocationDebt, Cluster, Code, Color, Ending, Engine, Health, Ledger,
-    Manager, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Request, Restart, Run, Snapshot,
-    Sources, StartDebt, Step, Strategy, Time, Unknown, Waiting,
+    Manager, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Predicate, Request, Restart, Run,
+    Snapshot, Sources, StartDebt, Step, Strategy, Time, Unknown, Waiting,
 };
 
 const NEW: &str = "sha256:0123456789abcdef0000000000000000000000000000000000000000000000000";
@@ -78,6 +81,7 @@ fn under_way() -> Snapshot {
     snapshot.ledger.restart = Some(Restart {
         request: Request { id: "r1".into(), strategy: Strategy::Rolling, ..Request::default() },
         started: Time(1_000),
+        began: Some(Time(1_000)),
         direction: Default::default(),
         ending: None,
         once: Default::default(),
@@ -130,6 +134,7 @@ fn at_rest_nothing_is_listed() {
     assert_eq!(condition(&report, "RestartInProgress"), ("False", "NoRestart", ""));
     assert_eq!(condition(&report, "Blocked"), ("False", "NothingBlocks", ""));
     assert_eq!(condition(&report, "Degraded"), ("False", "NothingOwed", ""));
+    assert_eq!(condition(&report, "PredicatesDisabled"), ("False", "NothingDisabled", ""));
 }
 
 #[test]
@@ -193,11 +198,11 @@ fn a_rule_that_blocks_is_named_with_its_sentence() {
 #[test]
 fn what_concerns_the_whole_comes_first_and_bad_input_last() {
     let bad = waits(Some("logs-0"), Code::InvalidInput, "is no phase");
-    let pod = waits(Some("logs-1"), Code::Health, "red");
+    let pod = waits(Some("logs-1"), Code::Predicate(Predicate::GreenOrYellow), "red");
     let whole = waits(None, Code::OverlappingSelectors, "search/other finds logs-0 too");
     let blocked = |waiting: &[Waiting]| shown(&three(), waiting).blocked.unwrap();
     assert_eq!(blocked(&[bad.clone(), pod.clone(), whole]), "overlapping_selectors");
-    assert_eq!(blocked(&[bad.clone(), pod]), "health");
+    assert_eq!(blocked(&[bad.clone(), pod]), "only_restart_healthy_node_if_green_or_yellow");
     assert_eq!(blocked(&[bad]), "invalid_input");
 }
 
@@ -366,7 +371,7 @@ fn conditions_keep_the_time_of_their_last_change() {
     let before = [old("Available", "True"), old("Blocked", "True")];
     let report = shown(&three(), &[]).since(&before);
     let times: Vec<u64> = report.conditions.iter().map(|one| one.last_transition_time.0).collect();
-    assert_eq!(times, [7, 100_000, 100_000, 100_000]);
+    assert_eq!(times, [7, 100_000, 100_000, 100_000, 100_000]);
 }
 
 #[test]
@@ -382,4 +387,14 @@ fn a_spec_that_cannot_be_used_is_shown_beside_what_goes_on() {
     assert_eq!(condition(&report, "Blocked"), ("True", "invalid_spec", sentence));
     assert_eq!(condition(&report, "Available").0, "Unknown");
     assert_eq!(condition(&report, "RestartInProgress").0, "True");
+}
+
+#[test]
+fn a_restart_that_can_go_neither_on_nor_back_degrades_and_says_what_to_do() {
+    let sentence = "logs-1 is not back: ask with `kubectl stayput restart logs --coordinated`";
+    let report = shown(&under_way(), &[waits(Some("logs-1"), Code::Stranded, sentence)]);
+    assert_eq!((report.phase.as_str(), report.blocked.as_deref()), ("Blocked", Some("stranded")));
+    assert_eq!(report.message.as_deref(), Some(sentence));
+    assert_eq!(condition(&report, "Blocked"), ("True", "stranded", sentence));
+    assert_eq!(condition(&report, "Degraded"), ("True", "Stranded", sentence));
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{Counts, debts};
-use crate::restart::{Code, Direction, OnConfigChange, Outcome, Plan, Policy, Snapshot, Waiting};
+use crate::restart::{
+    Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting,
+};
 
 /// What keeps the cluster from going on. While a node is under way the others wait for it and not
 /// for a rule: then only what that node itself waits for counts.
@@ -17,7 +19,12 @@ pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Wai
     // what keeps it from being so; then the whole before one pod.
     plan.waiting.iter().filter(counts).min_by_key(|waiting| {
         let is = |code| waiting.code == code;
-        (is(Code::InvalidInput), is(Code::MaxUnavailable), waiting.pod.is_some(), *waiting)
+        (
+            is(Code::InvalidInput),
+            is(Code::Predicate(Predicate::MaxUnavailable)),
+            waiting.pod.is_some(),
+            *waiting,
+        )
     })
 }
 

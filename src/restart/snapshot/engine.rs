@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::Known;
+use super::{Known, known};
 use crate::restart::AllocationBefore;
 
 /// What the engine says about its cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Engine {
     /// `elasticsearch 8.19.0` or the like, for people.
     pub version: String,
@@ -19,19 +21,31 @@ pub struct Engine {
     /// Id of the elected master.
     pub master: Option<String>,
     /// Its health.
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Health>"))]
     pub health: Known<Health>,
     /// Who may vote.
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Voting>"))]
     pub voting: Known<Voting>,
     /// Every copy of every shard.
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Vec<ShardCopy>>"))]
     pub shards: Known<Vec<ShardCopy>>,
     /// Its allocation setting.
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Allocation>"))]
     pub allocation: Known<Allocation>,
     /// Its node-shutdown records; none where the engine has no such thing.
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Option<Vec<Record>>>"))]
     pub records: Known<Option<Vec<Record>>>,
 }
 
 /// One node in the engine's list.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Node {
     /// Its id, which survives restarts.
     pub id: String,
@@ -39,7 +53,8 @@ pub struct Node {
     pub name: String,
     /// New with every process.
     pub ephemeral_id: String,
-    /// Its roles, as the engine spells them.
+    /// Its roles, as the engine spells them; none is a coordinating-only node. A node that has not
+    /// told its roles yet is never part of a snapshot.
     pub roles: BTreeSet<String>,
     /// Value of its zone attribute.
     pub zone: Option<String>,
@@ -53,14 +68,18 @@ impl Node {
         self.roles.contains("master") || self.roles.contains("cluster_manager")
     }
 
-    /// It can hold shards.
+    /// It can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes and a
+    /// stateless Elasticsearch's `index` nodes hold.
     pub fn holds_data(&self) -> bool {
-        self.roles.iter().any(|role| role == "data" || role.starts_with("data_"))
+        let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
+        self.roles.iter().any(|role| holds(role) || role.starts_with("data_"))
     }
 }
 
 /// Color of a cluster's health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Color {
     /// Every copy is there.
     Green,
@@ -73,7 +92,9 @@ pub enum Color {
 }
 
 /// The cluster's health.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Health {
     /// Its color.
     pub color: Color,
@@ -94,7 +115,9 @@ pub struct Health {
 }
 
 /// Whose votes elect a master; ids of nodes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Voting {
     /// By voting configurations (Elasticsearch from 7, OpenSearch).
     Configurations {
@@ -102,13 +125,17 @@ pub enum Voting {
         committed: BTreeSet<String>,
         /// The last accepted one.
         accepted: BTreeSet<String>,
+        /// Names of the nodes that are asked to give up their vote.
+        excluded: BTreeSet<String>,
     },
     /// By `discovery.zen.minimum_master_nodes` (Elasticsearch 6).
     MinimumMasterNodes(u32),
 }
 
 /// One copy of a shard.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ShardCopy {
     /// Name of the index.
     pub index: String,
@@ -123,7 +150,9 @@ pub struct ShardCopy {
 }
 
 /// `cluster.routing.allocation.enable`, and our mark beside it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Allocation {
     /// The setting as it stands; the transient one wins.
     pub setting: AllocationBefore,
@@ -133,6 +162,7 @@ pub struct Allocation {
 
 /// What we write beside the setting in the same request, so that whoever finds it can undo it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Marker {
     /// The SearchCluster, as `namespace/name`: another one's is not ours to undo.
@@ -144,7 +174,9 @@ pub struct Marker {
 }
 
 /// A node-shutdown record.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Record {
     /// Id of the node.
     pub node_id: String,

@@ -1,9 +1,13 @@
 //! What a manager says, as far as decisions need it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::api::{self, ConfigChoice, Desired, ExitReason, RequestKind, State};
 
 /// A manager's status.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Manager {
     /// Version of its binary.
     pub version: String,
@@ -12,8 +16,10 @@ pub struct Manager {
     /// What it was asked would survive a crash.
     pub durable: bool,
     /// What its engine was asked to be.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub desired: Desired,
     /// What its engine is.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub state: State,
     /// Its probe's last answer.
     pub ready: Option<bool>,
@@ -38,11 +44,14 @@ pub struct Manager {
 }
 
 /// The last request a manager has judged.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct LastRequest {
     /// Its sequence.
     pub sequence: u64,
     /// Stop or start.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub kind: RequestKind,
     /// Whether it was accepted.
     pub accepted: bool,
@@ -51,24 +60,30 @@ pub struct LastRequest {
 }
 
 /// One life of an engine.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Random id.
     pub id: String,
     /// Checksum of the config it was started with; none if that is not certain.
     pub checksum: Option<String>,
     /// Where that config came from.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub config: ConfigChoice,
 }
 
 /// How a life ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct LastExit {
     /// Id of the life.
     pub run: String,
     /// The code a shell would show.
     pub code: i32,
     /// Whose doing it was.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub reason: ExitReason,
 }
 

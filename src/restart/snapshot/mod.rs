@@ -3,10 +3,14 @@
 
 mod cluster;
 mod engine;
+mod known;
 mod manager;
 mod pod;
+mod saved;
 
 use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 
 use super::{Ledger, Time};
 
@@ -14,6 +18,9 @@ pub use cluster::Cluster;
 pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardCopy, Voting};
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Pod, Sources};
+pub use saved::Saved;
+#[cfg(feature = "reconciler")]
+pub use saved::schema as snapshot_schema;
 
 /// Why something is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,9 +33,12 @@ pub struct Unknown {
 pub type Known<T> = Result<T, Unknown>;
 
 /// One look at everything.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// When the look was taken.
+    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
     pub now: Time,
     /// A random id, used if this pass begins a restart that brings none.
     pub fresh_id: String,
@@ -39,6 +49,8 @@ pub struct Snapshot {
     /// The pods its selector finds, in any order.
     pub pods: Vec<Pod>,
     /// The engine's own view; not read while nothing depends on it ([`super::reads`]).
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Engine>"))]
     pub engine: Known<Engine>,
     /// Names of the nodes whose cluster was flushed for their coming stop; forgotten when the
     /// controller restarts, and then the flush is done once more.

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Known, Manager};
+use serde::{Deserialize, Serialize};
+
+use super::{Known, Manager, known};
 
 /// What decisions need of a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Pod {
     /// `metadata.uid`.
     pub uid: String,
@@ -29,11 +33,15 @@ pub struct Pod {
     /// Checksum of the config as its sources have it now.
     pub sources: Sources,
     /// What its manager says.
+    #[serde(with = "known")]
+    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Manager>"))]
     pub manager: Known<Manager>,
 }
 
 /// The config's sources, as they are in the apiserver.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Sources {
     /// None are declared: the mounted config is what is expected.
     Undeclared,

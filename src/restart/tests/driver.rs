@@ -41,10 +41,13 @@ pub(crate) struct Driver {
     pub(crate) is_off: bool,
     /// The next request that tightens allocation arrives this much later, in milliseconds.
     pub(crate) slow_allocation: Option<u64>,
+    /// As much for the next voting exclusion.
+    pub(crate) slow_exclusion: Option<u64>,
     /// The least time between two looks while nothing is done, in milliseconds.
     pub(crate) idle: u64,
     pub(crate) flushed: BTreeSet<String>,
-    last: Option<Vec<Action>>,
+    /// What was done last, and how much had arrived late by then: that may undo it.
+    last: Option<(usize, Vec<Action>)>,
     /// Events told by this controller: each is told once.
     told: BTreeSet<crate::restart::Event>,
     pub(crate) passes: usize,
@@ -64,6 +67,7 @@ impl Driver {
             fates: Vec::new(),
             is_off: false,
             slow_allocation: None,
+            slow_exclusion: None,
             idle: ANSWERS,
             flushed: BTreeSet::new(),
             last: None,
@@ -164,10 +168,11 @@ impl Driver {
             self.last = None;
             return made.requeue_after.max(PATIENCE);
         }
-        if self.last.as_ref() == Some(&news) {
-            self.complain(format!("done again though it was done: {news:?}"));
+        let done = Some((self.world.arrived, news));
+        if self.last == done {
+            self.complain(format!("done again though it was done: {done:?}"));
         }
-        self.last = Some(news);
+        self.last = done;
         ANSWERS
     }
 
@@ -183,6 +188,9 @@ impl Driver {
         match action {
             Action::TightenAllocation { .. } if self.slow_allocation.is_some() => {
                 self.slow_allocation.take().map_or(Fate::Done, Fate::Late)
+            }
+            Action::ExcludeVoter { .. } if self.slow_exclusion.is_some() => {
+                self.slow_exclusion.take().map_or(Fate::Done, Fate::Late)
             }
             _ if self.fates.is_empty() => Fate::Done,
             _ => self.fates.remove(0),

@@ -102,7 +102,11 @@ fn restart(old: &Restart, new: &Restart, lines: &mut Vec<String>) {
 fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
     let node = &now.node;
     let Some(before) = before else {
-        return Some(format!("{node} is a member ({})", now.pod_uid));
+        let turn = match now.step {
+            Step::Restarting => format!(", has its turn: stop {}, start {}", now.stop, now.start),
+            Step::Scheduled | Step::Aborting | Step::Finished => String::new(),
+        };
+        return Some(format!("{node} is a member ({}){turn}", now.pod_uid));
     };
     if before == now {
         return None;
@@ -170,5 +174,12 @@ fn debts(old: &Ledger, new: &Ledger, lines: &mut Vec<String>) {
         if !new.debts.records.contains(debt) {
             lines.push(format!("owes nothing for {}'s record any more", debt.node));
         }
+    }
+    match (&old.debts.exclusion, &new.debts.exclusion) {
+        (None, Some(debt)) => {
+            lines.push(format!("owes {} its vote, for {}", debt.node, debt.restart))
+        }
+        (Some(debt), None) => lines.push(format!("owes {} no vote any more", debt.node)),
+        (None, None) | (Some(_), Some(_)) => {}
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::{SimPod, Verdict, World};
 use crate::api::Desired;
 use crate::restart::{
-    AllocationBefore, Direction, Event, LastRestart, Ledger, Outcome, Policy, Reason, Restart,
-    Strategy, annotation,
+    AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
+    Restart, Strategy, annotation,
 };
 
 /// Who the managers are told is asking.
@@ -17,6 +17,8 @@ pub(crate) struct Laws {
     pub(crate) wrong: Vec<String>,
     /// How allocation is to be at the end.
     pub(crate) before: AllocationBefore,
+    /// Who is to be excluded from voting at the end.
+    pub(crate) excluded: BTreeSet<String>,
     /// How many judgements were looked at.
     seen: usize,
     /// Restarts begun, and how they ended.
@@ -26,8 +28,8 @@ pub(crate) struct Laws {
     /// Stops of ours that took effect: restart, pod, direction.
     stops: BTreeMap<(String, String, Direction), u64>,
     used: BTreeSet<(String, u64)>,
-    /// What every pod ran on when the restart under way began.
-    configs: BTreeMap<String, Option<String>>,
+    /// What every pod ran on when the restart under way began, and those whose place it took.
+    configs: BTreeMap<String, BTreeSet<String>>,
     /// Pods that somebody else gave orders since the restart began.
     interfered: BTreeSet<String>,
     /// The engine was red.
@@ -39,6 +41,7 @@ impl Laws {
         Self {
             wrong: Vec::new(),
             before: world.engine.allocation.setting.clone(),
+            excluded: BTreeSet::new(),
             seen: 0,
             begun: BTreeSet::new(),
             over: BTreeMap::new(),
@@ -95,15 +98,18 @@ impl Laws {
 
     /// S1, as it is in the world.
     fn not_too_many(&mut self, world: &World, policy: &Policy, restart: &Restart, this: &str) {
+        // A node that was not in the cluster when it took its slot was down already.
+        let taken: Vec<_> = restart
+            .members
+            .iter()
+            .filter(|member| member.is_under_way() && member.ephemeral.is_some())
+            .collect();
         let down = world.pods.iter().filter(|pod| {
-            let ours = restart
-                .members
-                .iter()
-                .any(|member| member.pod_uid == pod.uid && member.is_under_way());
-            !pod.gone && (pod.name == this || ours && pod.machine.up(world.now).is_none())
+            let ours = taken.iter().any(|member| member.pod_uid == pod.uid);
+            ours && !pod.gone && (pod.name == this || pod.machine.up(world.now).is_none())
         });
         let down = down.count();
-        if down > usize::try_from(policy.max_unavailable).unwrap() {
+        if down > policy.max_unavailable.of(world.pods.len()) && !restart.request.is_at_once() {
             self.wrong.push(format!("S1: {down} nodes are down after the stop of {this}"));
         }
     }
@@ -112,16 +118,22 @@ impl Laws {
     pub(crate) fn ledger(&mut self, world: &World, old: &Ledger, new: &Ledger) {
         let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
         if id(old) != id(new) {
-            if let Some(before) = &old.restart {
+            // One that takes another's place answers for its nodes as well.
+            let under_way = |restart: &Restart| restart.members.iter().any(Member::is_under_way);
+            let superseded = new.restart.is_some() && old.restart.as_ref().is_some_and(under_way);
+            if let Some(before) = old.restart.as_ref().filter(|_| !superseded) {
                 self.is_over(world, before, new);
             }
             if let Some(begun) = &new.restart {
                 self.begun.insert(begun.request.id.clone());
-                self.interfered.clear();
-                let config = |pod: &super::world::SimPod| {
-                    (pod.uid.clone(), pod.machine.checksum().map(str::to_owned))
-                };
-                self.configs = world.pods.iter().map(config).collect();
+                if !superseded {
+                    self.interfered.clear();
+                    self.configs.clear();
+                }
+                for pod in &world.pods {
+                    let now = pod.machine.checksum().map(str::to_owned);
+                    self.configs.entry(pod.uid.clone()).or_default().extend(now);
+                }
             }
         }
         for entry in new.history.iter().filter(|entry| !old.history.contains(entry)) {
@@ -143,13 +155,26 @@ impl Laws {
             let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
             let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
             let Some(pod) = pod.filter(|_| !owed && !fenced) else { continue };
-            let was = self.configs.get(&member.pod_uid).cloned().flatten();
-            if was == member.expected || self.interfered.contains(&member.pod_uid) {
+            let was = self.configs.get(&member.pod_uid);
+            // A pod made anew in the middle, by somebody else, has no config of before to return
+            // to: what its engine first ran on is all that it has.
+            let new_pod = was.is_none()
+                && before.direction == Direction::Back
+                && pod
+                    .machine
+                    .last_good
+                    .as_ref()
+                    .is_none_or(|good| Some(good) == member.expected.as_ref());
+            let has_had = |config: &String| was.is_some_and(|was| was.contains(config));
+            if member.expected.as_ref().is_some_and(has_had)
+                || new_pod
+                || self.interfered.contains(&member.pod_uid)
+            {
                 continue;
             }
             match pod.machine.checksum() {
                 Some(now) if Some(now) == member.expected.as_deref() => fresh.push(&member.node),
-                Some(now) if Some(now) == was.as_deref() => old.push(&member.node),
+                Some(now) if has_had(&now.to_owned()) => old.push(&member.node),
                 _ => {}
             }
         }
@@ -196,6 +221,10 @@ impl Laws {
         let allocation = &world.engine.allocation;
         if can_be_paid && (allocation.marker.is_some() || allocation.setting != self.before) {
             wrong.push(format!("S8: allocation at the end: {:?}", world.engine.allocation));
+        }
+        let excluded = &world.engine.votes.excluded;
+        if can_be_paid && *excluded != self.excluded {
+            wrong.push(format!("S8: excluded from voting at the end: {excluded:?}"));
         }
         for pod in world.pods.iter().filter(|pod| !pod.gone) {
             let fenced = ledger.fences.iter().any(|fence| fence.pod_uid == pod.uid);

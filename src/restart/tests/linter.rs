@@ -1,17 +1,28 @@
 //! The linter finds what it is there for: a good moment, spoiled in one way at a time.
 
+use std::collections::BTreeSet;
+
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
 use crate::restart::lint::lint;
-use crate::restart::{Action, Plan, Policy, Snapshot, Sources, Step, Unknown, plan};
+use crate::restart::{Action, Plan, Policy, Snapshot, Sources, Step, Unknown, Voting, plan};
 
 /// The moment of a rolling restart in which the plan begins so.
 fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
     let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
-    let mut driver = Driver::new(World::new(&nodes), Policy::default());
+    moment_of(&nodes, "request rolling r1", is_it)
+}
+
+/// As [`moment`], of any cluster and request.
+fn moment_of(
+    nodes: &[(&str, &str)],
+    request: &str,
+    is_it: impl Fn(&Plan, &Snapshot) -> bool,
+) -> (Snapshot, Plan) {
+    let mut driver = Driver::new(World::new(nodes), Policy::default());
     play_line(&mut driver, "change config logs-* v2");
-    play_line(&mut driver, "request rolling r1");
+    play_line(&mut driver, request);
     for _ in 0..2_000 {
         let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
         let made = plan(&snapshot, &driver.policy);
@@ -95,6 +106,7 @@ fn a_stop_against_the_rules_is_found() {
         &spoiled(&|s| {
             for member in &mut s.ledger.restart.as_mut().unwrap().members {
                 member.step = Step::Restarting;
+                member.ephemeral.get_or_insert("x".into());
             }
         }),
         &made,
@@ -200,4 +212,111 @@ fn calls_to_the_engine_that_are_not_owed_are_found() {
     let back = members.iter().find(|member| member.step == Step::Restarting).unwrap();
     early.engine.as_mut().unwrap().nodes.retain(|node| node.name != back.node);
     finds("S7: ", &early, &made);
+}
+
+#[test]
+fn half_a_zone_is_found() {
+    let nodes = [("logs-0", "master+data@b"), ("logs-1", "data@a"), ("logs-2", "ingest@a")];
+    let takes_slots = |made: &Plan, _: &Snapshot| {
+        has(made, |action| match action {
+            Action::WriteLedger(ledger) => ledger
+                .restart
+                .iter()
+                .flat_map(|restart| &restart.members)
+                .any(|member| member.step == Step::Restarting),
+            _ => false,
+        })
+    };
+    let (snapshot, mut made) = moment_of(&nodes, "request rolling r1 zone a", takes_slots);
+    let Some(Action::WriteLedger(ledger)) = made.actions.first_mut() else { panic!("no write") };
+    let members = &mut ledger.restart.as_mut().unwrap().members;
+    members[1] = snapshot.ledger.restart.as_ref().unwrap().members[1].clone();
+    finds("S1: the zone goes and logs-2 stays", &snapshot, &made);
+}
+
+#[test]
+fn a_slot_beyond_the_budget_is_found_unless_the_whole_set_has_failed() {
+    let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
+    let mut driver = Driver::new(World::new(&nodes), Policy::default());
+    for line in
+        ["engine of logs-* refuses v1", "engine of logs-* dies", "run 10s", "request rolling r1"]
+    {
+        play_line(&mut driver, line);
+    }
+    let takes_slots = |ledger: &crate::restart::Ledger| {
+        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
+        members.filter(|member| member.step == Step::Restarting).count() == 3
+    };
+    for _ in 0..50 {
+        let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
+        let made = plan(&snapshot, &driver.policy);
+        if let Some(Action::WriteLedger(ledger)) = made.actions.first()
+            && takes_slots(ledger)
+        {
+            assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+            let mut one_serves = snapshot.clone();
+            one_serves.pods[1].ready = true;
+            return finds("S1: 3 nodes hold a slot, 1 may", &one_serves, &made);
+        }
+        driver.run(100, |_| false);
+    }
+    panic!("the moment never came");
+}
+
+/// The same of two masters, one of which hands its vote over.
+fn moment_of_two(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
+    let nodes = ["logs-0", "logs-1"].map(|name| (name, "master+data"));
+    let mut driver = Driver::new(World::new(&nodes), Policy::default());
+    play_line(&mut driver, "request rolling r1");
+    for _ in 0..2_000 {
+        let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
+        let made = plan(&snapshot, &driver.policy);
+        if is_it(&made, &snapshot) {
+            assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+            return (snapshot, made);
+        }
+        driver.run(100, |_| false);
+    }
+    panic!("the moment never came");
+}
+
+#[test]
+fn voting_exclusions_against_the_rules_are_found() {
+    let excludes = |action: &Action| matches!(action, Action::ExcludeVoter { .. });
+    let (snapshot, made) = moment_of_two(|made, _| has(made, excludes));
+    let voting = |spoil: &dyn Fn(&mut BTreeSet<String>, &mut BTreeSet<String>)| {
+        let mut spoiled = snapshot.clone();
+        let engine = spoiled.engine.as_mut().unwrap();
+        if let Ok(Voting::Configurations { committed, excluded, .. }) = &mut engine.voting {
+            spoil(committed, excluded);
+        }
+        spoiled
+    };
+    let mut unowed = snapshot.clone();
+    unowed.ledger.debts.exclusion = None;
+    finds("S6: logs-0 is excluded", &unowed, &made);
+    finds("not the only vote", &voting(&|voters, _| voters.extend(["id-logs-1".into()])), &made);
+    finds("somebody else", &voting(&|_, excluded| excluded.extend(["old-3".into()])), &made);
+    let mut paused = snapshot.clone();
+    paused.cluster.paused = true;
+    finds("S9: a node is excluded", &paused, &made);
+
+    let (snapshot, made) =
+        moment_of_two(|made, _| has(made, |action| *action == Action::ClearVotingExclusions));
+    let mut early = snapshot.clone();
+    early.engine.as_mut().unwrap().nodes.retain(|node| node.name != "logs-0");
+    finds("S7: logs-0 may vote again", &early, &made);
+    let mut foreign = snapshot.clone();
+    if let Ok(Voting::Configurations { excluded, .. }) =
+        &mut foreign.engine.as_mut().unwrap().voting
+    {
+        excluded.insert("old-3".into());
+    }
+    finds("somebody else are removed", &foreign, &made);
+    let mut forgotten = snapshot.ledger.clone();
+    forgotten.debts.exclusion = None;
+    let forgets =
+        Plan { actions: vec![Action::WriteLedger(Box::new(forgotten))], ..Plan::default() };
+    finds("S8: the exclusion of logs-0 is forgotten", &snapshot, &forgets);
+    finds("nobody would know", &snapshot, &forgets);
 }

@@ -2,11 +2,16 @@
 //! runs, properties under faults; and the words people and programs exchange with it.
 
 mod driver;
+mod failed;
+mod foreseen;
 mod in_words;
 mod laws;
 mod linter;
 mod page;
+mod progress;
 mod properties;
+mod saved;
 mod scenario;
+mod superseded;
 mod words;
-mod world;
+pub(in crate::restart) mod world;

@@ -62,12 +62,17 @@ impl Page {
             self.line(at, who, &what);
         }
         let now = world.now;
+        let names: Vec<String> = world.pods.iter().map(|pod| pod.name.clone()).collect();
+        let mut changed = Vec::new();
         for pod in &world.pods {
             let line = told(pod, world);
             if self.pods.get(&pod.name) != Some(&line) {
-                self.line(now, "pod", &format!("{} {line}", pod.name));
-                self.pods.insert(pod.name.clone(), line);
+                self.pods.insert(pod.name.clone(), line.clone());
+                changed.push((pod.name.clone(), line));
             }
+        }
+        for (who, line) in together(&names, changed) {
+            self.line(now, "pod", &format!("{who} {line}"));
         }
         let engine = world.engine.told(now);
         if engine != self.engine {
@@ -76,6 +81,7 @@ impl Page {
         }
         let Some(made) = made else { return };
         let mut waiting = BTreeMap::new();
+        let mut changed = Vec::new();
         for wait in &made.waiting {
             let who = wait.node.clone().unwrap_or_else(|| "all".into());
             let code = wait.code.as_str().to_owned();
@@ -86,12 +92,59 @@ impl Page {
             }
             let known = self.waiting.get(&who) == Some(&code);
             if !known && code != "idle" {
-                self.line(now, "wait", &format!("{who} {code}: {}", wait.sentence));
+                changed.push((who.clone(), format!("{code}: {}", wait.sentence)));
             }
             waiting.insert(who, code);
         }
+        for (who, what) in together(&names, changed) {
+            self.line(now, "wait", &format!("{who} {what}"));
+        }
         self.waiting.extend(waiting);
     }
+}
+
+/// How many pods a page names one by one.
+const FEW: usize = 5;
+
+/// Where there are many pods, those of whom the same is to be said share a line, in the order of the
+/// first of them, and a whole pool is called by its name.
+fn together(names: &[String], said: Vec<(String, String)>) -> Vec<(String, String)> {
+    if names.len() <= FEW {
+        return said;
+    }
+    let mut lines: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for (who, what) in said {
+        let of_anybody = what.replace(&who, "each");
+        match lines.iter_mut().find(|(known, _)| *known == of_anybody) {
+            Some((_, those)) => those.push((who, what)),
+            None => lines.push((of_anybody, vec![(who, what)])),
+        }
+    }
+    let in_a_line = |(of_anybody, those): (String, Vec<(String, String)>)| match &those[..] {
+        [(who, what)] => (who.clone(), what.clone()),
+        _ => {
+            let those = those.into_iter().map(|(who, _)| who).collect();
+            (by_pool(names, those), of_anybody)
+        }
+    };
+    lines.into_iter().map(in_a_line).collect()
+}
+
+/// `data-a-*` for all of `data-a-0 data-a-1`.
+fn by_pool(names: &[String], those: Vec<String>) -> String {
+    let pool = |name: &str| name.rsplit_once('-').map_or(name, |(pool, _)| pool).to_owned();
+    let size = |of: &str, names: &[String]| names.iter().filter(|name| pool(name) == of).count();
+    let mut words: Vec<String> = Vec::new();
+    for name in &those {
+        let own = pool(name);
+        let all = size(&own, names);
+        let whole = all > 1 && size(&own, &those) == all;
+        let word = if whole { format!("{own}-*") } else { name.clone() };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" ")
 }
 
 /// A pod in a line.

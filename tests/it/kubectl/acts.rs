@@ -106,6 +106,19 @@ async fn a_request_while_one_is_under_way_says_what_becomes_of_it() {
 }
 
 #[tokio::test]
+async fn a_coordinated_request_says_whose_place_it_takes() {
+    let mut status = under_way("b", "coordinated");
+    status["blocked"] = json!("stranded");
+    let stage = Stage::with(status).await;
+    let said = stage.good("restart --coordinated --yes --id n").await;
+    assert_eq!(
+        said,
+        "coordinated restart n of logs asked for\nit takes the place of restart b, which can go \
+         neither on nor back, if it means all of its nodes\n"
+    );
+}
+
+#[tokio::test]
 async fn cancel_names_the_restart_under_way() {
     let stage = Stage::with(under_way("b", "rolling")).await;
     assert!(stage.good("cancel").await.contains("no further node is stopped"));

@@ -17,9 +17,10 @@ pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 pub(super) fn addresses() -> impl Iterator<Item = String> {
     static STAGES: AtomicU32 = AtomicU32::new(0);
     let (process, stage) = (std::process::id(), STAGES.fetch_add(1, Ordering::Relaxed));
-    let (a, b) = (1 + process / 250 % 250, 1 + process % 250);
-    // The lower half belongs to the engines' own tests.
-    (0..).map(move |node| format!("127.{a}.{b}.{}", 128 + stage * 4 + node))
+    // The lower half of a net belongs to the engines' own tests; where 31 stages have filled the upper
+    // one, the next net is far from those of other processes that were started with this one.
+    let (a, b) = (1 + (process / 250 + 83 * (stage / 31)) % 250, 1 + process % 250);
+    (0..).map(move |node| format!("127.{a}.{b}.{}", 128 + stage % 31 * 4 + node))
 }
 
 /// A SearchCluster over the pods labelled `app=logs`.

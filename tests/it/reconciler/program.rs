@@ -32,7 +32,8 @@ impl Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stayput-reconciler"));
         command
             .args(["run", "--log-format", "text", "--own-namespace", NAMESPACE])
-            .args(["--own-name", name, "--listen", &format!("127.0.0.1:{port}"), "--kubeconfig"])
+            .args(["--own-name", name, "--listen", &format!("127.0.0.1:{port}")])
+            .args(["--snapshots", "127.0.0.1:0", "--kubeconfig"])
             .arg(kubeconfig)
             .stdin(Stdio::null())
             .stderr(Stdio::null());

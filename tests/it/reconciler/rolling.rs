@@ -1,5 +1,7 @@
 //! Restarts that go well.
 
+use std::time::Instant;
+
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -37,6 +39,7 @@ async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods(
         stage.configure(name, "node.attr.round: two").await;
     }
     let counts = stage.server.counts();
+    let began = Instant::now();
     let entry = stage.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     let after = stage.processes();
@@ -58,7 +61,9 @@ async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods(
         (asked.verb == "patch" && asked.resource == "pods")
             || asked.resource == "searchclusters/status"
     });
-    assert!(writes <= 6 * 3, "{counts:?}");
+    // On a slow machine news that are only shown come beside, at most one in five seconds.
+    let shown = began.elapsed().as_secs() / 5;
+    assert!(writes <= 6 * 3 + shown, "{counts:?}");
     reconciler.end().await;
 }
 

@@ -10,7 +10,7 @@ use stayput::engine_client::{
 };
 
 use super::{BOUND, client, wait};
-use crate::support::cluster::{Cluster, Flavor, PodIdentity};
+use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -18,10 +18,11 @@ const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":"all"}}"#;
 
 fn story(flavor: Flavor, name: &str) {
-    let mut cluster = match Cluster::prepare(flavor, "search", PodIdentity::three(), None) {
-        Ok(cluster) => cluster,
-        Err(why) => return skip(name, &why),
-    };
+    let mut cluster =
+        match Cluster::prepare(flavor, "search", Seat::all_rounders(PodIdentity::three()), None) {
+            Ok(cluster) => cluster,
+            Err(why) => return skip(name, &why),
+        };
     cluster.start();
     fill(&cluster);
     let endpoints: Vec<(String, u16)> =
@@ -58,6 +59,7 @@ fn story(flavor: Flavor, name: &str) {
     if engine.has_node_shutdown {
         records(&client, &members);
     }
+    exclusions(&client, &engine, &members);
     without_one(&cluster, &client, &engine, &members);
     without_a_master(&cluster, &endpoints, &engine);
 }
@@ -180,6 +182,40 @@ fn records(client: &EngineClient, members: &Members) {
 }
 
 /// The first endpoint is dead: the others are asked. Then the node is back, as another process.
+/// The elected master does without its vote, gives up its office, and votes again.
+fn exclusions(client: &EngineClient, engine: &Engine, members: &Members) {
+    let all: BTreeSet<&str> = members.nodes.iter().map(|node| node.id.as_str()).collect();
+    let elected = wait(client.members()).expect("members").elected_master.expect("a master");
+    let name = &members.nodes.iter().find(|node| node.id == elected).expect("listed").name;
+    // What is asked twice is asked once. The master that answers may be gone before it does.
+    let _ = wait(client.exclude_voter(engine, name));
+    let votes = || match wait(client.topology(engine)) {
+        Ok(Topology { elected_master, voting, .. }) => match voting {
+            Voting::Configurations { committed, accepted, exclusions } => {
+                Some((elected_master?, committed, accepted, exclusions))
+            }
+            Voting::MinimumMasterNodes(_) => None,
+        },
+        Err(_) => None,
+    };
+    let moved = eventually("the vote is handed over", || {
+        votes().filter(|(master, committed, accepted, _)| {
+            !committed.contains(&elected) && !accepted.contains(&elected) && *master != elected
+        })
+    });
+    println!("without {name} of {all:?}: {moved:?}");
+    assert_eq!(moved.3, BTreeSet::from([name.clone()]));
+    assert_eq!(wait(client.exclude_voter(engine, name)), Ok(()));
+    assert_eq!(wait(client.clear_voting_exclusions(engine)), Ok(()));
+    assert_eq!(wait(client.clear_voting_exclusions(engine)), Ok(()), "none is left to clear");
+    eventually("all vote again", || {
+        votes().filter(|(_, committed, accepted, exclusions)| {
+            let voters: BTreeSet<&str> = committed.iter().map(String::as_str).collect();
+            voters == all && committed == accepted && exclusions.is_empty()
+        })
+    });
+}
+
 fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before: &Members) {
     let api = &cluster.member("logs-0").manager().api;
     api.stop();

@@ -94,9 +94,39 @@ pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
         (
             json!({"restart": {"maxUnavailable": 0}}),
             "spec.restart.maxUnavailable",
-            "greater than or equal to 1",
+            "write how many nodes, 1 to 10000",
+        ),
+        (
+            json!({"restart": {"maxUnavailable": "0%"}}),
+            "spec.restart.maxUnavailable",
+            "how many of a hundred, \"1%\" to \"100%\"",
+        ),
+        (
+            json!({"restart": {"maxUnavailable": "101%"}}),
+            "spec.restart.maxUnavailable",
+            "how many of a hundred, \"1%\" to \"100%\"",
+        ),
+        (
+            json!({"restart": {"maxUnavailable": 10_001}}),
+            "spec.restart.maxUnavailable",
+            "less than or equal to 10000",
         ),
         (json!({"restart": {"maxUnavailable": 1.5}}), "spec.restart.maxUnavailable", "integer"),
+        (
+            json!({"restart": {"maxUnavailableOfRole": {"data": 0}}}),
+            "spec.restart.maxUnavailableOfRole.data",
+            "greater than or equal to 1",
+        ),
+        (
+            json!({"restart": {"maxUnavailableOfRole": {"data": "0%"}}}),
+            "spec.restart.maxUnavailableOfRole.data",
+            "should match",
+        ),
+        (
+            json!({"restart": {"disabledPredicates": ["*", "*"]}}),
+            "spec.restart.disabledPredicates[1]",
+            "Duplicate value",
+        ),
         (
             json!({"restart": {"phaseTimeout": "15 minutes"}}),
             "spec.restart.phaseTimeout",
@@ -132,6 +162,23 @@ pub(super) fn what_is_left_out_has_defaults(admin: &Kubectl) {
     assert_eq!(theirs.spec, ours.spec);
     assert_eq!(theirs.status, None);
     assert_eq!(theirs.policy(), ours.policy());
+}
+
+pub(super) fn limits_are_numbers_or_parts(admin: &Kubectl) {
+    let limits = json!({
+        "maxUnavailable": "25%", "maxUnavailableOfRole": {"data_hot": 2, "data": "10%"},
+        "disabledPredicates": ["one_master_at_a_time", "no_such_name"],
+    });
+    let mut object = with(json!({"restart": limits}));
+    object["metadata"]["name"] = "limits".into();
+    object["metadata"]["annotations"] =
+        json!({"eck.k8s.elastic.co/disable-upgrade-predicates": "*"});
+    admin.attempt(&APPLY, &object.to_string()).expect("limits");
+    let ours: SearchCluster = serde_json::from_value(object).expect("limits");
+    let read = admin.json(&["get", "searchcluster", "limits", "--namespace", "search"]);
+    let theirs: SearchCluster = serde_json::from_value(read).expect("what the apiserver has");
+    assert_eq!(theirs.policy(), ours.policy());
+    admin.run(&["delete", "searchcluster", "limits", "--namespace", "search"]);
 }
 
 pub(super) fn status_and_spec_are_apart(admin: &Kubectl) {

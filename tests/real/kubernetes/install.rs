@@ -42,6 +42,7 @@ fn installed_with_one_command() {
     the_keys_of_the_first_ten_minutes(&server);
     super::crd::bad_objects_are_refused_with_field_and_remedy(admin);
     super::crd::what_is_left_out_has_defaults(admin);
+    super::crd::limits_are_numbers_or_parts(admin);
     super::crd::status_and_spec_are_apart(admin);
     super::crd::the_list_says_what_is_happening(admin);
 }

@@ -1,8 +1,9 @@
-//! What every story stands on: apiserver, `deploy/` applied, three pods, their nodes, a SearchCluster
+//! What every story stands on: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster
 //! over them, a kubelet and the reconciler with the rights that `deploy/` gives it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,21 +18,38 @@ use super::kube::{Kube, NAMESPACE};
 use super::kubelet::Kubelet;
 use super::reconciler::Reconciler;
 use crate::support::atomic_writer::Payload;
-use crate::support::cluster::{Cluster, Flavor, Issuer, Member, PodIdentity, Rest};
+use crate::support::cluster::{Cluster, Flavor, Issuer, Member, PodIdentity, Rest, Seat};
 use crate::support::kubernetes::apiserver::ApiServer;
 
 /// Namespace and name of the reconciler's service account, as `deploy/` makes it.
-pub(super) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");
-/// Names of the pods, which are those of the nodes.
-pub(super) const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
+pub(crate) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");
+/// Names of the pods, which are those of the nodes, where nothing else is said.
+pub(crate) const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
+
+/// Nodes with every role, each in a zone of its own.
+const THREE: [Place; 3] = [
+    Place { name: NAMES[0], zone: "z0", roles: None },
+    Place { name: NAMES[1], zone: "z1", roles: None },
+    Place { name: NAMES[2], zone: "z2", roles: None },
+];
 /// Longer than any restart here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// A node to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) name: &'static str,
+    pub(crate) zone: &'static str,
+    /// As in [`Seat`].
+    pub(crate) roles: Option<&'static [&'static str]>,
+}
+
 /// Everything, ended in this order when dropped.
-pub(super) struct Ground {
-    pub(super) reconciler: Reconciler,
-    pub(super) kubelet: Kubelet,
-    pub(super) kube: Kube,
+pub(crate) struct Ground {
+    pub(crate) reconciler: Reconciler,
+    pub(crate) kubelet: Kubelet,
+    pub(crate) kube: Kube,
+    kubeconfig: PathBuf,
     cluster: Arc<Mutex<Cluster>>,
     /// Name of the config's main file.
     main_file: String,
@@ -40,23 +58,28 @@ pub(super) struct Ground {
 
 /// One node and its manager, as they are now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) manager_pid: Option<i32>,
-    pub(super) boot: Value,
-    pub(super) run: Value,
+pub(crate) struct Facts {
+    pub(crate) manager_pid: Option<i32>,
+    pub(crate) boot: Value,
+    pub(crate) run: Value,
     /// When the run began.
-    pub(super) started_at: String,
-    pub(super) checksum: Option<String>,
+    pub(crate) started_at: String,
+    pub(crate) checksum: Option<String>,
     /// Of the engine's process; none while the cluster does not list it.
-    pub(super) ephemeral: Option<String>,
+    pub(crate) ephemeral: Option<String>,
     /// The id that the node keeps.
-    pub(super) id: Option<String>,
+    pub(crate) id: Option<String>,
 }
 
 impl Ground {
     /// Three nodes in one green cluster, and a reconciler that has seen them. `Err` says what is
     /// missing here.
-    pub(super) fn start(flavor: Flavor) -> Result<Self, String> {
+    pub(crate) fn start(flavor: Flavor) -> Result<Self, String> {
+        Self::of(flavor, &THREE)
+    }
+
+    /// The same with these nodes.
+    pub(crate) fn of(flavor: Flavor, places: &[Place]) -> Result<Self, String> {
         let server = ApiServer::start()?;
         let admin = server.admin();
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
@@ -65,17 +88,20 @@ impl Ground {
         admin.run(&["wait", "--for=condition=Established", "--timeout=60s", crd]);
         admin.run(&["create", "namespace", NAMESPACE]);
         let kube = Kube::new(admin.kubeconfig());
-        let identities = NAMES.map(|name| {
+        let seats = places.iter().map(|Place { name, zone, roles }| {
             let made: Pod = kube.create(pod(name));
-            PodIdentity { name: name.into(), uid: made.metadata.uid.expect("a uid") }
+            let uid = made.metadata.uid.expect("a uid");
+            let pod = PodIdentity { name: (*name).into(), uid };
+            Seat { pod, zone: (*zone).into(), roles: *roles }
         });
+        let seats = seats.collect();
         let subject = format!("system:serviceaccount:{}:{}", ACCOUNT.0, ACCOUNT.1);
         let issuer = Issuer {
             jwks: server.raw("/openid/v1/jwks").to_string(),
             issuer: server.url().to_owned(),
             subject: subject.clone(),
         };
-        let mut cluster = Cluster::prepare(flavor, NAMESPACE, identities, Some(issuer))?;
+        let mut cluster = Cluster::prepare(flavor, NAMESPACE, seats, Some(issuer))?;
         let ca = &cluster.ca_pem;
         kube.create::<Secret>(secret("logs-manager-ca", &json!({ "ca.crt": ca })));
         for member in &cluster.members {
@@ -89,7 +115,7 @@ impl Ground {
             addresses.map(|one| (one.pod.name.clone(), one.address.to_string())).collect();
         let cluster = Arc::new(Mutex::new(cluster));
         let kubeconfig: PathBuf = admin.kubeconfig().to_owned();
-        let kubelet = Kubelet::start(kubeconfig, cluster.clone(), addresses);
+        let kubelet = Kubelet::start(kubeconfig.clone(), cluster.clone(), addresses);
         let is_ready = |pod: &Pod| {
             let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
             conditions.is_some_and(|all| all.iter().any(|one| one.status == "True"))
@@ -101,34 +127,37 @@ impl Ground {
         let account = server.user(&subject, "system:serviceaccounts");
         let reconciler = Reconciler::start(account.kubeconfig(), server.directory());
         let main_file = format!("{}.yml", flavor.kind().name());
-        let ground = Self { reconciler, kubelet, kube, cluster, main_file, _server: server };
-        ground.until_status("the first look", |status| status.report.counts.ready == 3);
+        let ground =
+            Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, _server: server };
+        ground.until_status("the first look", |status| {
+            status.report.counts.ready as usize == places.len()
+        });
         Ok(ground)
     }
 
     /// The nodes; the kubelet waits while they are held.
-    pub(super) fn cluster(&self) -> MutexGuard<'_, Cluster> {
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
         self.cluster.lock().expect("a lock")
     }
 
-    pub(super) fn with<T>(&self, name: &str, look: impl FnOnce(&Member) -> T) -> T {
+    pub(crate) fn with<T>(&self, name: &str, look: impl FnOnce(&Member) -> T) -> T {
         look(self.cluster().member(name))
     }
 
     /// Every node's REST interface, in their order.
-    pub(super) fn nodes(&self) -> Vec<Rest> {
+    pub(crate) fn nodes(&self) -> Vec<Rest> {
         self.cluster().members.iter().map(|member| member.rest).collect()
     }
 
     /// Waits until all nodes are in one cluster, green.
     #[track_caller]
-    pub(super) fn until_formed(&self) {
+    pub(crate) fn until_formed(&self) {
         self.cluster().until_formed();
     }
 
     /// Asks any node until one answers with 200.
     #[track_caller]
-    pub(super) fn engine(&self, target: &str) -> Value {
+    pub(crate) fn engine(&self, target: &str) -> Value {
         let nodes = self.nodes();
         until(target, || {
             let mut answers = nodes.iter().filter_map(|node| node.send("GET", target, None).ok());
@@ -138,13 +167,13 @@ impl Ground {
 
     /// The persistent settings of the engine's cluster.
     #[track_caller]
-    pub(super) fn settings(&self) -> Value {
+    pub(crate) fn settings(&self) -> Value {
         self.engine("/_cluster/settings?flat_settings=true")["persistent"].clone()
     }
 
     /// Sets persistent settings.
     #[track_caller]
-    pub(super) fn set(&self, settings: &Value) {
+    pub(crate) fn set(&self, settings: &Value) {
         let body = json!({ "persistent": settings });
         let answer = self.nodes()[0].send("PUT", "/_cluster/settings", Some(&body));
         answer.expect("an answer").expect(200);
@@ -152,7 +181,7 @@ impl Ground {
 
     /// Writes the config's source of a node: its usual settings, `change`d, and `settings`. Returns
     /// the checksum that the node must run with once it has been restarted.
-    pub(super) fn configure(
+    pub(crate) fn configure(
         &self,
         name: &str,
         settings: &str,
@@ -166,36 +195,50 @@ impl Ground {
     }
 
     /// The same for all nodes; the checksums by name.
-    pub(super) fn configure_all(
+    pub(crate) fn configure_all(
         &self,
         settings: &str,
         change: impl Fn(&str) -> String + Copy,
     ) -> BTreeMap<String, String> {
         let one = |name: &str| (name.to_owned(), self.configure(name, settings, change));
-        NAMES.iter().map(|name| one(name)).collect()
+        let names: Vec<String> =
+            self.cluster().members.iter().map(|m| m.pod.name.clone()).collect();
+        names.iter().map(|name| one(name)).collect()
     }
 
     /// Changes the spec's `restart`.
-    pub(super) fn policy(&self, restart: &Value) {
+    pub(crate) fn policy(&self, restart: &Value) {
         self.kube.merge::<SearchCluster>("logs", &json!({ "spec": { "restart": restart } }));
     }
 
     /// Asks for a restart of these nodes; of all, if there are none.
-    pub(super) fn ask(&self, id: &str, strategy: &str, nodes: &[&str]) {
+    pub(crate) fn ask(&self, id: &str, strategy: &str, nodes: &[&str]) {
         let request = json!({ "id": id, "strategy": strategy, "target": { "nodes": nodes } });
         let annotations = json!({ annotation::REQUEST: request.to_string() });
         let change = json!({ "metadata": { "annotations": annotations } });
         self.kube.merge::<SearchCluster>("logs", &change);
     }
 
-    pub(super) fn status(&self) -> SearchClusterStatus {
+    /// What `kubectl stayput` says, and whether it ends as done.
+    pub(crate) fn stayput(&self, args: &[&str]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"))
+            .args(["--namespace", NAMESPACE])
+            .args(args)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .output()
+            .expect("kubectl-stayput can be executed");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+    }
+
+    pub(crate) fn status(&self) -> SearchClusterStatus {
         let cluster = self.kube.get::<SearchCluster>("logs").expect("it is there");
         cluster.status.unwrap_or_default()
     }
 
     /// Waits until the status is as wanted.
     #[track_caller]
-    pub(super) fn until_status(
+    pub(crate) fn until_status(
         &self,
         what: &str,
         wanted: impl Fn(&SearchClusterStatus) -> bool,
@@ -218,7 +261,7 @@ impl Ground {
 
     /// Waits until a restart is over.
     #[track_caller]
-    pub(super) fn until_over(&self, id: &str) -> Entry {
+    pub(crate) fn until_over(&self, id: &str) -> Entry {
         let of = |status: &SearchClusterStatus| {
             status.ledger.history.iter().find(|entry| entry.id == id).cloned()
         };
@@ -227,7 +270,7 @@ impl Ground {
     }
 
     /// Each node as it is now, by name.
-    pub(super) fn facts(&self) -> BTreeMap<String, Facts> {
+    pub(crate) fn facts(&self) -> BTreeMap<String, Facts> {
         let listed = self.engine("/_cluster/state/nodes");
         let nodes = listed["nodes"].as_object().cloned().unwrap_or_default();
         let cluster = self.cluster();
@@ -250,7 +293,7 @@ impl Ground {
 
     /// Waits until no phase is left on a pod; how its last restart ended.
     #[track_caller]
-    pub(super) fn last_restart(&self, name: &str) -> LastRestart {
+    pub(crate) fn last_restart(&self, name: &str) -> LastRestart {
         let annotations = until(&format!("no phase is left on {name}"), || {
             let pod = self.kube.get::<Pod>(name).ok()?;
             let annotations = pod.metadata.annotations.unwrap_or_default();
@@ -276,7 +319,7 @@ impl Drop for Ground {
 
 /// Looks until there is something to see.
 #[track_caller]
-pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(seen) = look() {

@@ -13,17 +13,17 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 /// The namespace of the cluster.
-pub(super) const NAMESPACE: &str = "search";
+pub(crate) const NAMESPACE: &str = "search";
 
 /// A client for one thread.
-pub(super) struct Kube {
+pub(crate) struct Kube {
     runtime: Runtime,
     client: Client,
 }
 
 impl Kube {
     /// As the user of this kubeconfig.
-    pub(super) fn new(kubeconfig: &Path) -> Self {
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let client = runtime.block_on(async {
             let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
@@ -39,7 +39,7 @@ impl Kube {
     }
 
     /// All objects of a kind.
-    pub(super) fn list<K>(&self) -> kube::Result<Vec<K>>
+    pub(crate) fn list<K>(&self) -> kube::Result<Vec<K>>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -51,7 +51,7 @@ impl Kube {
     }
 
     /// One object.
-    pub(super) fn get<K>(&self, name: &str) -> kube::Result<K>
+    pub(crate) fn get<K>(&self, name: &str) -> kube::Result<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -64,7 +64,7 @@ impl Kube {
 
     /// Creates an object.
     #[track_caller]
-    pub(super) fn create<K>(&self, object: Value) -> K
+    pub(crate) fn create<K>(&self, object: Value) -> K
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -80,7 +80,7 @@ impl Kube {
 
     /// Merges `change` into an object.
     #[track_caller]
-    pub(super) fn merge<K>(&self, name: &str, change: &Value)
+    pub(crate) fn merge<K>(&self, name: &str, change: &Value)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -95,7 +95,7 @@ impl Kube {
     }
 
     /// Merges `change` into an object's status.
-    pub(super) fn merge_status<K>(&self, name: &str, change: &Value) -> kube::Result<()>
+    pub(crate) fn merge_status<K>(&self, name: &str, change: &Value) -> kube::Result<()>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone

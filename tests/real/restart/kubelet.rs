@@ -31,7 +31,7 @@ const FAILURES: u32 = 10;
 pub(super) type Said = (String, u64, bool);
 
 /// A thread that ends with its guard.
-pub(super) struct Kubelet {
+pub(crate) struct Kubelet {
     ended: Arc<AtomicBool>,
     deaf: Arc<Mutex<BTreeSet<String>>>,
     said: Arc<Mutex<Vec<Said>>>,
@@ -40,7 +40,7 @@ pub(super) struct Kubelet {
 
 impl Kubelet {
     /// For the pods of the cluster, named with their addresses.
-    pub(super) fn start(
+    pub(crate) fn start(
         kubeconfig: PathBuf,
         cluster: Arc<Mutex<Cluster>>,
         addresses: BTreeMap<String, String>,
@@ -67,7 +67,7 @@ impl Kubelet {
     }
 
     /// From now on nothing arrives in the volumes of this pod, or again everything does.
-    pub(super) fn set_deaf(&self, pod: &str, is_deaf: bool) {
+    pub(crate) fn set_deaf(&self, pod: &str, is_deaf: bool) {
         let mut deaf = self.deaf.lock().expect("a lock");
         match is_deaf {
             true => drop(deaf.insert(pod.to_owned())),

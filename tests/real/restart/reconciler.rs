@@ -14,7 +14,7 @@ use crate::support::programs;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running reconciler; ends with its guard.
-pub(super) struct Reconciler {
+pub(crate) struct Reconciler {
     process: Process,
     line: Vec<String>,
     logs: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Reconciler {
 
 impl Reconciler {
     /// Starts it and waits until it looks after the namespace.
-    pub(super) fn start(kubeconfig: &Path, logs: &Path) -> Self {
+    pub(crate) fn start(kubeconfig: &Path, logs: &Path) -> Self {
         let port = free_port();
         let (namespace, account) = ACCOUNT;
         let program = programs::reconciler();
@@ -66,19 +66,19 @@ impl Reconciler {
     }
 
     /// KILL: the end of a node, or of the memory it was given.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
 
     /// Another process with the same command line.
-    pub(super) fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.process.kill();
         self.process = Process::start("stayput-reconciler", &self.logs, &self.line);
         self.until_ready();
     }
 
     /// How many writes of this process the apiserver has taken, by kind. Events are told besides.
-    pub(super) fn writes(&self) -> Vec<(String, u64)> {
+    pub(crate) fn writes(&self) -> Vec<(String, u64)> {
         let answer = Curl::plain(self.port).get("/metrics").expect(200);
         let text = answer.as_str().expect("text");
         let ours = |line: &str| {
@@ -94,7 +94,7 @@ impl Reconciler {
     }
 
     /// What it logged.
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         let log = self.logs.join("stayput-reconciler.log");
         String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned()
     }

@@ -15,27 +15,29 @@ const PACE: Duration = Duration::from_millis(100);
 
 /// What was seen, each once.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// How often somebody answered.
-    pub(super) answers: usize,
+    pub(crate) answers: usize,
     /// `green 3`: color and number of nodes.
-    pub(super) health: BTreeSet<(String, u64)>,
+    pub(crate) health: BTreeSet<(String, u64)>,
     /// The persistent settings.
-    pub(super) settings: BTreeSet<String>,
+    pub(crate) settings: BTreeSet<String>,
     /// Ids of the elected masters, whenever there was another one.
-    pub(super) masters: Vec<String>,
+    pub(crate) masters: Vec<String>,
+    /// Names of the nodes that were excluded from voting.
+    pub(crate) excluded: BTreeSet<String>,
     /// Nodes with a shutdown record, and the record's type.
-    pub(super) records: BTreeSet<(String, String)>,
+    pub(crate) records: BTreeSet<(String, String)>,
 }
 
 /// Looks until [`Sampler::end`].
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     ended: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
 }
 
 impl Sampler {
-    pub(super) fn start(nodes: &[Rest]) -> Self {
+    pub(crate) fn start(nodes: &[Rest]) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let (is_over, nodes) = (ended.clone(), nodes.to_vec());
         let thread = thread::spawn(move || {
@@ -51,7 +53,7 @@ impl Sampler {
         Self { ended, thread }
     }
 
-    pub(super) fn end(self) -> Seen {
+    pub(crate) fn end(self) -> Seen {
         self.ended.store(true, Ordering::Relaxed);
         self.thread.join().expect("the sampler ends")
     }
@@ -70,12 +72,18 @@ fn look(node: Rest, seen: &mut Seen) {
     if let Some(settings) = get("/_cluster/settings?flat_settings=true&master_timeout=1s") {
         seen.settings.insert(settings["persistent"].to_string());
     }
-    let state = get("/_cluster/state/master_node?master_timeout=1s");
+    let state = get("/_cluster/state/master_node,metadata?master_timeout=1s\
+         &filter_path=master_node,metadata.cluster_coordination");
     if let Some(master) = state.as_ref().and_then(|state| state["master_node"].as_str())
         && seen.masters.last().is_none_or(|last| last != master)
     {
         seen.masters.push(master.to_owned());
     }
+    let exclusions = state.iter().flat_map(|state| {
+        state["metadata"]["cluster_coordination"]["voting_config_exclusions"].as_array()
+    });
+    let names = exclusions.flatten().filter_map(|one| one["node_name"].as_str());
+    seen.excluded.extend(names.map(str::to_owned));
     if let Some(records) = get("/_nodes/shutdown") {
         for record in records["nodes"].as_array().into_iter().flatten() {
             let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();

@@ -5,10 +5,12 @@ mod back;
 mod replaced;
 mod start;
 mod stop;
+mod stranded;
+mod supersede;
 
-use crate::restart::gates::preflight;
 use crate::restart::planner::Planner;
-use crate::restart::{Member, Refusal, Restart, Step};
+use crate::restart::rules::{Terms, preflight};
+use crate::restart::{Direction, Member, Refusal, Restart, Step};
 
 /// The one flush a coordinated restart has.
 pub(in crate::restart) const WHOLE_CLUSTER: &str = "*";
@@ -36,6 +38,11 @@ impl Planner<'_> {
     pub(super) fn active(restart: &Restart) -> impl Iterator<Item = (usize, &Member)> {
         let members = restart.members.iter().enumerate();
         members.filter(|(_, member)| member.step != Step::Finished)
+    }
+
+    /// Whether everybody can still be turned back.
+    pub(super) fn may_turn_back(&self) -> bool {
+        self.ledger.restart.as_ref().is_some_and(|one| one.direction == Direction::Open)
     }
 
     /// Gives every member its slot, all in one write: or nobody, if something is in the way of one.
@@ -75,7 +82,7 @@ impl Planner<'_> {
             let begun = self
                 .view
                 .manager(&member.pod_uid)
-                .and_then(|manager| self.begin(restart, index, pod, manager));
+                .and_then(|manager| self.begin(restart, index, pod, manager, &Terms::default()));
             if let Err(refusal) = begun {
                 // Some entries may be written already in the working copy: none of it is used.
                 self.ledger = std::borrow::Cow::Borrowed(&self.snapshot.ledger);

@@ -4,8 +4,8 @@ use crate::api::State;
 use crate::restart::flow::member::GAP;
 use crate::restart::flow::start::told;
 use crate::restart::flow::{Move, wait};
-use crate::restart::gates::preflight;
 use crate::restart::planner::Planner;
+use crate::restart::rules::preflight;
 use crate::restart::{Action, Code, Manager, Member};
 
 impl Planner<'_> {
@@ -13,14 +13,16 @@ impl Planner<'_> {
     /// own; a list that lacks it for a moment is waited for.
     pub(in crate::restart::flow) fn succeeded(&mut self, member: &Member) -> Move {
         let Some(successor) = self.view.successor(member) else {
-            if self.is_over_time(member, 2) {
+            // A list may lack a pod whose engine runs on: after the point of no return it would be
+            // left behind on another config.
+            if self.is_over_time(member, 2) && self.may_turn_back() {
                 return Move::Abort("its pod is gone and no other took its place".into());
             }
             return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
         };
         let manager = match self.view.manager(&successor.uid) {
             Ok(manager) => manager,
-            Err(refusal) if self.is_over_time(member, 2) => {
+            Err(refusal) if self.is_over_time(member, 2) && self.may_turn_back() => {
                 return Move::Abort(format!("its pod was replaced: {}", refusal.sentence));
             }
             Err(refusal) => return Move::Wait(refusal),
@@ -32,6 +34,11 @@ impl Planner<'_> {
                 }
             }
         }
+        if let Some(debt) = &mut self.ledger.to_mut().debts.exclusion
+            && debt.pod_uid == member.pod_uid
+        {
+            debt.pod_uid.clone_from(&successor.uid);
+        }
         let mut new = member.clone();
         new.pod_uid.clone_from(&successor.uid);
         new.stop = manager.sequence + GAP;
@@ -42,7 +49,9 @@ impl Planner<'_> {
     /// A pod that took a member's place after the others were stopped has an engine that runs.
     pub(super) fn stop_new_pod(&mut self, member: &Member, manager: &Manager) -> Option<Move> {
         if manager.sequence >= member.stop {
-            return (manager.state != State::Stopped).then(|| wait(Code::Stopping, told(manager)));
+            // One that has ended by itself can be started as it is.
+            let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
+            return (!is_down).then(|| wait(Code::Stopping, told(manager)));
         }
         if self.snapshot.cluster.paused {
             return Some(wait(Code::Paused, "paused (spec.paused): nothing is stopped"));

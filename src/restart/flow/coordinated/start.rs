@@ -1,7 +1,10 @@
 //! The second half: every start, masters first, and the proof of all.
 
+use super::supersede::Obstacle;
 use crate::api::{ConfigChoice, State};
-use crate::restart::flow::member::{GAP, interfered, is_overtaken, is_refused, was_refused};
+use crate::restart::flow::member::{
+    interfered, is_overtaken, is_refused, start_above, was_refused,
+};
 use crate::restart::flow::start::{failing, told};
 use crate::restart::flow::{Move, wait};
 use crate::restart::lookup::Names;
@@ -14,16 +17,21 @@ const RETRY: u64 = 30_000;
 impl Planner<'_> {
     /// Starts, masters first and never waiting for anybody to be ready; then the proof of all.
     pub(super) fn start_all(&mut self, restart: &Restart) {
-        // Once one has joined, a master that cannot be reached keeps nobody else down.
-        let masters_told = restart.direction == Direction::Forward
-            || Self::active(restart).filter(|(_, member)| member.master).all(|(_, member)| {
-                let manager = self.view.manager(&member.pod_uid);
-                manager.is_ok_and(|manager| manager.sequence >= member.start)
-            });
+        let is_told = |member: &Member| {
+            let manager = self.view.manager(&member.pod_uid);
+            manager.is_ok_and(|manager| manager.sequence >= member.start)
+        };
+        // Where there is no way back, a master that cannot be started keeps nobody else down.
+        let masters_told = Self::active(restart)
+            .filter(|(_, member)| member.master)
+            .all(|(_, one)| is_told(one))
+            || restart.direction == Direction::Forward
+                && Self::active(restart).any(|(_, one)| is_told(one) || self.is_over_time(one, 1));
+        let obstacle = self.why_not_superseded(restart);
         let mut everybody = true;
         for (index, member) in Self::active(restart) {
             let may = member.master || masters_told;
-            match self.start_side(restart, member, may) {
+            match self.start_side(restart, member, may, obstacle.as_ref()) {
                 None => {}
                 Some(Move::Abort(reason)) if restart.direction == Direction::Open => {
                     self.turn_back(restart, &format!("{}: {reason}", member.node));
@@ -51,6 +59,7 @@ impl Planner<'_> {
         restart: &Restart,
         member: &Member,
         may: bool,
+        obstacle: Option<&Obstacle>,
     ) -> Option<Move> {
         if self.view.pod(&member.pod_uid).is_none() {
             return Some(self.succeeded(member));
@@ -64,11 +73,14 @@ impl Planner<'_> {
         };
         if manager.sequence > member.start && is_refused(manager) {
             let mut above = member.clone();
-            above.start = manager.sequence + GAP;
+            above.start = start_above(member, manager.sequence);
             return Some(Move::Change(Box::new(above)));
         }
         if is_overtaken(manager, member) {
             return Some(interfered(manager, member));
+        }
+        if self.is_stranded(restart, member) {
+            return Some(Move::Wait(self.way_out(restart, member, obstacle)));
         }
         if manager.sequence < member.start {
             if self.is_over_time(member, 1) && restart.direction == Direction::Open {
@@ -154,7 +166,7 @@ impl Planner<'_> {
         };
         let mut again = member.clone();
         again.since = self.snapshot.now;
-        again.start = manager.sequence.max(member.start) + 1;
+        again.start = start_above(member, manager.sequence);
         self.set_member(index, again);
     }
 

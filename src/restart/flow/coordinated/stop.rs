@@ -1,13 +1,14 @@
 //! The first half: config everywhere, allocation and flush once, every stop, the checksums frozen.
 
 use super::WHOLE_CLUSTER;
-use crate::api::State;
+use super::supersede::may_be_stopped_again;
+use crate::api::{Desired, State};
 use crate::restart::flow::member::{is_overtaken, overtaken};
 use crate::restart::flow::start::told;
 use crate::restart::flow::{Move, wait};
-use crate::restart::gates::preflight;
 use crate::restart::lookup::Names;
 use crate::restart::planner::Planner;
+use crate::restart::rules::preflight;
 use crate::restart::{Action, Code, Member, Restart, Step};
 
 impl Planner<'_> {
@@ -45,13 +46,17 @@ impl Planner<'_> {
             return Err(self.succeeded(member));
         };
         let late = |told: String| Move::Abort(format!("not stopped in time: {told}"));
-        let over = self.is_over_time(member, 1);
+        // With nodes down that only the new config can bring back there is no way but on.
+        let forward = !self.may_turn_back();
+        let over = !forward && self.is_over_time(member, 1);
         let manager = match self.view.manager(&member.pod_uid) {
             Ok(manager) => manager,
             Err(refusal) if over => return Err(late(refusal.sentence)),
             Err(refusal) => return Err(Move::Wait(refusal)),
         };
-        if is_overtaken(manager, member) {
+        // An engine that somebody has started meanwhile is stopped like the others.
+        let started = manager.sequence < member.stop && manager.desired == Desired::Running;
+        if is_overtaken(manager, member) && !(forward && started) {
             return Err(overtaken(manager, member));
         }
         if manager.sequence >= member.stop {
@@ -64,7 +69,7 @@ impl Planner<'_> {
             }
             return Ok(is_stopped);
         }
-        if let Some(ending) = &restart.ending {
+        if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {
             return Err(Move::Abort(ending.reason.clone()));
         }
         if over {
@@ -73,11 +78,26 @@ impl Planner<'_> {
         if self.snapshot.cluster.paused {
             return Err(wait(Code::Paused, "paused (spec.paused): nothing is stopped"));
         }
-        preflight(pod).map_err(Move::Wait)?;
+        if forward {
+            may_be_stopped_again(pod, manager).map_err(Move::Wait)?;
+            if let Some(changed) = self.know_process(member) {
+                return Err(changed);
+            }
+        } else {
+            preflight(pod).map_err(Move::Wait)?;
+        }
         match self.until_mounted(member, pod, manager, false) {
             Some(turn) => Err(turn),
             None => Ok(false),
         }
+    }
+
+    /// Writes down the process that must be gone, where the engine could not be asked before.
+    fn know_process(&self, member: &Member) -> Option<Move> {
+        let node = self.view.node(&member.node).filter(|_| member.ephemeral.is_none())?;
+        let mut known = member.clone();
+        known.ephemeral = Some(node.ephemeral_id.clone());
+        Some(Move::Change(Box::new(known)))
     }
 
     /// Allocation and flush, once and for all; then everybody is told to stop.
@@ -88,7 +108,10 @@ impl Planner<'_> {
             // What is to be done is the same for everybody it is held for.
             let holder = Self::active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
             let prepared = holder.and_then(|(_, member)| self.tighten(member));
-            if let Some(Move::Wait(refusal)) = prepared {
+            if let Some(Move::Wait(refusal)) = prepared
+                // Taken over tight, it is not waited for where nobody is left to be asked.
+                && !(restart.once.allocation && refusal.code == Code::EngineUnreachable)
+            {
                 self.wait_all(refusal.code, refusal.sentence);
                 return;
             }
@@ -124,7 +147,7 @@ impl Planner<'_> {
                 return;
             };
             if let Some(turn) = self.until_mounted(member, pod, manager, true) {
-                if self.is_over_time(member, 2) {
+                if self.is_over_time(member, 2) && self.may_turn_back() {
                     self.turn_back(restart, "the new config was not mounted everywhere in time");
                     return;
                 }

@@ -1,6 +1,7 @@
 //! What holds whatever happens: under any faults a restart ends as one of the outcomes, on any
 //! snapshot the plan is without fault, and the order of its input is of no matter.
 
+mod foretold;
 mod snapshots;
 mod trouble;
 
@@ -10,7 +11,7 @@ use proptest::test_runner::RngSeed;
 use super::driver::{Driver, Fate};
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::{Policy, Strategy as How};
+use crate::restart::{Direction, Policy, Share, Strategy as How};
 use trouble::{Trouble, troubles};
 
 /// For how long things go wrong, in milliseconds.
@@ -27,7 +28,9 @@ struct Case {
     rollback: bool,
     allow_outage: bool,
     records: bool,
-    max_unavailable: u32,
+    max_unavailable: Share,
+    /// Which part of it is meant: all, a zone at once, or a role.
+    part: &'static str,
     fates: Vec<Fate>,
     troubles: Vec<(u64, Trouble)>,
 }
@@ -37,7 +40,8 @@ fn fate() -> impl Strategy<Value = Fate> {
         6 => Just(Fate::Done),
         1 => Just(Fate::Lost),
         1 => Just(Fate::Doubled),
-        1 => (100_u64..90_000).prop_map(Fate::Late),
+        // Nobody waits longer for an answer; for so long the engine is looked at afterwards.
+        1 => (100_u64..45_000).prop_map(Fate::Late),
         1 => Just(Fate::Crash),
         1 => Just(Fate::CrashAfter),
     ]
@@ -51,24 +55,34 @@ fn cluster() -> impl Strategy<Value = Vec<(String, String)>> {
         Just("master"),
         Just("ingest")
     ];
-    prop::collection::vec(roles, 1..6).prop_map(|roles| {
-        let mut nodes: Vec<(String, String)> = roles
-            .into_iter()
-            .enumerate()
-            .map(|(at, role)| (format!("logs-{at}"), role.to_owned()))
-            .collect();
+    let zone = prop_oneof![Just(""), Just("@a"), Just("@a"), Just("@b"), Just("@b")];
+    prop::collection::vec((roles, zone), 1..6).prop_map(|roles| {
         // Somebody has to be elected.
-        nodes[0].1 = "master+data".into();
-        nodes
+        let node = |(at, (role, zone)): (usize, (&str, &str))| {
+            let role = if at == 0 { "master+data" } else { role };
+            (format!("logs-{at}"), format!("{role}{zone}"))
+        };
+        roles.into_iter().enumerate().map(node).collect()
     })
+}
+
+fn share() -> impl Strategy<Value = Share> {
+    prop_oneof![
+        2 => (1_u32..4).prop_map(Share::Nodes),
+        1 => (1_u8..=100).prop_map(Share::Percent),
+    ]
+}
+
+fn part() -> impl Strategy<Value = &'static str> {
+    prop_oneof![4 => Just(""), 3 => Just(" zone a"), 1 => Just(" role data")]
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let how = prop_oneof![Just(How::Rolling), Just(How::Immediate), Just(How::Coordinated)];
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), 1_u32..3);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), share(), part());
     let faults = (prop::collection::vec(fate(), 0..40), troubles(TROUBLED));
     (cluster(), how, flags, faults).prop_map(|(nodes, how, flags, (fates, troubles))| {
-        let (change, rollback, allow_outage, records, max_unavailable) = flags;
+        let (change, rollback, allow_outage, records, max_unavailable, part) = flags;
         Case {
             nodes,
             how,
@@ -77,6 +91,7 @@ fn case() -> impl Strategy<Value = Case> {
             allow_outage,
             records,
             max_unavailable,
+            part,
             fates,
             troubles,
         }
@@ -107,7 +122,41 @@ impl Case {
         if self.change {
             play_line(&mut driver, "change config logs-* v2");
         }
-        play_line(&mut driver, &format!("request {} r1 deadline 15m", self.how.as_str()));
+        let asked = format!("request {} r1 deadline 15m{}", self.how.as_str(), self.part);
+        play_line(&mut driver, &asked);
+        self.go_wrong(driver)
+    }
+
+    /// As [`Self::play`], but nothing goes wrong before a coordinated restart has gone forward with
+    /// a node that cannot follow, and another one is to take its place.
+    fn play_superseded(&self) -> (String, Vec<String>) {
+        let mut driver = Self { how: How::Coordinated, ..self.clone() }.driver();
+        let fates = std::mem::take(&mut driver.fates);
+        let last = format!("logs-{}", driver.world.pods.len() - 1);
+        play_line(&mut driver, "change config logs-* v2");
+        play_line(&mut driver, &format!("engine of {last} starts in 60s"));
+        play_line(&mut driver, "request coordinated r1 deadline 15m");
+        let is_forward = |driver: &Driver| {
+            let restart = driver.world.ledger().restart.as_ref();
+            restart.is_none_or(|restart| restart.direction == Direction::Forward)
+        };
+        driver.run(1_000, |_| false);
+        driver.run(TROUBLED, is_forward);
+        for line in [
+            format!("engine of {last} refuses v2"),
+            format!("engine of {last} dies"),
+            "change config logs-* v3".to_owned(),
+            "run 100s".to_owned(),
+            "request coordinated r2 deadline 15m".to_owned(),
+        ] {
+            play_line(&mut driver, &line);
+        }
+        driver.fates = fates;
+        self.go_wrong(driver)
+    }
+
+    /// What goes wrong in the middle, until all is mended; what is wrong in the end.
+    fn go_wrong(&self, mut driver: Driver) -> (String, Vec<String>) {
         let begin = driver.world.now;
         for (at, trouble) in &self.troubles {
             let until = begin + at;
@@ -143,12 +192,44 @@ fn always_the_same(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed, failure_persistence: None, ..asked }
 }
 
+/// A cluster of two masters, in which votes are handed over.
+fn two_masters() -> impl Strategy<Value = Case> {
+    case().prop_map(|mut case| {
+        case.nodes.resize(case.nodes.len().clamp(2, 3), (String::new(), String::new()));
+        for (at, (name, roles)) in case.nodes.iter_mut().enumerate() {
+            *name = format!("logs-{at}");
+            *roles = if at < 2 { "master+data" } else { "data" }.into();
+        }
+        if case.how == How::Coordinated {
+            case.how = How::Rolling;
+        }
+        case.allow_outage = false;
+        case
+    })
+}
+
 proptest! {
     #![proptest_config(always_the_same(48))]
 
     #[test]
+    fn two_masters_hand_the_vote_over_and_have_it_back(case in two_masters()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+
+    #[test]
     fn every_restart_ends_and_leaves_nothing_behind(case in case()) {
         let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}
+
+proptest! {
+    #![proptest_config(always_the_same(24))]
+
+    #[test]
+    fn every_restart_that_takes_anothers_place_ends_and_leaves_nothing_behind(case in case()) {
+        let (page, wrong) = case.play_superseded();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 }

@@ -13,7 +13,8 @@ fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {
     let mut driver = case.driver();
     driver.fates.clear();
     play_line(&mut driver, "change config logs-* v2");
-    play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
+    let asked = format!("request {} r1 deadline 15m{}", case.how.as_str(), case.part);
+    play_line(&mut driver, &asked);
     let mut seen = Vec::new();
     for _ in 0..60 {
         let (snapshot, _) = driver.world.observe(&driver.flushed.clone());

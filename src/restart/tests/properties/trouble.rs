@@ -28,10 +28,14 @@ pub(super) enum Trouble {
     LetRun(usize),
     EngineUnreachable,
     EngineReachable,
+    /// Every engine ends, and does so again on the config it had.
+    AllFail,
     Pause,
     Resume,
     Cancel,
     AskAgain,
+    AskCoordinated(usize),
+    AllSourcesMove,
     Crash,
     /// Another controller that looked a while ago carries out what it then saw.
     Stale,
@@ -71,10 +75,13 @@ pub(super) fn troubles(within: u64) -> impl Strategy<Value = Vec<(u64, Trouble)>
     let of_all = prop_oneof![
         Just(EngineUnreachable),
         Just(EngineReachable),
+        Just(AllFail),
         Just(Pause),
         Just(Resume),
         Just(Cancel),
         Just(AskAgain),
+        (3_usize..5).prop_map(AskCoordinated),
+        Just(AllSourcesMove),
         Just(Crash),
         Just(Stale),
     ];
@@ -113,7 +120,13 @@ impl Trouble {
             Self::Resume => "resume".into(),
             Self::Cancel => "cancel r1".into(),
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
+            Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
+            Self::AllSourcesMove => "change config logs-* v4".into(),
             Self::Crash => "crash".into(),
+            Self::AllFail => {
+                play_line(driver, "engine of logs-* refuses v1");
+                "engine of logs-* dies".into()
+            }
             Self::Stale => return stale(driver),
             Self::BlindToEngine | Self::BlindToManager(_) | Self::BlindToPod(_) => {
                 return self.blind(driver);
@@ -178,5 +191,27 @@ pub(super) fn is_over(driver: &mut Driver) {
     }
     driver.world.engine.unreachable = false;
     driver.world.object.touch().paused = false;
+    let coordinated =
+        driver.world.ledger().restart.as_ref().is_some_and(|restart| {
+            restart.request.strategy == crate::restart::Strategy::Coordinated
+        });
+    if coordinated {
+        // One that has gone forward and cannot be ended waits for people: for those who keep a
+        // majority down, and for somebody who asks for another one.
+        for name in stopped_by_hand(driver) {
+            play_line(driver, &format!("person starts {name}"));
+        }
+        play_line(driver, "request coordinated r9 deadline 15m");
+    }
     driver.world.settle();
+}
+
+/// Names of the pods whose engine a person has stopped.
+fn stopped_by_hand(driver: &Driver) -> Vec<String> {
+    let stopped = driver.world.pods.iter().filter(|pod| {
+        let life = pod.machine.life();
+        let by_hand = life.last_request().as_ref().is_some_and(|last| last.by == "person");
+        by_hand && life.desired() == crate::api::Desired::Stopped
+    });
+    stopped.map(|pod| pod.name.clone()).collect()
 }

@@ -4,9 +4,12 @@ use super::wait;
 use crate::api::{Span, StartRequest, StopRequest};
 use crate::restart::tests::driver::Driver;
 use crate::restart::tests::world::{Asked, SimPod};
-use crate::restart::{OnConfigChange, Request, Sources, Strategy, Target, Time, annotation};
+use crate::restart::{
+    Disabled, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation,
+};
 
-/// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`.
+/// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`; `data-a*2:data@a` is
+/// a pool of two nodes in zone a.
 pub(super) fn nodes(text: &str) -> Vec<(String, String)> {
     let many = |count: usize| {
         (0..count).map(|at| (format!("logs-{at}"), "master+data".to_owned())).collect()
@@ -18,7 +21,16 @@ pub(super) fn nodes(text: &str) -> Vec<(String, String)> {
         named => named
             .split_whitespace()
             .map(|node| node.split_once(':').expect("a node has roles: name:master+data"))
-            .map(|(name, roles)| (name.to_owned(), roles.to_owned()))
+            .flat_map(|(name, roles)| {
+                let names = match name.split_once('*') {
+                    None => vec![name.to_owned()],
+                    Some((pool, count)) => {
+                        let count: usize = count.parse().expect("a pool has a number of nodes");
+                        (0..count).map(|at| format!("{pool}-{at}")).collect()
+                    }
+                };
+                names.into_iter().map(|name| (name, roles.to_owned()))
+            })
             .collect(),
     }
 }
@@ -65,6 +77,16 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["controller", "off"] => driver.is_off = true,
         ["controller", "on"] => driver.is_off = false,
         ["delay", "allocation", span] => driver.slow_allocation = Some(span_of(span)),
+        ["delay", "exclusion", span] => driver.slow_exclusion = Some(span_of(span)),
+        ["somebody", "excludes", node, "from", "voting"] => {
+            driver.laws.excluded.insert(node.into());
+            driver.world.engine.exclude(node);
+        }
+        ["somebody", "removes", "all", "voting", "exclusions"] => {
+            driver.laws.excluded.clear();
+            driver.world.engine.clear_exclusions();
+        }
+        ["votes", "do", "not", "move"] => driver.world.engine.votes.is_stuck = true,
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "reachable"] => driver.world.engine.unreachable = false,
@@ -100,7 +122,15 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["engine", "of", pod, "ends", "after", "all"] => {
             driver.world.pod(pod).machine.lets_go(now);
         }
-        ["engine", "of", pod, "dies"] => driver.world.pod(pod).machine.engine_dies(now),
+        ["engine", "of", pods, "dies"] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).machine.engine_dies(now);
+            }
+        }
+        ["index", name, "on", ref nodes @ ..] => driver.world.engine.shards.add(name, 0, nodes),
+        ["zone", "of", node, "is", "unknown"] => {
+            driver.world.engine.roles.get_mut(node).unwrap().zone = None;
+        }
         ["person", "stops", pod] => person(driver, pod, Asked::Stop(StopRequest::default())),
         ["person", "starts", pod] => person(driver, pod, Asked::Start(StartRequest::default())),
         ["owner", "will", "replace", pod] => {
@@ -122,10 +152,12 @@ fn full(key: &str) -> String {
 /// `logs-1`, or `logs-*` for all that begin so.
 fn matching(driver: &Driver, pattern: &str) -> Vec<String> {
     let names = driver.world.pods.iter().filter(|pod| !pod.gone).map(|pod| pod.name.clone());
-    match pattern.strip_suffix('*') {
+    let found: Vec<String> = match pattern.strip_suffix('*') {
         Some(start) => names.filter(|name| name.starts_with(start)).collect(),
         None => names.filter(|name| name == pattern).collect(),
-    }
+    };
+    assert!(!found.is_empty(), "there is no pod {pattern}");
+    found
 }
 
 pub(super) fn span_of(text: &str) -> u64 {
@@ -141,7 +173,7 @@ fn annotate_cluster(driver: &mut Driver, key: &str, value: Option<&str>) {
     };
 }
 
-/// `request rolling r1 nodes logs-1,logs-2 deadline 10m after 5m`.
+/// `request rolling r1 nodes logs-1,logs-2 deadline 10m after 5m`, or `zone a`, or `role data`.
 fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
     let strategy = match strategy {
         "rolling" => Strategy::Rolling,
@@ -153,9 +185,10 @@ fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
     for pair in rest[1..].chunks(2) {
         match pair {
             ["nodes", nodes] => {
-                let nodes = nodes.split(',').map(str::to_owned).collect();
-                request.target = Target { nodes, ..Target::default() };
+                request.target.nodes = nodes.split(',').map(str::to_owned).collect();
             }
+            ["zone", zone] => request.target.zone = Some((*zone).into()),
+            ["role", role] => request.target.role = Some((*role).into()),
             ["deadline", span] => request.deadline = Some(Span(span_of(span))),
             ["after", span] => {
                 request.not_before = Some(Time(driver.world.now).plus(span_of(span)));
@@ -172,7 +205,8 @@ fn policy(driver: &mut Driver, words: &[&str]) {
     match words {
         ["allowOutage"] => policy.allow_outage = true,
         ["no", "rollback"] => policy.rollback = false,
-        ["maxUnavailable", count] => policy.max_unavailable = count.parse().unwrap(),
+        ["maxUnavailable", count] => policy.max_unavailable = share(count),
+        ["disable", names @ ..] => policy.disabled = Disabled::of(names.iter().copied()),
         ["phaseTimeout", span] => policy.phase_timeout = span_of(span),
         ["onConfigChange", "rolling"] => policy.on_config_change = OnConfigChange::Rolling,
         ["onConfigChange", "coordinated"] => policy.on_config_change = OnConfigChange::Coordinated,
@@ -211,4 +245,12 @@ fn show(driver: &mut Driver) {
     }
     let engine = driver.world.engine.told(now);
     driver.page.line(now, "  engine", &engine);
+}
+
+/// `2` or `25%`.
+fn share(text: &str) -> Share {
+    match text.strip_suffix('%') {
+        Some(percent) => Share::Percent(percent.parse().unwrap()),
+        None => Share::Nodes(text.parse().unwrap()),
+    }
 }

@@ -88,6 +88,7 @@ macro_rules! scenarios {
 scenarios! {
     aborted_while_stopping
     another_cluster_answers
+    booting_is_not_failed
     cancel
     controller_crash
     coordinated_frozen_checksums
@@ -102,6 +103,7 @@ scenarios! {
     frozen_manager
     half_of_coordinated
     half_of_coordinated_forward
+    half_of_them
     health_lost_before_stop
     immediate_one_node
     kept_stopped
@@ -109,8 +111,14 @@ scenarios! {
     kept_stopped_while_paused
     late_allocation
     manager_not_durable
+    multi_az
+    multi_az_all_masters_failed
+    multi_az_even_masters
+    multi_az_insufficient_quorum
+    multi_az_pools_per_zone
     no_rollback
     one_node
+    part_of_a_set_failed
     pause
     persons_stop
     phase_edited_by_hand
@@ -122,8 +130,37 @@ scenarios! {
     searchcluster_deleted
     secret_never_arrives
     shutdown_records
+    single_master
     source_absent
     stop_never_ends
+    superseded_forward
+    superseded_forward_crash
+    superseded_refused
+    superseded_twice
     trigger_on_cluster
+    two_at_a_time
+    two_at_a_time_cancelled
+    two_at_a_time_one_fails
+    two_at_a_time_paused
+    two_at_a_time_pod_replaced
+    two_masters
     two_masters_by_hand
+    two_masters_crash
+    two_masters_foreign_exclusion
+    two_masters_late_exclusion
+    two_masters_pod_replaced
+    two_masters_vote_stays
+    whole_set_failed
+    whole_set_failed_again
+    whole_set_failed_engine_unreachable
+    whole_set_failed_while_something_is_owed
+    whole_set_failed_wrong_cluster
+    zone_at_once
+    zone_blocked_by_shard
+    zone_manager_silent
+    zone_pod_gone
+    zone_that_is_none
+    zone_with_a_whole_tier
+    zone_with_all_masters
+    zone_without_zones
 }

@@ -30,6 +30,9 @@ pub(super) fn until(driver: &mut Driver, words: &[&str]) {
         ["allocation", "is", setting] => driver.run(LONGEST, |driver| {
             driver.world.engine.effective_setting().unwrap_or("unset") == *setting
         }),
+        [node, "is", "excluded"] => {
+            driver.run(LONGEST, |driver| driver.world.engine.votes.excluded.contains(*node))
+        }
         ["restart", "begins"] => {
             driver.run(LONGEST, |driver| driver.world.ledger().restart.is_some())
         }

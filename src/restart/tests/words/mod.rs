@@ -3,4 +3,5 @@
 mod annotations;
 mod phase;
 mod request;
+mod rules;
 mod time;

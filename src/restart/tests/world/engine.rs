@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shards::Shards;
-use crate::restart::{
-    Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown, Voting,
-};
+use super::votes::Votes;
+use crate::restart::{Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown};
 
 /// What a node is told to be.
 #[derive(Debug, Clone)]
@@ -29,8 +28,7 @@ pub(crate) struct Searching {
     /// Names of the nodes in the cluster, with the process each is.
     joined: BTreeMap<String, String>,
     master: Option<String>,
-    /// Ids of those who vote.
-    voters: BTreeSet<String>,
+    pub(crate) votes: Votes,
     pub(crate) shards: Shards,
     pub(crate) allocation: Allocation,
     /// Whether it knows node-shutdown records.
@@ -52,7 +50,7 @@ impl Searching {
             roles,
             joined: BTreeMap::new(),
             master: None,
-            voters: BTreeSet::new(),
+            votes: Votes::default(),
             shards: Shards::default(),
             allocation: Allocation::default(),
             keeps_records: false,
@@ -71,28 +69,39 @@ impl Searching {
     pub(crate) fn settle(&mut self, now: u64, up: &BTreeMap<String, String>) {
         let eligible: BTreeSet<String> =
             up.keys().filter(|node| self.is_eligible(node)).map(|node| id_of(node)).collect();
-        if self.voters.is_empty() {
-            self.voters = odd(&BTreeSet::new(), &eligible);
-        }
-        let votes = self.voters.intersection(&eligible).count();
-        let formed = 2 * votes > self.voters.len();
-        let joined = if formed { up.clone() } else { BTreeMap::new() };
-        self.joined = joined;
+        let formed = self.votes.can_elect(&eligible);
+        self.joined = if formed { up.clone() } else { BTreeMap::new() };
         if !formed {
             self.master = None;
             return;
         }
-        if self.master.as_ref().is_none_or(|master| !self.joined.contains_key(master)) {
-            let voter = |node: &&String| self.voters.contains(&id_of(node));
-            self.master = self.joined.keys().find(voter).cloned();
-        }
-        if eligible.len() >= 3 {
-            self.voters = odd(&self.voters, &eligible);
-        }
+        self.elect();
+        self.votes.reconfigure(&eligible, self.master.as_deref());
+        // A master that is to do without its vote abdicates.
+        self.elect();
         let data: BTreeSet<String> =
             self.joined.keys().filter(|node| self.holds_data(node)).cloned().collect();
         let effective = self.effective_setting().map(str::to_owned);
         self.shards.settle(now, &data, effective.as_deref());
+    }
+
+    /// Keeps the master that is in and may stay; elects another where there is none.
+    fn elect(&mut self) {
+        let stays =
+            |master: &String| self.joined.contains_key(master) && !self.votes.is_moved(master);
+        if !self.master.as_ref().is_some_and(stays) {
+            let voter = |node: &&String| self.votes.has(node);
+            self.master = self.joined.keys().find(voter).cloned();
+        }
+    }
+
+    /// The node is to do without its vote.
+    pub(crate) fn exclude(&mut self, node: &str) -> bool {
+        self.takes_writes() && self.votes.exclude(node)
+    }
+
+    pub(crate) fn clear_exclusions(&mut self) -> bool {
+        self.takes_writes() && self.votes.clear_exclusions()
     }
 
     fn holds_data(&self, node: &str) -> bool {
@@ -179,10 +188,7 @@ impl Searching {
             nodes: self.joined.iter().map(node).collect(),
             master: self.master.as_ref().map(|master| id_of(master)),
             health: Ok(self.health(now)),
-            voting: Ok(Voting::Configurations {
-                committed: self.voters.clone(),
-                accepted: self.voters.clone(),
-            }),
+            voting: Ok(self.votes.look()),
             shards: Ok(self.shards.copies(now)),
             allocation: Ok(self.allocation.clone()),
             records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),
@@ -198,8 +204,14 @@ impl Searching {
     pub(crate) fn told(&self, now: u64) -> String {
         let Some(master) = &self.master else { return "no master".into() };
         let nodes: Vec<&str> = self.joined.keys().map(String::as_str).collect();
-        let mut line =
-            format!("{:?}, {}, master {master}", self.health(now).color, nodes.join(" "));
+        let absent = self.roles.keys().filter(|node| !self.joined.contains_key(*node));
+        let absent: Vec<&str> = absent.map(String::as_str).collect();
+        let nodes = match (self.roles.len(), &absent[..]) {
+            (0..=5, _) => nodes.join(" "),
+            (all, []) => format!("all {all} nodes"),
+            (_, absent) => format!("all but {}", absent.join(" ")),
+        };
+        let mut line = format!("{:?}, {nodes}, master {master}", self.health(now).color);
         line.make_ascii_lowercase();
         if let Some(setting) = self.effective_setting() {
             line += &format!(", allocation {setting}");
@@ -207,20 +219,10 @@ impl Searching {
         if let Some(marker) = &self.allocation.marker {
             line += &format!(" (marked by {})", marker.restart);
         }
+        line += &self.votes.told();
         for (node, record) in &self.records {
             line += &format!(", shutdown of {node} announced by {}", record.reason);
         }
         line
     }
-}
-
-/// An odd number of voters: those who had a vote before the others.
-fn odd(before: &BTreeSet<String>, eligible: &BTreeSet<String>) -> BTreeSet<String> {
-    let kept = before.intersection(eligible).cloned();
-    let added = eligible.difference(before).cloned();
-    let mut voters: Vec<String> = kept.chain(added).collect();
-    if voters.len().is_multiple_of(2) {
-        voters.pop();
-    }
-    voters.into_iter().collect()
 }

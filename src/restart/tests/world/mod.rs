@@ -7,6 +7,7 @@ mod object;
 pub(crate) mod perform;
 mod pods;
 mod shards;
+pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +43,8 @@ pub(crate) struct World {
     pub(crate) engine: Searching,
     /// Requests that are on their way, by when they arrive.
     late: BTreeMap<(u64, u64), crate::restart::Action>,
+    /// How many of them have arrived.
+    pub(crate) arrived: usize,
     count: u64,
     /// Every request that came to a manager, in order.
     pub(crate) judged: Vec<Judgement>,
@@ -52,11 +55,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A cluster at rest: every node runs on its config, everything is green.
+    /// A cluster at rest: every node runs on its config, everything is green. Nodes by name and
+    /// what they are: `master+data`, or `data@a` in zone a.
     pub(crate) fn new(nodes: &[(&str, &str)]) -> Self {
-        let roles = nodes.iter().map(|(name, roles)| {
+        let roles = nodes.iter().map(|(name, what)| {
+            let (roles, zone) = match what.split_once('@') {
+                Some((roles, zone)) => (roles, Some(zone.to_owned())),
+                None => (*what, None),
+            };
             let roles = roles.split('+').map(str::to_owned).collect();
-            ((*name).to_owned(), Role { roles, zone: None })
+            ((*name).to_owned(), Role { roles, zone })
         });
         let mut world = Self {
             now: START,
@@ -64,6 +72,7 @@ impl World {
             pods: nodes.iter().map(|(name, _)| SimPod::new(name, 1, "v1", START)).collect(),
             engine: Searching::new(roles.collect()),
             late: BTreeMap::new(),
+            arrived: 0,
             count: 0,
             judged: Vec::new(),
             told: Vec::new(),
@@ -75,10 +84,22 @@ impl World {
             .filter(|(_, roles)| roles.contains("data"))
             .map(|(name, _)| *name)
             .collect();
-        for shard in 0..data.len().min(3) {
+        let zone = |node: &str| world.engine.roles[node].zone.clone();
+        let has_zones = data.iter().any(|node| zone(node).is_some());
+        let shards = if has_zones { data.len() } else { data.len().min(3) };
+        let mut logs = Vec::new();
+        for shard in 0..shards {
             let mut holders: Vec<&str> = data.clone();
             holders.rotate_left(shard);
+            // The replica is in another zone, if there is one.
+            let primary = zone(holders[0]);
+            if let Some(other) = holders.iter().position(|node| zone(node) != primary) {
+                holders.swap(1, other);
+            }
             holders.truncate(2);
+            logs.push(holders);
+        }
+        for (shard, holders) in logs.into_iter().enumerate() {
             world.engine.shards.add("logs", u32::try_from(shard).unwrap(), &holders);
         }
         world.settle();
@@ -140,6 +161,7 @@ impl World {
         }
         while let Some((&key, _)) = self.late.first_key_value().filter(|((at, _), _)| *at <= now) {
             if let Some(action) = self.late.remove(&key) {
+                self.arrived += 1;
                 self.happened("late", format!("a request arrives: {}", perform::in_words(&action)));
                 self.carry_out(&action);
             }

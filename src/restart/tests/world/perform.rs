@@ -50,6 +50,8 @@ pub(crate) fn in_words(action: &Action) -> String {
         Action::Flush { node } => format!("flush for {node}"),
         Action::PutRecord { node_id, reason } => format!("announce {node_id} for {reason}"),
         Action::DeleteRecord { node_id } => format!("delete the record of {node_id}"),
+        Action::ExcludeVoter { node } => format!("exclude {node} from voting"),
+        Action::ClearVotingExclusions => "remove all voting exclusions".into(),
     }
 }
 
@@ -120,6 +122,8 @@ impl World {
             Action::RestoreAllocation { before } => self.engine.restore(before),
             Action::PutRecord { node_id, reason } => self.engine.announce(now, node_id, reason),
             Action::DeleteRecord { node_id } => self.engine.forget(node_id),
+            Action::ExcludeVoter { node } => self.engine.exclude(node),
+            Action::ClearVotingExclusions => self.engine.clear_exclusions(),
         };
         self.settle();
         done

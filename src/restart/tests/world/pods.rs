@@ -111,7 +111,7 @@ impl SimPod {
             annotations: self.annotations.clone(),
             ready: self.machine.up(now).is_some() && !self.terminating,
             terminating: self.terminating,
-            crash_looping: false,
+            crash_looping: self.container_back_at.is_some(),
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             sources: self.sources.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::{ADDRESSES, Flavor, PodIdentity, Ports, Rest, Shared};
+use super::{Flavor, PodIdentity, Ports, Rest, Seat, Shared};
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
 use crate::support::engine::{own_files, variables, work_directory};
 use crate::support::manager::{Launch, Manager};
@@ -18,6 +18,7 @@ pub(crate) struct Member {
     pub(crate) address: Ipv4Addr,
     /// Its attribute `zone`.
     pub(crate) zone: String,
+    roles: Option<&'static [&'static str]>,
     pub(crate) rest: Rest,
     // Before its directory, which it uses until its end.
     manager: Option<Manager>,
@@ -27,13 +28,14 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub(super) fn new(shared: Arc<Shared>, at: usize, pod: PodIdentity) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, address: Ipv4Addr, seat: Seat) -> Self {
         let directory = work_directory(&["mount", "config/jvm.options.d", "data", "logs", "tmp"]);
         let volume = AtomicWriter::new(&directory.path().join("mount"));
-        let (address, zone) = (ADDRESSES[at], format!("z{at}"));
+        let Seat { pod, zone, roles } = seat;
         let rest = Rest { address, port: shared.ports.http };
         let manager = None;
-        let mut member = Self { pod, address, zone, rest, manager, volume, directory, shared };
+        let mut member =
+            Self { pod, address, zone, roles, rest, manager, volume, directory, shared };
         member.swap(&member.files("node.attr.stayput: first"));
         member
     }
@@ -54,9 +56,9 @@ impl Member {
 
     /// Its config with these settings added: the data of the Secret that is mounted.
     pub(crate) fn files(&self, settings: &str) -> Payload {
-        let Shared { flavor, home, names, ports, .. } = &*self.shared;
+        let Shared { flavor, home, addresses, masters, ports, .. } = &*self.shared;
         let seeds: Vec<String> =
-            ADDRESSES.iter().map(|address| format!("{address}:{}", ports.transport)).collect();
+            addresses.iter().map(|address| format!("{address}:{}", ports.transport)).collect();
         let [options, log4j] = own_files(home, self.work());
         let work = self.work().display();
         let mut yml = format!(
@@ -66,11 +68,14 @@ impl Member {
              cluster.routing.allocation.disk.threshold_enabled: false\n",
             ports.http, self.pod.name, self.zone, self.address, ports.http, ports.transport,
         );
+        if let Some(roles) = self.roles {
+            yml += &format!("node.roles: {roles:?}\n");
+        }
         yml += &match flavor {
-            Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {names:?}\n"),
-            Flavor::Elasticsearch | Flavor::ElasticsearchWithRecords => {
-                format!("cluster.initial_master_nodes: {names:?}\nxpack.security.enabled: false\n")
-            }
+            Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {masters:?}\n"),
+            Flavor::Elasticsearch | Flavor::ElasticsearchWithRecords => format!(
+                "cluster.initial_master_nodes: {masters:?}\nxpack.security.enabled: false\n"
+            ),
         };
         payload([
             (format!("{}.yml", flavor.kind().name()).as_str(), (yml + settings + "\n").as_str()),
@@ -114,7 +119,7 @@ impl Member {
     fn pids_of_its_own(&self) -> String {
         let Ports { http, .. } = self.shared.ports;
         let at = u32::from(self.address.octets()[3]);
-        let last = (u32::from(http) * 37 + at * 9000) % 27_000 + 1000;
+        let last = (u32::from(http) * 37 + at * 5400) % 27_000 + 1000;
         format!("echo {last} >/proc/sys/kernel/ns_last_pid && exec \"$0\" \"$@\"")
     }
 

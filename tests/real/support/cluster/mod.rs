@@ -1,5 +1,5 @@
-//! Three real nodes of one real cluster, each under a real manager: 127.0.0.11, .12 and .13 are
-//! three pods' addresses with the same ports, their configs three volumes.
+//! Up to five real nodes of one real cluster, each under a real manager: 127.0.0.11, .12 and so on
+//! are their pods' addresses with the same ports, their configs a volume each.
 //!
 //! [`Cluster::prepare`] makes directories, ports, certificates and keys and starts nothing, so that
 //! a test can make pods and Secrets of what is prepared. [`Cluster::start`] starts the managers and
@@ -27,8 +27,13 @@ use super::manager::cannot_isolate;
 use super::wait::eventually;
 
 /// The nodes' addresses, in their order.
-pub(crate) const ADDRESSES: [Ipv4Addr; 3] =
-    [Ipv4Addr::new(127, 0, 0, 11), Ipv4Addr::new(127, 0, 0, 12), Ipv4Addr::new(127, 0, 0, 13)];
+const ADDRESSES: [Ipv4Addr; 5] = [
+    Ipv4Addr::new(127, 0, 0, 11),
+    Ipv4Addr::new(127, 0, 0, 12),
+    Ipv4Addr::new(127, 0, 0, 13),
+    Ipv4Addr::new(127, 0, 0, 14),
+    Ipv4Addr::new(127, 0, 0, 15),
+];
 
 /// Whose engine, and with what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +81,29 @@ impl PodIdentity {
     }
 }
 
+/// A node of a cluster to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat {
+    pub(crate) pod: PodIdentity,
+    /// Its attribute `zone`.
+    pub(crate) zone: String,
+    /// Its `node.roles`, as OpenSearch calls them; none for what the engine gives by itself.
+    pub(crate) roles: Option<&'static [&'static str]>,
+}
+
+impl Seat {
+    /// Nodes with every role, in the zones `z0`, `z1` and so on.
+    pub(crate) fn all_rounders(pods: impl IntoIterator<Item = PodIdentity>) -> Vec<Self> {
+        let seat = |(at, pod)| Self { pod, zone: format!("z{at}"), roles: None };
+        pods.into_iter().enumerate().map(seat).collect()
+    }
+
+    /// Whether it can be elected.
+    fn is_master(&self) -> bool {
+        self.roles.is_none_or(|roles| roles.contains(&"cluster_manager"))
+    }
+}
+
 /// Whom managers believe, beside who has the shared key.
 #[derive(Debug, Clone)]
 pub(crate) struct Issuer {
@@ -101,13 +129,15 @@ struct Shared {
     home: PathBuf,
     java: OsString,
     namespace: String,
-    names: Vec<String>,
+    addresses: Vec<Ipv4Addr>,
+    /// Names of the first masters.
+    masters: Vec<String>,
     ports: Ports,
     issuer: Option<Issuer>,
     directory: TempDir,
 }
 
-/// Three nodes, their managers and what they have in common.
+/// The nodes, their managers and what they have in common.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     flavor: Flavor,
@@ -123,12 +153,12 @@ pub(crate) struct Cluster {
 pub(crate) const SERVER_NAME: &str = "stayput";
 
 impl Cluster {
-    /// Three nodes in these pods of `namespace`, with the zones `z0`, `z1` and `z2`, whose configs
-    /// are mounted. `Err` says what is missing here.
+    /// Nodes in these pods of `namespace`, whose configs are mounted. `Err` says what is missing
+    /// here.
     pub(crate) fn prepare(
         flavor: Flavor,
         namespace: &str,
-        pods: [PodIdentity; 3],
+        seats: Vec<Seat>,
         issuer: Option<Issuer>,
     ) -> Result<Self, String> {
         let home = flavor.home()?;
@@ -144,12 +174,21 @@ impl Cluster {
         if let Some(Issuer { jwks, .. }) = &issuer {
             fs::write(directory.path().join("jwks.json"), jwks).expect("a key set");
         }
-        let names = pods.iter().map(|pod| pod.name.clone()).collect();
-        let namespace = namespace.to_owned();
-        let shared = Shared { flavor, home, java, namespace, names, ports, issuer, directory };
-        let shared = Arc::new(shared);
-        let members = pods.into_iter().enumerate();
-        let members = members.map(|(at, pod)| Member::new(shared.clone(), at, pod)).collect();
+        let addresses = ADDRESSES[..seats.len()].to_vec();
+        let masters = seats.iter().filter(|seat| seat.is_master());
+        let shared = Arc::new(Shared {
+            flavor,
+            home,
+            java,
+            namespace: namespace.to_owned(),
+            addresses: addresses.clone(),
+            masters: masters.map(|seat| seat.pod.name.clone()).collect(),
+            ports,
+            issuer,
+            directory,
+        });
+        let members = addresses.into_iter().zip(seats);
+        let members = members.map(|(at, seat)| Member::new(shared.clone(), at, seat)).collect();
         Ok(Self { flavor, members, ports, ca_pem, jwt_key })
     }
 
@@ -172,9 +211,11 @@ impl Cluster {
     /// Waits until all nodes are in one cluster and every shard copy is started.
     #[track_caller]
     pub(crate) fn until_formed(&self) -> Value {
-        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
-        eventually("three nodes, green", || {
-            let health = self.members[0].rest.send("GET", target, None).ok()?;
+        let nodes = self.members.len();
+        let target =
+            format!("/_cluster/health?wait_for_nodes={nodes}&wait_for_status=green&timeout=5s");
+        eventually(&format!("{nodes} nodes, green"), || {
+            let health = self.members[0].rest.send("GET", &target, None).ok()?;
             (health.code == 200 && health.body["timed_out"] == false).then_some(health.body)
         })
     }

@@ -1,0 +1,74 @@
+//! Voting exclusions: the engine is asked to do without the vote of a node. They are kept until
+//! somebody removes them, and are removed all at once.
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{Distribution, Engine, EngineClient, EngineError, Version};
+
+const PATH: &str = "/_cluster/voting_config_exclusions";
+
+impl EngineClient {
+    /// Asks the engine to do without the vote of the node of this name. The answer comes once both
+    /// voting configurations are without it, or when the engine's patience is at its end; what is
+    /// asked stands either way. Asking again changes nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Unusable`] for an engine without voting configurations, and for a name that
+    /// could be taken for more than one node; otherwise see [`EngineError`].
+    pub async fn exclude_voter(&self, engine: &Engine, node: &str) -> Result<(), EngineError> {
+        let call = exclude_call(engine, node, &self.transport.patience())?;
+        parse(&self.transport.send(&call).await?)
+    }
+
+    /// Removes every exclusion, whoever asked for it. The nodes may still be in the cluster.
+    ///
+    /// # Errors
+    /// [`EngineError::Unusable`] for an engine without voting configurations; otherwise see
+    /// [`EngineError`].
+    pub async fn clear_voting_exclusions(&self, engine: &Engine) -> Result<(), EngineError> {
+        parse(&self.transport.send(&clear_call(engine)?).await?)
+    }
+}
+
+/// Elasticsearch before 7.8 has the name in the path. Most versions refuse `master_timeout` here.
+pub(super) fn exclude_call(
+    engine: &Engine,
+    node: &str,
+    patience: &str,
+) -> Result<Call, EngineError> {
+    has_configurations(engine)?;
+    // A comma, a star or a leading `_` would reach other nodes.
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if node.is_empty() || node.starts_with('_') || !node.chars().all(fits) {
+        return Err(EngineError::Unusable(format!(
+            "a node named {node:?} cannot be excluded from voting: the engine could take the name \
+             for several nodes"
+        )));
+    }
+    let Engine { distribution, version, .. } = engine;
+    let in_path = *distribution == Distribution::Elasticsearch && *version < Version::new(7, 8, 0);
+    Ok(Call::post(match in_path {
+        true => format!("{PATH}/{node}?timeout={patience}"),
+        false => format!("{PATH}?node_names={node}&timeout={patience}"),
+    }))
+}
+
+pub(super) fn clear_call(engine: &Engine) -> Result<Call, EngineError> {
+    has_configurations(engine)?;
+    Ok(Call::delete(format!("{PATH}?wait_for_removal=false")))
+}
+
+fn has_configurations(engine: &Engine) -> Result<(), EngineError> {
+    if engine.has_minimum_master_nodes() {
+        return Err(EngineError::Unusable(format!(
+            "{} {} has no voting configurations; discovery.zen.minimum_master_nodes rules there",
+            engine.distribution, engine.version
+        )));
+    }
+    Ok(())
+}
+
+/// The body is empty, and `{}` in some versions.
+pub(super) fn parse(answer: &Answer) -> Result<(), EngineError> {
+    if answer.status == 200 { Ok(()) } else { Err(answer.refusal()) }
+}

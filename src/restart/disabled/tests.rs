@@ -1,0 +1,90 @@
+//! What is off, what is not understood, and the way back.
+
+use super::*;
+
+const STARTED: &str = "require_started_replica";
+
+#[test]
+fn names_of_both_places_count_together() {
+    let spec = Disabled::of([STARTED, " ", "one_master_at_a_time"]);
+    let both = spec.clone().and_by_annotation(" skip_already_terminating_pods ,, ");
+    assert_eq!(both.iter().count(), 3);
+    assert!(both.contains(Predicate::Terminating) && !spec.contains(Predicate::Terminating));
+    assert!(both.contains(Predicate::StartedReplica) && !both.contains(Predicate::Yellow));
+    assert_eq!(both.unknown(), None);
+    assert_eq!(Disabled::of([]).and_by_annotation(" , "), Disabled::default());
+}
+
+#[test]
+fn written_down_it_is_the_names() {
+    let both = Disabled::of([STARTED, "x"]).and_by_annotation("one_master_at_a_time,y");
+    let text = serde_json::to_string(&both).unwrap();
+    assert_eq!(text, r#"["require_started_replica","one_master_at_a_time","x","y"]"#);
+    let read: Disabled = serde_json::from_str(&text).unwrap();
+    assert!(read.iter().eq(both.iter()));
+}
+
+#[test]
+fn the_star_is_all_ten_wherever_it_stands() {
+    for all in [Disabled::of(["*"]), Disabled::default().and_by_annotation("*")] {
+        assert_eq!(all.iter().collect::<Vec<_>>(), Predicate::ALL);
+    }
+}
+
+#[test]
+fn what_is_no_predicate_is_told_with_its_place_and_the_nearest_name() {
+    let cases = [
+        ("require_started_replicas", STARTED),
+        ("OneMasterAtATime", "one_master_at_a_time"),
+        (
+            "do_not_restart_healthy_node_if_maxunavailable_reached",
+            "do_not_restart_healthy_node_if_MaxUnavailable_reached",
+        ),
+        ("only_restart_healthy_nodes_if_green", "only_restart_healthy_node_if_green_or_yellow"),
+        ("do_not_delete_pods_with_the_same_shards", "do_not_delete_pods_with_same_shards"),
+    ];
+    for (word, nearest) in cases {
+        let told = Disabled::default().and_by_annotation(word).unknown().unwrap();
+        let expected = format!(
+            "{word:?} in eck.k8s.elastic.co/disable-upgrade-predicates is no predicate and \
+             disables nothing: the nearest is {nearest}"
+        );
+        assert_eq!(told, expected);
+    }
+    let told = Disabled::of([STARTED, "x"]).unknown().unwrap();
+    assert!(told.starts_with("\"x\" in spec.restart.disabledPredicates is no"), "{told}");
+}
+
+#[test]
+fn what_only_an_allowed_outage_lifts_says_so() {
+    for word in ["quorum", "unreplicated_index"] {
+        let disabled = Disabled::of([word]);
+        assert_eq!(disabled.iter().count(), 0);
+        assert!(disabled.unknown().unwrap().contains("spec.restart.allowOutage: true"));
+    }
+}
+
+#[test]
+fn a_flood_of_names_makes_one_short_sentence() {
+    let names: Vec<String> =
+        (0..20_000).map(|n| format!("x{n}\u{1b}{}", "y".repeat(500))).collect();
+    let told = Disabled::default().and_by_annotation(&names.join(",")).unknown().unwrap();
+    assert!(told.len() < 1_000, "{}", told.len());
+    assert!(told.ends_with("; and so are 19997 more"), "{told}");
+    assert!(!told.contains(char::is_control), "{told}");
+}
+
+#[test]
+fn the_way_back_is_a_command_for_each_place_that_disables_something() {
+    let both = Disabled::of(["*"]).and_by_annotation(STARTED);
+    assert_eq!(
+        both.undo("search/logs"),
+        [
+            "kubectl patch searchcluster logs --namespace search --type=merge --patch \
+             '{\"spec\":{\"restart\":{\"disabledPredicates\":[]}}}'",
+            "kubectl annotate searchcluster logs --namespace search \
+             eck.k8s.elastic.co/disable-upgrade-predicates-"
+        ]
+    );
+    assert_eq!(Disabled::of(["x"]).undo("search/logs"), Vec::<String>::new());
+}

@@ -1,0 +1,90 @@
+//! How much longer a restart takes, by the pace of the nodes that are done.
+
+use super::{Direction, Restart, Step, Strategy, Time};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+/// A wait this many times as long as any before is like none of them: then nothing is said.
+const UNLIKE: u64 = 3;
+
+/// An estimate, and what it is made from. Nodes of one cluster differ: no decision reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Estimate {
+    /// In milliseconds.
+    pub(super) left: u64,
+    /// Nodes that were restarted.
+    pub(super) done: usize,
+    /// These, and those that are still to be.
+    pub(super) nodes: usize,
+}
+
+impl Estimate {
+    /// By what the ledger holds alone, so that it survives a restart of the controller. None before
+    /// the first node is done, once no further node is restarted, where all nodes go together, and
+    /// while what is waited for takes far longer than anything before.
+    pub(super) fn of(restart: &Restart, now: Time) -> Option<Self> {
+        let goes_on = restart.ending.is_none() && restart.direction != Direction::Back;
+        if !goes_on || restart.request.strategy == Strategy::Coordinated {
+            return None;
+        }
+        let mut last = restart.began?;
+        let began = last;
+        let is_over = |step| step == Step::Finished;
+        let to_come = restart.members.iter().filter(|member| !is_over(member.step)).count();
+        // One that was withdrawn never had a turn.
+        let ends = restart.members.iter().filter(|one| is_over(one.step) && one.stop > 0);
+        let mut ends: Vec<Time> = ends.map(|member| member.since).collect();
+        if ends.is_empty() || to_come == 0 {
+            return None;
+        }
+        ends.sort_unstable();
+        let mut longest = 0;
+        for end in &ends {
+            longest = longest.max(end.since(last));
+            last = *end;
+        }
+        let waited = now.since(last);
+        if waited > longest.saturating_mul(UNLIKE).max(MINUTE) {
+            return None;
+        }
+        let count = |nodes: usize| u64::try_from(nodes).unwrap_or(u64::MAX);
+        let all = last.since(began).saturating_mul(count(to_come)) / count(ends.len());
+        Some(Self {
+            left: all.saturating_sub(waited.min(longest)),
+            done: ends.len(),
+            nodes: ends.len() + to_come,
+        })
+    }
+
+    /// `about 12 minutes left`, in steps that are the wider the longer it takes: it is no better
+    /// than that, and is not to be written anew all the time.
+    pub(super) fn left(self) -> String {
+        let (step, unit, name) = if self.left <= MINUTE {
+            return "less than a minute left".into();
+        } else if self.left <= 10 * MINUTE {
+            (1, MINUTE, "minutes")
+        } else if self.left <= HOUR {
+            (5, MINUTE, "minutes")
+        } else if self.left <= 3 * HOUR {
+            (15, MINUTE, "minutes")
+        } else if self.left <= 2 * DAY {
+            (1, HOUR, "hours")
+        } else {
+            (1, DAY, "days")
+        };
+        let count = self.left.div_ceil(unit).next_multiple_of(step);
+        format!("about {count} {name} left")
+    }
+}
+
+/// `about 12 minutes left, estimated from 3 of 12 nodes`.
+impl std::fmt::Display for Estimate {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { done, nodes, .. } = self;
+        write!(formatter, "{}, estimated from {done} of {nodes} nodes", self.left())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What is off is shown until it is on again.
+
+use super::{condition, three};
+use crate::restart::{Code, Disabled, Plan, Policy, Predicate, report};
+
+fn shown(disabled: Disabled) -> (String, String, String) {
+    let policy = Policy { disabled, ..Policy::default() };
+    let report = report(&three(), &policy, &Plan::default());
+    let (status, reason, message) = condition(&report, "PredicatesDisabled");
+    (status.into(), reason.into(), message.into())
+}
+
+#[test]
+fn what_is_off_is_named_with_the_command_that_puts_it_on() {
+    let off = "only_restart_healthy_node_if_green_or_yellow";
+    let (status, reason, message) = shown(Disabled::default().and_by_annotation(off));
+    assert_eq!((&*status, &*reason), ("True", "Disabled"));
+    assert_eq!(
+        message,
+        "only_restart_healthy_node_if_green_or_yellow is not evaluated; when it has served its \
+         purpose: kubectl annotate searchcluster logs --namespace search \
+         eck.k8s.elastic.co/disable-upgrade-predicates-"
+    );
+    let two = [Predicate::Yellow.name(), Predicate::DataTier.name()];
+    let (_, _, message) = shown(Disabled::of(two));
+    assert!(
+        message.starts_with(&format!("{}, {} are not evaluated; when", two[1], two[0])),
+        "{message}"
+    );
+    assert!(message.ends_with("{\"restart\":{\"disabledPredicates\":[]}}}'"), "{message}");
+    let (_, _, message) = shown(Disabled::of(["*"]));
+    assert!(message.starts_with("none of the ten predicates is evaluated; when"), "{message}");
+}
+
+#[test]
+fn a_predicate_blocks_under_its_published_name() {
+    for predicate in Predicate::ALL {
+        let waits = super::waits(Some("logs-0"), Code::Predicate(predicate), "logs-0 waits");
+        let report = super::shown(&three(), &[waits]);
+        assert_eq!(report.blocked.as_deref(), Some(predicate.name()));
+        assert_eq!(condition(&report, "Blocked"), ("True", predicate.name(), "logs-0 waits"));
+        assert_eq!(report.nodes[0].blocked_by.as_deref(), Some(predicate.name()));
+    }
+}
+
+#[test]
+fn a_name_that_means_nothing_is_shown_and_blocks_nothing() {
+    let (status, reason, message) = shown(Disabled::of(["yellow"]));
+    assert_eq!((&*status, &*reason), ("False", "UnknownNames"));
+    assert!(message.starts_with("\"yellow\" in spec.restart.disabledPredicates"), "{message}");
+    let (status, _, message) = shown(Disabled::of(["yellow", "one_master_at_a_time"]));
+    assert_eq!(status, "True");
+    assert!(message.contains("; besides, \"yellow\" in"), "{message}");
+    let policy = Policy { disabled: Disabled::of(["yellow"]), ..Policy::default() };
+    let made = crate::restart::plan(&three(), &policy);
+    assert_eq!(report(&three(), &policy, &made).blocked, None);
+}

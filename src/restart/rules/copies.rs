@@ -1,0 +1,174 @@
+//! Shard copies: no stop takes away the last one that can answer.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::restart::lookup::Lookup;
+use crate::restart::{Engine, ShardCopy, Unknown};
+
+/// Numbers of nodes by name. Looked up once per copy, of which there can be a million.
+type Numbers<'a> = Lookup<'a, usize>;
+
+/// Where the copies of every shard are, arranged once for all candidates.
+#[derive(Debug)]
+pub(in crate::restart) struct Copies<'a> {
+    numbers: Numbers<'a>,
+    /// The nodes in the cluster, by number.
+    nodes: Vec<Holder<'a>>,
+    table: Result<Table<'a>, &'a Unknown>,
+}
+
+/// A node, as far as shards go.
+#[derive(Debug)]
+struct Holder<'a> {
+    name: &'a str,
+    /// By its roles it holds no data.
+    never: bool,
+    /// Which shards it has a started copy of: places in [`Table::shards`].
+    started: Vec<usize>,
+}
+
+/// The shards and, in one piece, who holds them.
+#[derive(Debug, Default)]
+struct Table<'a> {
+    shards: Vec<Shard<'a>>,
+    /// Numbers of the listed nodes with a started copy, shard after shard.
+    holders: Vec<usize>,
+}
+
+/// One shard.
+#[derive(Debug)]
+struct Shard<'a> {
+    index: &'a str,
+    number: u32,
+    /// It has one copy only, started or not: its index has no replicas.
+    single: bool,
+    /// Its part of [`Table::holders`].
+    holders: Range<usize>,
+}
+
+impl<'a> Copies<'a> {
+    /// Arranges them: linear in the number of copies if they come sorted by index and shard.
+    pub(in crate::restart) fn of(engine: &'a Engine) -> Self {
+        let mut numbers = Numbers::default();
+        let mut nodes: Vec<Holder<'_>> = Vec::with_capacity(engine.nodes.len());
+        for node in &engine.nodes {
+            let never = !node.holds_data();
+            let number = *numbers.entry(&*node.name).or_insert(nodes.len());
+            match nodes.get_mut(number) {
+                // Where two nodes bear the name, one that may hold data decides.
+                Some(holder) => holder.never &= never,
+                None => nodes.push(Holder { name: &node.name, never, started: Vec::new() }),
+            }
+        }
+        let table = engine.shards.as_ref().map(|copies| {
+            let mut sorted: Vec<&ShardCopy> = copies.iter().collect();
+            sorted.sort_by(|a, b| (&a.index, a.shard).cmp(&(&b.index, b.shard)));
+            let mut table = Table::default();
+            for group in sorted.chunk_by(|a, b| a.shard == b.shard && a.index == b.index) {
+                table.add(group, &numbers, &mut nodes);
+            }
+            table
+        });
+        Self { numbers, nodes, table }
+    }
+
+    /// The shards that would be without a started copy on a listed node if the candidate went while
+    /// those are `down`. Replicas count as primaries do: what is asked is what would be left. The
+    /// work is that of the copies on the candidate.
+    ///
+    /// # Errors
+    /// It is not known where the copies are, and the candidate may hold data.
+    pub(in crate::restart) fn lost(
+        &self,
+        candidate: &str,
+        down: &BTreeSet<String>,
+    ) -> Result<Lost, &'a Unknown> {
+        let number = self.numbers.get(candidate).copied();
+        let holder = number.map(|number| &self.nodes[number]);
+        let table = match &self.table {
+            Ok(table) => table,
+            // A node that is not listed may hold shards for all we know.
+            Err(_) if holder.is_some_and(|holder| holder.never) => return Ok(Lost::default()),
+            Err(unknown) => return Err(unknown),
+        };
+        let stays = |other: usize| !down.contains(self.nodes[other].name);
+        let survives = |shard: &Shard<'_>| {
+            table.holders[shard.holders.clone()]
+                .iter()
+                .any(|other| Some(*other) != number && stays(*other))
+        };
+        let mut lost = Lost::default();
+        for place in holder.into_iter().flat_map(|holder| &holder.started) {
+            let shard = &table.shards[*place];
+            if !survives(shard) {
+                let list = if shard.single { &mut lost.single } else { &mut lost.replicated };
+                list.push(shard.to_string());
+            }
+        }
+        Ok(lost)
+    }
+
+    /// A shard that the candidate and one of the `others` both hold a started copy of, and which of
+    /// them it is.
+    ///
+    /// # Errors
+    /// It is not known where the copies are, and the candidate may hold data.
+    pub(in crate::restart) fn shared(
+        &self,
+        candidate: &str,
+        others: &BTreeSet<String>,
+    ) -> Result<Option<(String, &'a str)>, &'a Unknown> {
+        let number = self.numbers.get(candidate).copied();
+        let holder = number.map(|number| &self.nodes[number]);
+        let table = match &self.table {
+            Ok(table) => table,
+            Err(_) if holder.is_some_and(|holder| holder.never) => return Ok(None),
+            Err(unknown) => return Err(unknown),
+        };
+        let among = |other: usize| Some(other) != number && others.contains(self.nodes[other].name);
+        let shards = holder.into_iter().flat_map(|holder| &holder.started);
+        Ok(shards.map(|place| &table.shards[*place]).find_map(|shard| {
+            let mut holders = table.holders[shard.holders.clone()].iter();
+            let other = holders.find(|other| among(**other))?;
+            Some((shard.to_string(), self.nodes[*other].name))
+        }))
+    }
+}
+
+/// Shards that a stop would leave without a started copy, in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::restart) struct Lost {
+    /// They have other copies, none of them started on a node that stays.
+    pub(in crate::restart) replicated: Vec<String>,
+    /// They have one copy only: their index has no replicas.
+    pub(in crate::restart) single: Vec<String>,
+}
+
+/// `shard 0 of events`.
+impl std::fmt::Display for Shard<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "shard {} of {}", self.number, self.index)
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Adds a shard by its copies, of which there is at least one.
+    fn add(&mut self, copies: &[&'a ShardCopy], numbers: &Numbers<'_>, nodes: &mut [Holder<'_>]) {
+        let place = self.shards.len();
+        let first = self.holders.len();
+        let started = copies.iter().filter(|copy| copy.started);
+        for name in started.filter_map(|copy| copy.node.as_deref()) {
+            if let Some(number) = numbers.get(name) {
+                nodes[*number].started.push(place);
+                self.holders.push(*number);
+            }
+        }
+        self.shards.push(Shard {
+            index: &copies[0].index,
+            number: copies[0].shard,
+            single: copies.len() == 1,
+            holders: first..self.holders.len(),
+        });
+    }
+}

@@ -1,0 +1,60 @@
+//! How many nodes, and the first few of them by name: sentences name whom to look at.
+
+/// Nodes, counted; the first by name are kept.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Few<'a> {
+    /// How many.
+    pub(super) count: usize,
+    /// The first of them, sorted.
+    names: Vec<&'a str>,
+}
+
+/// How many are named.
+const NAMED: usize = 3;
+
+impl<'a> Few<'a> {
+    /// Counts one more.
+    pub(super) fn add(&mut self, name: &'a str) {
+        self.count += 1;
+        self.name(name);
+    }
+
+    /// Counts all of the other's.
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.count += other.count;
+        other.names.iter().for_each(|name| self.name(name));
+    }
+
+    /// Counts one less. Who comes after the first few is not known: fewer are named then.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.count = self.count.saturating_sub(1);
+        self.names.retain(|known| *known != name);
+    }
+
+    fn name(&mut self, name: &'a str) {
+        let at = self.names.partition_point(|known| *known < name);
+        if at < NAMED {
+            self.names.insert(at, name);
+            self.names.truncate(NAMED);
+        }
+    }
+
+    /// The one word if it is one, the other if it is none or many.
+    pub(super) const fn or<'w>(&self, one: &'w str, many: &'w str) -> &'w str {
+        if self.count == 1 { one } else { many }
+    }
+}
+
+/// `a`, `a and b`, `a, b, c and 4 more`.
+impl std::fmt::Display for Few<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.names.as_slice(), self.count.saturating_sub(self.names.len())) {
+            ([], 0) => formatter.write_str("nobody"),
+            ([], 1) => formatter.write_str("1 node"),
+            ([], many) => write!(formatter, "{many} nodes"),
+            ([one], 0) => formatter.write_str(one),
+            ([first @ .., last], 0) => write!(formatter, "{} and {last}", first.join(", ")),
+            (named, more) => write!(formatter, "{} and {more} more", named.join(", ")),
+        }
+    }
+}

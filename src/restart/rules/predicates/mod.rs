@@ -1,0 +1,52 @@
+//! The ten predicates of nodes-orchestration.md: one file and one function each, under the published
+//! name. Each answers for one candidate, from one look at the whole cluster ([`Pass`]), and says in
+//! a sentence what is in the way. What differs because the pod stays is said at each of them.
+
+mod data_tier_with_higher_priority_must_be_upgraded_first;
+mod do_not_delete_all_members_of_a_tier;
+mod do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded;
+mod do_not_delete_pods_with_same_shards;
+mod do_not_restart_healthy_node_if_max_unavailable_reached;
+mod if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas;
+mod one_master_at_a_time;
+mod only_restart_healthy_node_if_green_or_yellow;
+mod require_started_replica;
+mod skip_already_terminating_pods;
+
+use super::others;
+use super::pass::{Pass, Peer};
+use crate::restart::gate::{Gate, Refusal, refuse};
+use crate::restart::{Code, Predicate};
+
+/// Asks one predicate, unless it is disabled.
+pub(super) fn ask(predicate: Predicate, pass: &Pass<'_>, candidate: &Peer<'_>) -> Gate {
+    if pass.policy.disabled.contains(predicate) {
+        return Ok(());
+    }
+    let ask = match predicate {
+        Predicate::DataTier => data_tier_with_higher_priority_must_be_upgraded_first::data_tier_with_higher_priority_must_be_upgraded_first,
+        Predicate::MaxUnavailable => do_not_restart_healthy_node_if_max_unavailable_reached::do_not_restart_healthy_node_if_max_unavailable_reached,
+        Predicate::Terminating => skip_already_terminating_pods::skip_already_terminating_pods,
+        Predicate::GreenOrYellow => only_restart_healthy_node_if_green_or_yellow::only_restart_healthy_node_if_green_or_yellow,
+        Predicate::Yellow => if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas::if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas,
+        Predicate::StartedReplica => require_started_replica::require_started_replica,
+        Predicate::OneMaster => one_master_at_a_time::one_master_at_a_time,
+        Predicate::LastMaster => do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded::do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded,
+        Predicate::SameShards => do_not_delete_pods_with_same_shards::do_not_delete_pods_with_same_shards,
+        Predicate::WholeTier => do_not_delete_all_members_of_a_tier::do_not_delete_all_members_of_a_tier,
+    };
+    ask(pass, candidate)
+}
+
+/// The end of a sentence that says "waits": what to do if it does so for ever.
+pub(super) fn or_else(predicate: Predicate) -> String {
+    format!(
+        "if that never happens, spec.restart.disabledPredicates: [{}] lets it go all the same",
+        predicate.name()
+    )
+}
+
+/// A predicate's no.
+pub(super) fn no(predicate: Predicate, sentence: impl Into<String>) -> Gate {
+    refuse(Code::Predicate(predicate), sentence)
+}

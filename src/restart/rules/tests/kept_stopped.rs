@@ -1,0 +1,51 @@
+//! A node to be kept stopped is judged as any other, also once that stands in the ledger: between
+//! that and its stop others may have gone down.
+
+use super::table::cases;
+use crate::restart::lookup::Names;
+use crate::restart::rules::Pass;
+use crate::restart::view::View;
+use crate::restart::{Request, Strategy};
+
+/// What the rules say of d-0, which stands in the ledger to be kept stopped, at either time.
+fn judge(words: &str) -> [Option<&'static str>; 2] {
+    let case = cases(&format!("case: any\n{words}")).remove(0);
+    let view = View::new(&case.snapshot);
+    let look = Pass::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+    let pass = look.expect("an engine that answers");
+    let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");
+    let request = Request { strategy: Strategy::Immediate, ..Request::default() };
+    let before = pass.judge(pod, Strategy::Immediate);
+    let again = pass.judge_again(pod, &request);
+    [before, again].map(|gate| gate.err().map(|no| no.code.as_str()))
+}
+
+#[test]
+fn the_rules_hold_for_it() {
+    let cases = [
+        ("nodes: m-0 master (elected), d-0 data (kept stopped), d-1 data", [None; 2]),
+        (
+            "nodes: m-0 master (elected), d-0 data (kept stopped), d-1 data\nshards: i/0: d-0* ?",
+            [Some("require_started_replica"); 2],
+        ),
+        (
+            "nodes: m-0 master (elected), d-0 data (kept stopped), d-1 data\nshards: i/0: d-0*",
+            [Some("unreplicated_index"); 2],
+        ),
+        (
+            "nodes: m-0 master (elected), d-0 master (kept stopped), m-2 master (not in the cluster)",
+            [Some("quorum"), Some("do_not_restart_healthy_node_if_MaxUnavailable_reached")],
+        ),
+        (
+            "nodes: m-0 master (elected), d-0 data (kept stopped), d-1 data (not ready)",
+            [Some("do_not_restart_healthy_node_if_MaxUnavailable_reached"); 2],
+        ),
+        (
+            "nodes: m-0 master (elected), d-0 data (kept stopped), d-1 data (kept stopped)",
+            [None; 2],
+        ),
+    ];
+    for (words, answers) in cases {
+        assert_eq!(judge(words), answers, "{words}");
+    }
+}

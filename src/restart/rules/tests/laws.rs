@@ -1,0 +1,208 @@
+//! What holds for every cluster that can be told, however odd: nothing panics, the order of what was
+//! read is of no matter, and counting on gives what counting anew does.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::table::{Case, cases};
+use crate::api::State;
+use crate::restart::lookup::Names;
+use crate::restart::rules::census::Census;
+use crate::restart::rules::{Pass, order};
+use crate::restart::view::View;
+use crate::restart::{Disabled, Pod, ShardCopy, Share, Snapshot, Strategy as How};
+
+const ROLES: [&str; 12] = [
+    "",
+    "master",
+    "master data",
+    "cluster_manager",
+    "master voting_only",
+    "data",
+    "data_hot data_content",
+    "data_warm ingest",
+    "data_cold data_frozen",
+    "search",
+    "ingest",
+    "quantum",
+];
+const STATES: [&str; 15] = [
+    "version 8.19.0",
+    "version 8.19.0",
+    "version 8.19.1",
+    "not asked",
+    "elected",
+    "not ready",
+    "crash-looping",
+    "terminating",
+    "manager silent",
+    "process ended",
+    "not in the cluster",
+    "no pod",
+    "kept stopped",
+    "under way",
+    "version main",
+];
+/// Few, so that two nodes often have the same.
+const NAMES: [&str; 8] = ["a-0", "a-1", "a-2", "b-0", "b-10", "b-9", "c", "d-x"];
+const HEALTHS: [&str; 6] = [
+    "green",
+    "yellow, 1 unassigned",
+    "yellow, 2 initializing, 1 delayed",
+    "red, 4294967295 unassigned",
+    "odd, busy",
+    "unread",
+];
+const LIMITS: [&str; 4] = ["1", "2", "50%", "4294967295"];
+const DISABLED: [&str; 4] = ["", "one_master_at_a_time,quorum", "require_started_replica", "*"];
+
+/// A cluster in words, as in the tables.
+fn told() -> impl Strategy<Value = String> {
+    let node = (0..NAMES.len(), 0..ROLES.len(), 0..STATES.len(), 0..STATES.len());
+    let copy = (0..NAMES.len() + 2, 0_u32..3, any::<bool>());
+    let settings = (0..HEALTHS.len(), 0..LIMITS.len(), 0..DISABLED.len(), any::<bool>(), 0..3_u32);
+    (prop::collection::vec(node, 1..9), prop::collection::vec(copy, 0..9), settings).prop_map(
+        |(nodes, copies, (health, limit, disabled, outage, voting))| {
+            let mut seen = BTreeSet::new();
+            let nodes: Vec<String> = nodes
+                .into_iter()
+                .map(|(name, roles, one, other)| {
+                    // A second node of the same name is one that Kubernetes does not know.
+                    let states = match seen.insert(name) {
+                        true => format!("{}; {}", STATES[one], STATES[other]),
+                        false => "no pod".to_owned(),
+                    };
+                    format!("{} {} ({states})", NAMES[name], ROLES[roles])
+                })
+                .collect();
+            let copies: Vec<String> = copies
+                .into_iter()
+                .map(|(at, shard, primary)| {
+                    let node = NAMES.get(at).copied().unwrap_or("?");
+                    format!("i/{shard}: {node}{}", if primary { "*" } else { "" })
+                })
+                .collect();
+            let mut words = format!("case: any\nnodes: {}\n", nodes.join(", "));
+            if !copies.is_empty() {
+                words += &format!("shards: {}\n", copies.join("; "));
+            }
+            words += match voting {
+                0 => "",
+                1 => "voters: unread\n",
+                _ => "minimum of masters: 2\n",
+            };
+            words += if outage { "outage: allowed\n" } else { "" };
+            words
+                + &format!(
+                    "health: {}\nmax: {}\nmax of data: 1\ndisabled: {}\n",
+                    HEALTHS[health], LIMITS[limit], DISABLED[disabled]
+                )
+        },
+    )
+}
+
+fn case(words: &str) -> Case {
+    cases(words).remove(0)
+}
+
+/// The same ones with every run.
+fn always_the_same() -> ProptestConfig {
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(20_261_121),
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(400)
+    }
+}
+
+proptest! {
+    #![proptest_config(always_the_same())]
+
+    #[test]
+    fn nothing_panics_and_every_no_says_why(words in told()) {
+        for how in [How::Rolling, How::Immediate] {
+            let case = Case { strategy: how, ..case(&words) };
+            let answers = case.select();
+            let goes = answers.iter().filter(|(_, no)| no.is_none()).count();
+            prop_assert!(goes <= case.policy.max_unavailable.of(case.snapshot.pods.len()));
+            for (name, no) in answers {
+                if let Some((_, sentence)) = no {
+                    prop_assert!(sentence.len() > 10 && !sentence.contains("nobody is"), "{name}: {sentence}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_what_was_read_is_of_no_matter(words in told(), turn in 0_usize..9) {
+        let one = case(&words);
+        let mut other = case(&words);
+        let turned = turn % other.snapshot.pods.len().max(1);
+        other.snapshot.pods.rotate_left(turned);
+        other.snapshot.pods.reverse();
+        if let Some(restart) = &mut other.snapshot.ledger.restart {
+            restart.members.reverse();
+        }
+        other.asked.reverse();
+        let engine = other.snapshot.engine.as_mut().expect("told");
+        engine.nodes.reverse();
+        if let Ok(copies) = &mut engine.shards {
+            let turned = turn % copies.len().max(1);
+            copies.rotate_left(turned);
+        }
+        prop_assert_eq!(one.select(), other.select());
+    }
+
+    #[test]
+    fn counting_on_is_counting_anew(words in told()) {
+        let case = case(&words);
+        let view = View::new(&case.snapshot);
+        let look = Pass::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+        let Ok(mut pass) = look else { return Ok(()) };
+        let asked: Vec<&Pod> =
+            case.snapshot.pods.iter().filter(|pod| case.asked.contains(&pod.name)).collect();
+        for pod in order(asked.into_iter(), view.engine().ok()) {
+            pass.pick(&pod.uid);
+            prop_assert_eq!(&pass.census, &Census::of(pass.peers()));
+        }
+    }
+
+    #[test]
+    fn every_shard_that_is_there_stays_there(words in told()) {
+        let mut case = case(&words);
+        case.policy.disabled = Disabled::default();
+        case.policy.allow_outage = false;
+        case.policy.max_unavailable = Share::Nodes(9);
+        let Snapshot { ledger, engine: Ok(engine), pods, .. } = &case.snapshot else {
+            return Ok(());
+        };
+        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
+        let under_way = members.filter(|one| one.is_under_way()).map(|one| &one.node);
+        let ended = pods.iter().filter(|pod| {
+            pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
+        });
+        let fenced = ledger.fences.iter().map(|fence| &fence.node);
+        let down: BTreeSet<&String> =
+            under_way.chain(ended.map(|pod| &pod.node)).chain(fenced).collect();
+        let goes: BTreeSet<String> =
+            case.select().into_iter().filter(|(_, no)| no.is_none()).map(|(name, _)| name).collect();
+        let answers = |copy: &&ShardCopy| {
+            let listed = |name: &&String| engine.nodes.iter().any(|node| node.name == **name);
+            let up = |name: &&String| listed(name) && !down.contains(name);
+            copy.started && copy.node.as_ref().is_some_and(|name| up(&name))
+        };
+        for copy in engine.shards.iter().flatten().filter(answers) {
+            let mut all = engine.shards.iter().flatten().filter(answers);
+            let stays = all.any(|other| {
+                (&other.index, other.shard) == (&copy.index, copy.shard)
+                    && other.node.as_ref().is_some_and(|name| !goes.contains(name))
+            });
+            prop_assert!(stays, "{copy:?} is lost by the restart of {goes:?}");
+        }
+        let masters = engine.nodes.iter().filter(|node| node.is_master_eligible());
+        let leave: BTreeSet<&str> =
+            masters.map(|node| node.name.as_str()).filter(|name| goes.contains(*name)).collect();
+        prop_assert!(leave.len() <= 1, "{leave:?} at once");
+    }
+}

@@ -1,0 +1,179 @@
+//! The rules, on clusters described in words.
+
+mod copies;
+mod kept_stopped;
+mod laws;
+mod order;
+mod order_of_rules;
+mod preflight;
+mod quorum;
+mod quorum_enumerated;
+#[cfg(feature = "reconciler")]
+mod quorum_recorded;
+mod settled;
+mod table;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::{ConfigChoice, Desired, RequestKind, State};
+use crate::restart::gate::Gate;
+use crate::restart::{
+    Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopy,
+    Sources, Unknown, Voting,
+};
+
+/// A green cluster from `"a master elected, b data_hot ingest, c"`: names and roles. Everybody who
+/// can be elected is a voter, and there are no shards.
+pub(super) fn engine(nodes: &str) -> Engine {
+    let mut master = None;
+    let nodes: Vec<Node> = nodes
+        .split(',')
+        .filter(|node| !node.trim().is_empty())
+        .map(|node| {
+            let mut words = node.split_whitespace();
+            let name = words.next().expect("a node has a name");
+            let mut roles: BTreeSet<String> = words.map(str::to_owned).collect();
+            if roles.remove("elected") {
+                master = Some(id(name));
+            }
+            Node {
+                id: id(name),
+                name: name.to_owned(),
+                ephemeral_id: format!("{name}-1"),
+                roles,
+                zone: None,
+                version: "8.19.0".to_owned(),
+            }
+        })
+        .collect();
+    let voters: BTreeSet<String> =
+        nodes.iter().filter(|node| node.is_master_eligible()).map(|node| node.id.clone()).collect();
+    let data_nodes = nodes.iter().filter(|node| node.holds_data()).count();
+    Engine {
+        version: "elasticsearch 8.19.0".to_owned(),
+        cluster_uuid: "uuid".to_owned(),
+        master,
+        health: Ok(Health {
+            color: Color::Green,
+            timed_out: false,
+            data_nodes: u32::try_from(data_nodes).expect("small"),
+            initializing: 0,
+            relocating: 0,
+            unassigned: 0,
+            delayed: 0,
+            in_flight_fetch: 0,
+        }),
+        voting: Ok(Voting::Configurations {
+            committed: voters.clone(),
+            accepted: voters,
+            excluded: BTreeSet::new(),
+        }),
+        shards: Ok(Vec::new()),
+        allocation: Ok(Allocation::default()),
+        records: Ok(None),
+        nodes,
+    }
+}
+
+/// The id of a node.
+fn id(name: &str) -> String {
+    format!("id of {name}")
+}
+
+/// Ids from `"a b"`.
+fn ids(names: &str) -> BTreeSet<String> {
+    names.split_whitespace().map(id).collect()
+}
+
+/// Names from `"a b"`.
+fn names(names: &str) -> BTreeSet<String> {
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Copies from `"events/0: a* b"`: the primary has a star, a copy that is being built a tilde before
+/// its node, and a question mark is a copy that is nowhere.
+fn shards(lines: &[&str]) -> Vec<ShardCopy> {
+    let copies = |line: &&str| -> Vec<ShardCopy> {
+        let (shard, copies) = line.split_once(": ").expect("a shard and its copies");
+        let (index, number) = shard.split_once('/').expect("an index and a number");
+        copies
+            .split_whitespace()
+            .map(|copy| {
+                let node = copy.trim_start_matches('~').trim_end_matches('*');
+                ShardCopy {
+                    index: index.to_owned(),
+                    shard: number.parse().expect("a number"),
+                    primary: copy.ends_with('*'),
+                    started: node != "?" && !copy.starts_with('~'),
+                    node: Some(node.to_owned()).filter(|node| node != "?"),
+                }
+            })
+            .collect()
+    };
+    lines.iter().flat_map(copies).collect()
+}
+
+/// What could not be read.
+fn unknown() -> Unknown {
+    Unknown { sentence: "no answer within 5s".to_owned() }
+}
+
+/// A ready pod that runs the node of the same name; its manager has not answered yet.
+fn pod(name: &str) -> Pod {
+    Pod {
+        uid: format!("uid of {name}"),
+        name: name.to_owned(),
+        node: name.to_owned(),
+        annotations: BTreeMap::new(),
+        ready: true,
+        terminating: false,
+        crash_looping: false,
+        outdated: None,
+        deadly_probe: None,
+        sources: Sources::Checksum("new".to_owned()),
+        manager: Err(unknown()),
+    }
+}
+
+/// A pod nothing is wrong with.
+fn fit(name: &str) -> Pod {
+    let mut pod = pod(name);
+    pod.manager = Ok(Manager {
+        version: "0.1.0".to_owned(),
+        pod_uid: Some(pod.uid.clone()),
+        durable: true,
+        desired: Desired::Running,
+        state: State::Running,
+        ready: Some(true),
+        sequence: 7,
+        last_request: Some(LastRequest {
+            sequence: 7,
+            kind: RequestKind::Start,
+            accepted: true,
+            by: "stayput-reconciler".to_owned(),
+        }),
+        run: Some(Run {
+            id: "run".to_owned(),
+            checksum: Some("old".to_owned()),
+            config: ConfigChoice::Mounted,
+        }),
+        last_exit: None,
+        mounted: Some("new".to_owned()),
+        lagging: None,
+        live_mismatch: None,
+        last_good: Some("old".to_owned()),
+        why: None,
+    });
+    pod
+}
+
+/// The word of a refusal.
+fn code(gate: &Gate) -> Option<Code> {
+    gate.as_ref().err().map(|refusal| refusal.code)
+}
+
+/// The sentence of a refusal.
+fn sentence(gate: Gate) -> String {
+    gate.expect_err("a refusal").sentence
+}

@@ -1,0 +1,140 @@
+//! Nodes and health in words.
+
+use super::super::{engine, fit, ids, unknown};
+use super::{Case, number};
+use crate::api::State;
+use crate::restart::{Color, Fence, Member, Restart, Step, Time, Voting};
+
+impl Case {
+    /// `a master data (elected; not ready), b-0..2 data`: names or ranges of names, roles, states.
+    pub(super) fn nodes(&mut self, words: &str) {
+        let restart = Restart {
+            request: Default::default(),
+            started: Time(0),
+            began: None,
+            direction: Default::default(),
+            ending: None,
+            once: Default::default(),
+            frozen: None,
+            members: Vec::new(),
+        };
+        self.snapshot.ledger.restart.get_or_insert(restart);
+        let mut voters = Vec::new();
+        for one in words.split(',') {
+            let (words, states) = one.split_once('(').unwrap_or((one, ""));
+            let states: Vec<&str> = states.trim_end_matches([')', ' ']).split(';').collect();
+            let states: Vec<&str> =
+                states.into_iter().map(str::trim).filter(|state| !state.is_empty()).collect();
+            let (name, roles) = words.trim().split_once(' ').unwrap_or((words.trim(), ""));
+            for name in range(name) {
+                if roles.split(' ').any(|role| role == "master" || role == "cluster_manager") {
+                    voters.push(name.clone());
+                }
+                self.node(&name, roles, &states);
+            }
+        }
+        self.vote(&voters);
+        let holding = self.engine().nodes.iter().filter(|node| node.holds_data()).count();
+        let holding = u32::try_from(holding).expect("small");
+        self.engine().health.as_mut().expect("a health").data_nodes = holding;
+    }
+
+    pub(super) fn vote(&mut self, names: &[String]) {
+        let voters = ids(&names.join(" "));
+        self.engine().voting = Ok(Voting::Configurations {
+            committed: voters.clone(),
+            accepted: voters,
+            excluded: Default::default(),
+        });
+    }
+
+    fn node(&mut self, name: &str, roles: &str, states: &[&str]) {
+        let mut pod = fit(name);
+        let mut listed = engine(&format!("{name} {roles}")).nodes.remove(0);
+        let (mut is_pod, mut is_listed, mut step) = (true, true, Some(Step::Scheduled));
+        for state in states {
+            let manager = pod.manager.as_mut();
+            match *state {
+                "elected" => self.engine().master = Some(listed.id.clone()),
+                "not ready" => pod.ready = false,
+                "crash-looping" => pod.crash_looping = true,
+                "terminating" => pod.terminating = true,
+                "manager silent" => pod.manager = Err(unknown()),
+                "process ended" => {
+                    if let Ok(manager) = manager {
+                        manager.state = State::Failed;
+                    }
+                }
+                "not in the cluster" => is_listed = false,
+                "no pod" => is_pod = false,
+                "not asked" => step = None,
+                "done" => step = Some(Step::Finished),
+                "under way" => step = Some(Step::Restarting),
+                "together" => self.together.push(name.to_owned()),
+                "kept stopped" => {
+                    step = None;
+                    self.snapshot.ledger.fences.push(Fence {
+                        pod_uid: pod.uid.clone(),
+                        node: name.to_owned(),
+                        sequence: 1,
+                        lifting: false,
+                    });
+                }
+                other => {
+                    let version = other.strip_prefix("version").map(str::trim);
+                    listed.version = version.unwrap_or_else(|| panic!("{other}")).to_owned();
+                }
+            }
+        }
+        if let Some(step) = step.filter(|_| is_pod) {
+            if step == Step::Scheduled {
+                self.asked.push(name.to_owned());
+            }
+            let (pod_uid, node) = (pod.uid.clone(), name.to_owned());
+            let member = Member { pod_uid, pod: name.to_owned(), node, step, ..Member::default() };
+            self.snapshot.ledger.restart.as_mut().expect("made").members.push(member);
+        }
+        if is_pod {
+            self.snapshot.pods.push(pod);
+        }
+        if is_listed {
+            self.engine().nodes.push(listed);
+        }
+    }
+
+    /// `yellow, 2 relocating, 3 data nodes`.
+    pub(super) fn health(&mut self, words: &str) {
+        let mut parts = words.split(',').map(str::trim);
+        let health = self.engine().health.as_mut().expect("a health");
+        health.color = match parts.next().expect("a color") {
+            "green" => Color::Green,
+            "yellow" => Color::Yellow,
+            "red" => Color::Red,
+            "odd" => Color::Unknown,
+            other => panic!("no color: {other}"),
+        };
+        for part in parts {
+            let (count, what) = part.split_once(' ').unwrap_or(("1", part));
+            *match what {
+                "initializing" => &mut health.initializing,
+                "relocating" => &mut health.relocating,
+                "unassigned" => &mut health.unassigned,
+                "delayed" => &mut health.delayed,
+                "looked for" => &mut health.in_flight_fetch,
+                "data nodes" => &mut health.data_nodes,
+                "busy" => {
+                    health.timed_out = true;
+                    continue;
+                }
+                other => panic!("no such count: {other}"),
+            } = number(count);
+        }
+    }
+}
+
+/// `a-0..2` is a-0, a-1 and a-2.
+fn range(name: &str) -> Vec<String> {
+    let Some((first, last)) = name.split_once("..") else { return vec![name.to_owned()] };
+    let (set, first) = first.rsplit_once('-').expect("a set and its first number");
+    (number(first)..=number(last)).map(|at| format!("{set}-{at}")).collect()
+}

@@ -1,0 +1,138 @@
+//! Reads tables of cases: a cluster in words, and who goes or which rule holds whom back.
+//!
+//! Cases are apart by an empty line; `#` begins a remark; a line is `key: words`. The keys are the
+//! arms of [`Case::line`] here, the states of a node those of [`cluster`].
+
+mod cluster;
+
+use super::{engine, shards, unknown};
+use crate::restart::{
+    Allocation, AllocationBefore, Cluster, Disabled, Engine, Ledger, Policy, Share, Snapshot,
+    Strategy, Time, Unknown, Voting,
+};
+
+/// One case.
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) snapshot: Snapshot,
+    pub(super) policy: Policy,
+    pub(super) strategy: Strategy,
+    /// Those whose restart is asked for and did not begin, in order of the table.
+    pub(super) asked: Vec<String>,
+    /// Those that go together.
+    pub(super) together: Vec<String>,
+    /// Those that were given a slot earlier in the pass.
+    pub(super) picked: Vec<String>,
+    pub(super) goes: Vec<String>,
+    /// Name and rule.
+    pub(super) waits: Vec<(String, String)>,
+    /// Name and words of the sentence.
+    pub(super) says: Vec<(String, String)>,
+}
+
+/// All cases of a table.
+pub(super) fn cases(table: &str) -> Vec<Case> {
+    let lines: Vec<&str> =
+        table.lines().map(str::trim).filter(|line| !line.starts_with('#')).collect();
+    let blocks = lines.split(|line| line.is_empty()).filter(|block| !block.is_empty());
+    blocks.map(Case::read).collect()
+}
+
+impl Case {
+    fn read(lines: &[&str]) -> Self {
+        let mut case = Self {
+            name: String::new(),
+            snapshot: Snapshot {
+                now: Time(0),
+                fresh_id: "fresh".into(),
+                cluster: Cluster { finalizer: true, ..Cluster::default() },
+                ledger: Ledger::default(),
+                pods: Vec::new(),
+                engine: Ok(engine("")),
+                flushed: Default::default(),
+            },
+            policy: Policy::default(),
+            strategy: Strategy::Rolling,
+            asked: Vec::new(),
+            together: Vec::new(),
+            picked: Vec::new(),
+            goes: Vec::new(),
+            waits: Vec::new(),
+            says: Vec::new(),
+        };
+        for line in lines {
+            let (key, words) = line.split_once(':').unwrap_or_else(|| panic!("no key: {line}"));
+            case.line(key.trim(), words.trim());
+        }
+        case
+    }
+
+    fn line(&mut self, key: &str, words: &str) {
+        let pairs =
+            || words.split(',').map(|one| one.trim().split_once(' ').unwrap_or((one.trim(), "")));
+        match (key, words) {
+            ("case", _) => self.name = words.to_owned(),
+            // Where in place differs from the published answer, and why; for readers.
+            ("differs", _) => assert!(words.len() > 20, "{}: say why", self.name),
+            ("nodes", _) => self.nodes(words),
+            ("health", "unread") => self.engine().health = Err(unknown()),
+            ("health", _) => self.health(words),
+            ("shards", "unread") => self.engine().shards = Err(unknown()),
+            ("shards", _) => {
+                let lines: Vec<&str> = words.split(';').map(str::trim).collect();
+                self.engine().shards = Ok(shards(&lines));
+            }
+            ("allocation", "unread") => self.engine().allocation = Err(unknown()),
+            ("allocation", _) => {
+                let of = |key| pairs().find(|pair| pair.0 == key).map(|pair| pair.1.to_owned());
+                let setting =
+                    AllocationBefore { persistent: of("persistent"), transient: of("transient") };
+                self.engine().allocation = Ok(Allocation { setting, marker: None });
+            }
+            ("voters", "unread") => self.engine().voting = Err(unknown()),
+            ("voters", _) => self.vote(&list(words)),
+            ("minimum of masters", _) => {
+                self.engine().voting = Ok(Voting::MinimumMasterNodes(number(words)));
+            }
+            ("engine", _) => self.snapshot.engine = Err(Unknown { sentence: words.to_owned() }),
+            ("max", _) => self.policy.max_unavailable = share(words),
+            ("outage", "allowed") => self.policy.allow_outage = true,
+            ("disabled", _) => self.policy.disabled = Disabled::of(words.split(',')),
+            ("strategy", "immediate") => self.strategy = Strategy::Immediate,
+            ("picked", _) => self.picked = list(words),
+            ("goes", "nobody") => {}
+            ("goes", _) => self.goes = list(words),
+            ("waits", _) => self.waits.extend(pairs().map(owned)),
+            ("says", _) => self.says.push(owned(words.split_once(' ').expect("a name and words"))),
+            _ => match key.strip_prefix("max of ") {
+                Some(role) => {
+                    _ = self.policy.max_unavailable_of_role.insert(role.into(), share(words));
+                }
+                None => panic!("{}: no such line: {key}: {words}", self.name),
+            },
+        }
+    }
+
+    fn engine(&mut self) -> &mut Engine {
+        self.snapshot.engine.as_mut().expect("an engine that answers")
+    }
+}
+
+fn owned((one, other): (&str, &str)) -> (String, String) {
+    (one.trim().to_owned(), other.trim().to_owned())
+}
+
+fn list(words: &str) -> Vec<String> {
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+fn number(word: &str) -> u32 {
+    word.parse().unwrap_or_else(|_| panic!("no number: {word}"))
+}
+
+fn share(word: &str) -> Share {
+    match word.strip_suffix('%') {
+        Some(percent) => Share::Percent(percent.parse().expect("a percentage")),
+        None => Share::Nodes(number(word)),
+    }
+}

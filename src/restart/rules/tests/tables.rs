@@ -1,0 +1,160 @@
+//! The tables of `tables/`, each a page to be read by people who know clusters and not this code.
+
+use std::collections::BTreeSet;
+
+use super::table::{Case, cases};
+use crate::restart::lookup::Names;
+use crate::restart::rules::{Pass, order, predicates, take_turns};
+use crate::restart::view::View;
+use crate::restart::{Disabled, Pod, Predicate};
+
+/// A name, who it waits for as a word, and the sentence; no word if it goes.
+type Answer = (String, Option<(&'static str, String)>);
+
+impl Case {
+    fn pod(&self, name: &str) -> &Pod {
+        let found = self.snapshot.pods.iter().find(|pod| pod.name == *name);
+        found.unwrap_or_else(|| panic!("{}: no pod {name}", self.name))
+    }
+
+    /// Lets `ask` look at the cluster, with those picked that are; or says why nobody can.
+    fn look<'s, T>(&'s self, ask: impl FnOnce(&mut Pass<'s>, &View<'s>) -> T) -> Result<T, Answer> {
+        let view = View::new(&self.snapshot);
+        let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
+        let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
+        let pass = Pass::of(&view, &self.snapshot.ledger, &self.policy, &together);
+        let mut pass =
+            pass.map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.sentence))))?;
+        self.picked.iter().for_each(|name| pass.pick(&self.pod(name).uid));
+        Ok(ask(&mut pass, &view))
+    }
+
+    /// What comes of one pass over all that are asked for: as when nodes are chosen.
+    pub(super) fn select(&self) -> Vec<Answer> {
+        let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
+        let asked: Vec<&Pod> = asked.map(|name| self.pod(name)).collect();
+        let turns = self.look(|pass, view| {
+            let candidates = order(asked.iter().copied(), view.engine().ok());
+            take_turns(pass, &candidates, self.strategy, |_, _, _| Ok(()))
+        });
+        let turns = match turns {
+            Ok(turns) => turns,
+            Err(no) => return vec![no],
+        };
+        let answer = |(pod, gate): (&Pod, crate::restart::gate::Gate)| {
+            (pod.name.clone(), gate.err().map(|no| (no.code.as_str(), no.sentence)))
+        };
+        turns.into_iter().map(answer).collect()
+    }
+
+    /// What one predicate alone says of each that is asked for.
+    fn ask(&self, predicate: Predicate) -> Vec<Answer> {
+        let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
+        let answers = self.look(|pass, _| {
+            asked
+                .map(|name| {
+                    let peer = pass.peer(&self.pod(name).uid).expect("not kept stopped");
+                    let gate = predicates::ask(predicate, pass, peer);
+                    (name.clone(), gate.err().map(|no| (no.code.as_str(), no.sentence)))
+                })
+                .collect()
+        });
+        answers.unwrap_or_else(|no| vec![no])
+    }
+
+    /// What is not as the case says: one text, empty if all is.
+    fn differences(&self, answers: &[Answer], rule: &str) -> String {
+        let goes: Vec<&str> =
+            answers.iter().filter(|(_, no)| no.is_none()).map(|(name, _)| name.as_str()).collect();
+        let mut waits: Vec<(&str, &str)> =
+            answers.iter().filter_map(|(name, no)| Some((name.as_str(), no.as_ref()?.0))).collect();
+        let mut expected: Vec<(&str, &str)> = self
+            .waits
+            .iter()
+            .map(|(name, word)| (name.as_str(), if word.is_empty() { rule } else { word }))
+            .collect();
+        waits.sort_unstable();
+        expected.sort_unstable();
+        let said = |name: &String| {
+            let answer = answers.iter().find(|(other, _)| other == name);
+            answer.and_then(|(_, no)| Some(no.as_ref()?.1.as_str())).unwrap_or_default()
+        };
+        let silent = self.says.iter().find(|(name, words)| !said(name).contains(words));
+        if goes == self.goes && waits == expected && silent.is_none() && !self.name.is_empty() {
+            return String::new();
+        }
+        format!(
+            "case {}\n  says {:?} {expected:?} {silent:?}\n  is {answers:?}\n",
+            self.name, self.goes
+        )
+    }
+}
+
+/// The cases of a table, each under a name of its own.
+fn read(table: &str, text: &str) -> Vec<Case> {
+    let cases = cases(text);
+    let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert!(!cases.is_empty() && names.len() == cases.len(), "{table}: two cases of one name");
+    cases
+}
+
+macro_rules! selection {
+    ($($table:ident)*) => {$(
+        #[test]
+        fn $table() {
+            let table = stringify!($table);
+            let cases = read(table, include_str!(concat!("tables/", stringify!($table), ".txt")));
+            let differences = cases.iter().map(|case| case.differences(&case.select(), ""));
+            let differences: String = differences.collect();
+            print!("{differences}");
+            assert!(differences.is_empty(), "{table}.txt");
+        }
+    )*};
+}
+
+selection! {
+    selection
+    role_change
+    sort
+    healthy
+    non_ha
+    forced
+    disabled
+    in_place
+    in_place_bad_input
+}
+
+macro_rules! predicates {
+    ($($table:ident)*) => {$(
+        #[test]
+        fn $table() {
+            let table = stringify!($table);
+            let is_it = |one: &Predicate| one.name().eq_ignore_ascii_case(table);
+            let predicate = Predicate::ALL.into_iter().find(is_it).expect("a predicate");
+            let text = include_str!(concat!("tables/predicates/", stringify!($table), ".txt"));
+            let mut differences = String::new();
+            for mut case in read(table, text) {
+                differences += &case.differences(&case.ask(predicate), predicate.name());
+                // What is disabled is not evaluated, whatever could not be read.
+                case.policy.disabled = Disabled::of([predicate.name()]);
+                let refused = case.ask(predicate).into_iter().find(|(_, no)| no.is_some());
+                assert_eq!(refused, None, "{table}, case {}: disabled", case.name);
+            }
+            print!("{differences}");
+            assert!(differences.is_empty(), "{table}.txt");
+        }
+    )*};
+}
+
+predicates! {
+    data_tier_with_higher_priority_must_be_upgraded_first
+    do_not_restart_healthy_node_if_maxunavailable_reached
+    skip_already_terminating_pods
+    only_restart_healthy_node_if_green_or_yellow
+    if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas
+    require_started_replica
+    one_master_at_a_time
+    do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded
+    do_not_delete_pods_with_same_shards
+    do_not_delete_all_members_of_a_tier
+}

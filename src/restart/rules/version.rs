@@ -1,0 +1,21 @@
+//! Versions of running nodes: which of them are behind others.
+
+use super::pass::{Pass, Peer};
+
+impl Pass<'_> {
+    /// Whether somebody else in the cluster runs a newer version.
+    pub(super) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
+        let newest = self.newest.get_or_init(|| {
+            self.engine.nodes.iter().filter_map(|node| numbers(&node.version)).max()
+        });
+        let own = candidate.node.and_then(|node| numbers(&node.version));
+        // One that is no number says nothing about who is behind.
+        own.is_some_and(|own| newest.as_ref().is_some_and(|newest| own < *newest))
+    }
+}
+
+/// `8.19.0-SNAPSHOT` is 8, 19, 0.
+pub(super) fn numbers(version: &str) -> Option<Vec<u64>> {
+    let release = version.split(['-', '+']).next().unwrap_or_default();
+    release.split('.').map(|number| number.parse().ok()).collect()
+}

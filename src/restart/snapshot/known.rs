@@ -1,0 +1,36 @@
+//! How what is known, or why it is not, is written down: `{"known": …}` or `{"unknown": "why"}`.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Known, Unknown};
+
+/// As it is written.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Written<T> {
+    /// It was read.
+    Known(T),
+    /// Why it was not, in a sentence.
+    Unknown(String),
+}
+
+pub(super) fn serialize<T: Serialize, S: Serializer>(
+    known: &Known<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match known {
+        Ok(known) => Written::Known(known),
+        Err(unknown) => Written::Unknown(unknown.sentence.clone()),
+    }
+    .serialize(serializer)
+}
+
+pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Known<T>, D::Error> {
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Known(known) => Ok(known),
+        Written::Unknown(sentence) => Err(Unknown { sentence }),
+    })
+}

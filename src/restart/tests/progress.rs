@@ -1,0 +1,110 @@
+//! What is told of a long restart while it goes on, and of what nobody knows in the policy.
+
+use super::driver::Driver;
+use super::scenario::play_line;
+use super::world::World;
+use crate::restart::{Disabled, Policy, Reason, Share, plan, report};
+
+fn driver(nodes: usize) -> Driver {
+    let names: Vec<String> = (0..nodes).map(|at| format!("logs-{at}")).collect();
+    let role = |at: usize| if at < 3 { "master" } else { "data" };
+    let nodes: Vec<(&str, &str)> =
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), role(at))).collect();
+    Driver::new(World::new(&nodes), Policy::default())
+}
+
+fn told(driver: &Driver, reason: Reason) -> Vec<&str> {
+    let events = driver.world.told.iter().filter(|(_, event)| event.reason == reason);
+    events.map(|(_, event)| event.message.as_str()).collect()
+}
+
+fn play(driver: &mut Driver, lines: &[&str]) {
+    lines.iter().for_each(|line| play_line(driver, line));
+    assert_eq!(driver.verdict(), Vec::<String>::new());
+}
+
+#[test]
+fn every_tenth_of_many_nodes_is_told_once_and_the_end_by_its_own_event() {
+    let mut driver = driver(12);
+    play(
+        &mut driver,
+        &[
+            "request rolling r1",
+            "run until logs-7 shows start",
+            // Whoever comes next tells nothing again, and estimates by what was done before.
+            "crash",
+            "run until done",
+        ],
+    );
+    let told = told(&driver, Reason::RestartProgress);
+    let counts: Vec<&str> = told.iter().filter_map(|said| said.split([':', ',']).nth(1)).collect();
+    let expected = [2, 3, 4, 5, 6, 8, 9, 10, 11].map(|done| format!(" {done} of 12 nodes done"));
+    assert_eq!(counts, expected);
+    assert!(told.iter().all(|said| said.ends_with(" left by their pace")), "{told:?}");
+    assert_eq!(self::told(&driver, Reason::RestartFinished).len(), 1);
+}
+
+#[test]
+fn of_a_few_nodes_each_is_told_and_nothing_besides() {
+    let mut driver = driver(9);
+    play(&mut driver, &["request rolling r1", "run until done"]);
+    assert_eq!(told(&driver, Reason::RestartProgress), Vec::<&str>::new());
+    assert_eq!(told(&driver, Reason::NodeRestarted).len(), 9);
+}
+
+/// What people read is written when it changes: it must not with every look.
+#[test]
+fn the_estimate_is_there_while_it_goes_on_and_moves_in_steps() {
+    let mut driver = driver(12);
+    play_line(&mut driver, "request rolling r1");
+    let (mut looks, mut shown) = (0, Vec::new());
+    while driver.world.ledger().history.is_empty() {
+        driver.run(500, |_| false);
+        let (snapshot, _) = driver.world.observe(&driver.flushed);
+        let made = plan(&snapshot, &driver.policy);
+        let said = report(&snapshot, &driver.policy, &made).estimate;
+        looks += 1;
+        if shown.last() != Some(&said) {
+            shown.push(said);
+        }
+        assert!(looks < 100_000, "it does not end: {shown:?}");
+    }
+    play_line(&mut driver, "run until done");
+    assert_eq!(driver.verdict(), Vec::<String>::new());
+    assert!(looks > 100, "{looks}");
+    let some: Vec<&String> = shown.iter().flatten().collect();
+    assert!(some.len() >= 11, "with each node that is done: {some:?}");
+    assert!(shown.len() <= 3 * 12, "{} of {looks} looks: {shown:?}", shown.len());
+    assert!(some[0].ends_with("estimated from 1 of 12 nodes"), "{some:?}");
+    assert_eq!(shown.last(), Some(&None), "and gone with the restart");
+}
+
+#[test]
+fn a_name_that_disables_nothing_is_told_in_the_same_words_and_stops_nobody() {
+    let mut driver = driver(3);
+    driver.policy.disabled = Disabled::of(["require_started_replicas"]);
+    play(&mut driver, &["request rolling r1", "run until done"]);
+    // Whoever carries plans out tells once what every plan says.
+    let mut told_ignored = told(&driver, Reason::InputIgnored);
+    told_ignored.dedup();
+    assert_eq!(
+        told_ignored,
+        ["\"require_started_replicas\" in spec.restart.disabledPredicates is no predicate and \
+          disables nothing: the nearest is require_started_replica"]
+    );
+    assert_eq!(told(&driver, Reason::NodeRestarted).len(), 3);
+}
+
+#[test]
+fn a_limit_for_a_role_that_no_node_has_is_told_once_a_restart() {
+    let mut driver = driver(3);
+    let limits = [("data_hto", 1), ("cluster_manager", 1)];
+    let limits = limits.map(|(role, nodes)| (role.to_owned(), Share::Nodes(nodes)));
+    driver.policy.max_unavailable_of_role = limits.into();
+    play(&mut driver, &["request rolling r1", "run until done"]);
+    assert_eq!(
+        told(&driver, Reason::InputIgnored),
+        ["spec.restart.maxUnavailableOfRole limits data_hto, a role that no node has: it holds \
+          nobody back; roles there are master"]
+    );
+}

@@ -1,0 +1,76 @@
+//! What `docs/rules.md` says is what is asked.
+
+use std::path::Path;
+
+use crate::restart::{Code, Predicate, annotation};
+
+const DOCUMENT: &str = include_str!("../../../../docs/rules.md");
+
+/// The words that a source writes in an arm of a `match`: its `=> "word",`.
+fn words(source: &'static str) -> Vec<&'static str> {
+    let words: Vec<&str> =
+        source.split("=> \"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0)).collect();
+    assert!(words.len() > 15, "{words:?}");
+    words
+}
+
+fn is_in_it(word: &str) -> bool {
+    DOCUMENT.contains(&format!("`{word}`"))
+}
+
+#[test]
+fn the_ten_stand_there_in_the_order_in_which_they_are_asked() {
+    let (_, table) = DOCUMENT.split_once("\n## The ten predicates\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let rows = rows.filter_map(|(number, rest)| Some((number, rest.split('`').nth(1)?)));
+    let expected: Vec<(String, &str)> =
+        Predicate::ALL.iter().zip(1..).map(|(one, at)| (format!("{at}"), one.name())).collect();
+    let found: Vec<(String, &str)> = rows.map(|(number, name)| (number.to_owned(), name)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn each_of_the_ten_is_a_file_of_its_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/restart/rules/predicates");
+    for predicate in Predicate::ALL {
+        let name = predicate.name().replace("MaxUnavailable", "max_unavailable");
+        assert!(folder.join(format!("{name}.rs")).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn every_word_for_programs_and_every_event_is_in_it() {
+    for word in words(include_str!("../../code.rs")) {
+        assert!(is_in_it(word), "{word} of src/restart/code.rs is missing in docs/rules.md");
+    }
+    for word in words(include_str!("../../plan.rs")) {
+        assert!(is_in_it(word), "{word} of src/restart/plan.rs is missing in docs/rules.md");
+    }
+}
+
+#[test]
+fn rules_besides_the_ten_have_a_chapter() {
+    for code in [Code::Quorum, Code::UnreplicatedIndex] {
+        assert!(DOCUMENT.contains(&format!("\n## `{}`: ", code.as_str())), "{code:?}");
+    }
+}
+
+#[test]
+fn the_way_to_do_without_is_the_one_that_is_read() {
+    let command = format!("{}={}", annotation::DISABLE, Predicate::GreenOrYellow.name());
+    assert!(DOCUMENT.contains(&command));
+    assert!(DOCUMENT.contains(&format!("logs {}-\n", annotation::DISABLE)));
+}
+
+/// Kubernetes wants the reason of a condition to look like this.
+#[test]
+fn every_word_can_be_the_reason_of_a_condition() {
+    let published = Predicate::ALL.map(Predicate::name);
+    for word in words(include_str!("../../code.rs")).into_iter().chain(published) {
+        let begins = word.starts_with(|c: char| c.is_ascii_alphabetic());
+        let ends = word.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let rest = word.chars().all(|c| c.is_ascii_alphanumeric() || "_,:".contains(c));
+        assert!(begins && ends && rest && word.len() <= 1024, "{word}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Rules that are off: by the spec, and by the annotation that people know from ECK.
+
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+use serde_json::json;
+use stayput::cluster::SearchCluster;
+use stayput::restart::{Condition, annotation};
+
+use super::ground::eventually;
+use super::stage::{Reconciler, Stage};
+
+/// The condition, if it is this.
+fn disabled(cluster: &SearchCluster, status: &str, reason: &str) -> Option<Condition> {
+    let report = &cluster.status.as_ref()?.report;
+    let found = report.conditions.iter().find(|one| one.kind == "PredicatesDisabled")?;
+    (found.status == status && found.reason == reason).then(|| found.clone())
+}
+
+async fn until(stage: &Stage, status: &str, reason: &str) -> String {
+    let what = format!("PredicatesDisabled is {status} {reason}");
+    let cluster = stage.until(&what, |cluster| disabled(cluster, status, reason).is_some()).await;
+    disabled(&cluster, status, reason).expect("it is").message
+}
+
+#[tokio::test]
+async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back() {
+    // At rest nothing else makes the reconciler look.
+    let stage = Stage::new("").await;
+    let reconciler = Reconciler::start(stage.client.clone());
+    until(&stage, "False", "NothingDisabled").await;
+
+    stage
+        .annotate(annotation::DISABLE, Some("one_master_at_a_time, requires_started_replica"))
+        .await;
+    let message = until(&stage, "True", "Disabled").await;
+    assert!(message.starts_with("one_master_at_a_time is not evaluated"), "{message}");
+    assert!(message.contains(&format!("{}-", annotation::DISABLE)), "{message}");
+    assert!(message.contains("the nearest is require_started_replica"), "{message}");
+    eventually("the name that means nothing is told", async || {
+        let events = stage.api::<Event>().list(&ListParams::default()).await.ok()?;
+        let told =
+            events.items.iter().filter(|event| event.reason.as_deref() == Some("InputIgnored"));
+        let told: Vec<&str> = told.filter_map(|event| event.message.as_deref()).collect();
+        (told.len() == 1 && told[0].contains("\"requires_started_replica\"")).then_some(())
+    })
+    .await;
+
+    stage.annotate(annotation::DISABLE, None).await;
+    until(&stage, "False", "NothingDisabled").await;
+    stage.respec(json!({"restart": {"disabledPredicates": ["*"], "maxUnavailable": "50%"}})).await;
+    let message = until(&stage, "True", "Disabled").await;
+    assert!(message.contains("--patch '{\"spec\":{\"restart\":{\"disabledPredicates\":[]}}}'"));
+    stage.respec(json!({"restart": {"disabledPredicates": []}})).await;
+    until(&stage, "False", "NothingDisabled").await;
+    reconciler.end().await;
+}

@@ -1,0 +1,72 @@
+//! What the reconciler shows on the loopback: all that decisions are made from, and nothing secret.
+
+use std::net::{SocketAddr, TcpListener};
+
+use serde_json::Value;
+use stayput::reconciler::Settings;
+use stayput::restart::{Outcome, Saved, forecast};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::ground::{KEY, NAMESPACE, eventually};
+use super::stage::{NODES, Reconciler, Stage};
+
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address")
+}
+
+async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+#[tokio::test]
+async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
+    let stage = Stage::new("node.attr.round: hush-hush").await;
+    let address = free();
+    let settings =
+        Settings { name: "test".into(), snapshots: Some(address), ..Settings::default() };
+    let reconciler = Reconciler::start_with(stage.client.clone(), settings);
+    stage.until_seen().await;
+    let path = format!("/snapshots/{NAMESPACE}/logs");
+    let text = eventually("a snapshot", async || {
+        get(address, "localhost", &path).await.filter(|(status, _)| *status == 200)
+    })
+    .await
+    .1;
+    let saved = Saved::parse(&text).expect("a snapshot");
+    assert_eq!(saved.snapshot.pods.len(), NODES.len());
+    assert!(saved.snapshot.engine.is_ok(), "the engine is asked, though nothing is going on");
+    for secret in [KEY, "hush-hush", "BEGIN", "eyJ", "manager-ca", "manager-key"] {
+        assert!(!text.contains(secret), "{secret} is in {text}");
+    }
+    let told = forecast(&saved.snapshot, &saved.policy, None);
+    let turns = told.steps.iter().flat_map(|stage| &stage.turns);
+    let told: Vec<&str> = turns.map(|turn| turn.node.as_str()).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    let entry = stage.restart("r1", "rolling").await;
+    assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");
+    let mut ended: Vec<(String, String)> = Vec::new();
+    for name in NODES {
+        let annotations = stage.pod(name).await.metadata.annotations.expect("annotations");
+        let last: Value = serde_json::from_str(&annotations["stayput.dev/last-restart"]).unwrap();
+        ended.push((last["started"].as_str().unwrap().to_owned(), name.to_owned()));
+    }
+    ended.sort();
+    let went: Vec<&str> = ended.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(went, told, "they go as was foretold");
+
+    let unknown = get(address, "127.0.0.1:9", "/snapshots/default/other").await.expect("answers");
+    assert_eq!(unknown.0, 503, "{unknown:?}");
+    assert!(unknown.1.contains("SearchCluster default/other is not looked after"), "{unknown:?}");
+    let rebound = get(address, "example.com", &path).await.expect("answers");
+    assert_eq!(rebound.0, 403, "{rebound:?}");
+    assert_eq!(get(address, "[::1]:1", "/nothing").await.map(|(status, _)| status), Some(404));
+    reconciler.end().await;
+}

@@ -1,0 +1,37 @@
+//! Data before masters, the elected one last.
+
+use crate::restart::sampler::Sampler;
+use crate::restart::step;
+
+use super::field::{Field, MASTERS, PLACES};
+
+/// A rolling restart of everybody takes them one by one, in the order of their roles.
+pub(super) fn by_role(field: &Field) {
+    let elected = field.elected();
+    step(&format!("rolling, by roles; {elected} is elected"));
+    let before = field.ground.facts();
+    let sampler = Sampler::start(&field.ground.nodes());
+    let said = field.stayput(&["restart", "logs", "--id", "by-role"]);
+    println!("{said}");
+    let names = PLACES.map(|place| place.name);
+    let after = field.until_done("by-role", &before, &names);
+    let seen = sampler.end();
+
+    let mut order: Vec<&str> = after.keys().map(String::as_str).collect();
+    order.sort_by_key(|name| &after[*name].started_at);
+    // Sets by name, the highest number first.
+    let mut expected = vec!["logs-d-1", "logs-d-0"];
+    expected.extend(MASTERS.into_iter().rev().filter(|name| *name != elected));
+    expected.push(&elected);
+    assert_eq!(order, expected, "{after:#?}");
+    // One at a time, and nothing was ever red.
+    assert!(seen.health.iter().any(|(_, number)| *number == 4), "{:?}", seen.health);
+    for (color, number) in &seen.health {
+        assert!(color == "green" || color == "yellow", "{:?}", seen.health);
+        assert!(*number >= 4, "{:?}", seen.health);
+    }
+    // Nobody else was elected before its turn: one election for all of it.
+    assert_eq!(seen.masters.len(), 2, "{:?}", seen.masters);
+    assert_eq!(Some(&seen.masters[0]), before[&elected].id.as_ref());
+    field.until_whole();
+}
