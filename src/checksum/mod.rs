@@ -17,6 +17,15 @@ const PREFIX: &str = "sha256:";
 /// Digits of a SHA-256 in hexadecimal.
 const HEX_DIGITS: usize = 64;
 
+/// How many digits of a checksum tell two configs apart, for people.
+const SHORT: usize = 12;
+
+/// So much of a checksum as people compare; of any other text its beginning.
+pub fn short(checksum: &str) -> &str {
+    let digits = checksum.strip_prefix(PREFIX).unwrap_or(checksum);
+    digits.char_indices().nth(SHORT).map_or(digits, |(end, _)| &digits[..end])
+}
+
 /// The SHA-256 of a content. Shown in lower-case hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentDigest(pub [u8; 32]);

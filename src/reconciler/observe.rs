@@ -169,15 +169,7 @@ pub(super) struct Ages<'a> {
 
 impl<'a> Ages<'a> {
     fn of(snapshot: &'a Snapshot, insist: &'a BTreeSet<String>, alert: bool, pods: usize) -> Self {
-        let ledger = &snapshot.ledger;
-        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-        let under_way = members.filter(|member| member.is_under_way());
-        let close = under_way
-            .map(|member| member.pod_uid.as_str())
-            .chain(ledger.debts.start.iter().map(|debt| debt.pod_uid.as_str()))
-            .chain(ledger.fences.iter().map(|fence| fence.pod_uid.as_str()))
-            .chain(insist.iter().map(String::as_str))
-            .collect();
+        let close = snapshot.ledger.in_hand().chain(insist.iter().map(String::as_str)).collect();
         let usual = match (alert, pods) {
             (true, ..=FEW) => Duration::ZERO,
             (true, _) => AGE_ALERT,

@@ -43,7 +43,7 @@ pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
 pub use policy::{OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
-pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, report};
+pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, report};
 pub use request::{Request, Strategy, Target};
 #[cfg(feature = "reconciler")]
 pub use snapshot::snapshot_schema;

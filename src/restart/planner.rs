@@ -202,11 +202,8 @@ impl<'a> Planner<'a> {
     fn everybody_else(&mut self, actions: &[Action]) -> Vec<Waiting> {
         let acted: Names<'_> = actions.iter().filter_map(Action::pod).collect();
         let recording = matches!(actions.first(), Some(Action::WriteLedger(_)));
-        let members = self.snapshot.ledger.restart.iter().flat_map(|restart| &restart.members);
-        let under_way: Names<'_> = members
-            .filter(|member| member.is_under_way())
-            .map(|member| member.pod_uid.as_str())
-            .collect();
+        let under_way = self.snapshot.ledger.under_way();
+        let under_way: Names<'_> = under_way.map(|member| member.pod_uid.as_str()).collect();
         let mut waiting: Vec<Waiting> = self.waiting_all.take().into_iter().collect();
         let mut told = std::mem::take(&mut self.waiting);
         waiting.reserve(self.snapshot.pods.len());

@@ -75,6 +75,13 @@ pub struct Request {
     pub by: Option<String>,
 }
 
+impl Target {
+    /// Whether only the engine can tell which nodes these are.
+    pub const fn is_by_engine(&self) -> bool {
+        self.role.is_some() || self.zone.is_some()
+    }
+}
+
 /// [`Target`] as people write it: a field with a typo must not widen what is restarted.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

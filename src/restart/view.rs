@@ -127,8 +127,7 @@ impl<'a> View<'a> {
         let mut down: BTreeSet<String> =
             ledger.fences.iter().map(|fence| fence.node.clone()).collect();
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
-        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-        down.extend(members.filter(|member| member.is_under_way()).map(|one| one.node.clone()));
+        down.extend(ledger.under_way().map(|member| member.node.clone()));
         let stopped = self.pods.iter().filter(|pod| {
             pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
         });

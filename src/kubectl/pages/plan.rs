@@ -118,7 +118,7 @@ fn steps(view: &View, request: &Request, page: &mut Page) {
     } else {
         page.fact("nodes", format!("{names}, all stopped before any is started"));
     }
-    if target.role.is_some() || target.zone.is_some() {
+    if target.is_by_engine() {
         page.fact("", "(those of them that have the role or zone, which the engine tells)");
     }
     if is_rolling && order.len() > 1 {

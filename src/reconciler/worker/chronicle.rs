@@ -1,6 +1,6 @@
 //! What a change of the ledger means, for logs and metrics.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::reconciler::metrics::Metrics;
 use crate::restart::{Action, Ledger, Member, Step, Time};
@@ -96,29 +96,12 @@ fn id(ledger: &Ledger) -> &str {
 }
 
 fn members(ledger: &Ledger) -> BTreeMap<&str, &Member> {
-    let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-    members.map(|member| (member.pod_uid.as_str(), member)).collect()
+    ledger.members().map(|member| (member.pod_uid.as_str(), member)).collect()
 }
 
 fn seconds(from: Time, to: Time) -> f64 {
     // A phase of more than fifty days counts as one of fifty days.
     f64::from(u32::try_from(to.since(from)).unwrap_or(u32::MAX)) / 1000.0
-}
-
-/// How many debts there are that nobody under way is going to settle.
-pub(super) fn debts_due(ledger: &Ledger) -> usize {
-    let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-    let under_way: BTreeSet<&str> = members
-        .filter(|member| member.is_under_way())
-        .map(|member| member.pod_uid.as_str())
-        .collect();
-    let is_due = |uid: &String| !under_way.contains(uid.as_str());
-    let debts = &ledger.debts;
-    let allocation = debts.allocation.iter().filter(|debt| debt.holders.iter().all(is_due)).count();
-    debts.start.iter().filter(|debt| is_due(&debt.pod_uid)).count()
-        + debts.records.iter().filter(|debt| is_due(&debt.pod_uid)).count()
-        + debts.exclusion.iter().filter(|debt| is_due(&debt.pod_uid)).count()
-        + allocation
 }
 
 const fn word(step: Step) -> &'static str {

@@ -47,9 +47,7 @@ impl Next {
 
     /// Whether a node is on its way.
     pub(super) fn is_under_way(&self) -> bool {
-        let ledger = self.seen.iter().map(|seen| &seen.ledger);
-        let mut members = ledger.flat_map(|ledger| &ledger.restart).flat_map(|one| &one.members);
-        members.any(restart::Member::is_under_way)
+        self.seen.as_ref().is_some_and(|seen| seen.ledger.under_way().next().is_some())
     }
 }
 
@@ -356,13 +354,10 @@ fn is_aftermath(snapshot: &Snapshot) -> bool {
 fn given_sequences<'a>(snapshot: &Snapshot, after: &'a Ledger) -> Vec<&'a str> {
     let before = &snapshot.ledger;
     let known: BTreeSet<(&str, u64, u64)> = before
-        .restart
-        .iter()
-        .flat_map(|restart| &restart.members)
+        .members()
         .map(|member| (member.pod_uid.as_str(), member.stop, member.start))
         .collect();
-    let members = after.restart.iter().flat_map(|restart| &restart.members);
-    let members = members.filter(|member| {
+    let members = after.members().filter(|member| {
         !known.contains(&(member.pod_uid.as_str(), member.stop, member.start)) && member.stop > 0
     });
     let fences = after.fences.iter().filter(|fence| !before.fences.contains(fence));

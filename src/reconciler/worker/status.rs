@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Worker;
 use super::charter::owes;
 use super::pass::Next;
 use super::wait::is_same;
-use super::{Worker, chronicle};
 use crate::cluster::{Checked, SearchCluster, SearchClusterStatus};
 use crate::reconciler::apiserver::Failure;
 use crate::reconciler::metrics::Shown;
@@ -109,11 +109,10 @@ impl Worker {
     }
 
     pub(super) fn show(&self, report: &Report, ledger: &Ledger) {
-        let many = chronicle::debts_due(ledger);
         let shown = Shown {
             blocked: report.blocked.clone(),
             pending_restart: report.counts.pending_restart,
-            debts: u32::try_from(many).unwrap_or(u32::MAX),
+            debts: u32::try_from(restart::debts_due(ledger).len()).unwrap_or(u32::MAX),
             disabled: report.conditions.iter().any(|condition| {
                 condition.kind == "PredicatesDisabled" && condition.status == "True"
             }),

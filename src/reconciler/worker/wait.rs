@@ -82,14 +82,7 @@ impl Worker {
     /// The managers whose next change matters: those of nodes on their way.
     fn wanted(&self, seen: Option<&Snapshot>) -> Vec<(String, ManagerClient, Cursor)> {
         let Some(snapshot) = seen else { return Vec::new() };
-        let ledger = &snapshot.ledger;
-        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-        let uids: BTreeSet<&str> = members
-            .filter(|member| member.is_under_way())
-            .map(|member| member.pod_uid.as_str())
-            .chain(ledger.debts.start.iter().map(|debt| debt.pod_uid.as_str()))
-            .chain(ledger.fences.iter().map(|fence| fence.pod_uid.as_str()))
-            .collect();
+        let uids: BTreeSet<&str> = snapshot.ledger.in_hand().collect();
         let line = |uid: &str| {
             let (client, cursor) = self.eyes.managers.line(uid)?;
             Some((uid.to_owned(), client.clone(), cursor.clone()))

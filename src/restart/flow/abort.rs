@@ -21,6 +21,18 @@ impl Planner<'_> {
             format!("{} is told to run again: {reason}", member.node),
         );
         self.end_with(outcome, format!("{}: {reason}", member.node));
+        self.set_back(index, member, compensation, reason);
+    }
+
+    /// Writes down that a member is on its way back.
+    pub(super) fn set_back(
+        &mut self,
+        index: usize,
+        member: &Member,
+        compensation: Compensation,
+        reason: &str,
+    ) {
+        let outcome = outcome_of(compensation.config);
         let mut back = member.clone();
         back.step = Step::Aborting;
         back.since = self.snapshot.now;
@@ -237,10 +249,7 @@ impl Planner<'_> {
 
     /// Whether the process of before the restart still serves.
     fn never_left(&self, member: &Member, manager: &Manager) -> bool {
-        manager.state == State::Running
-            && self.view.node(&member.node).is_some_and(|node| {
-                member.ephemeral.as_ref().is_some_and(|before| *before == node.ephemeral_id)
-            })
+        manager.state == State::Running && self.lists_old_process(member)
     }
 }
 

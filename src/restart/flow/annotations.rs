@@ -42,12 +42,8 @@ impl Planner<'_> {
             return;
         }
         let ledger = &self.snapshot.ledger;
-        let members: Lookup<'_, &Member> = ledger
-            .restart
-            .iter()
-            .flat_map(|restart| &restart.members)
-            .map(|member| (member.pod_uid.as_str(), member))
-            .collect();
+        let members: Lookup<'_, &Member> =
+            ledger.members().map(|member| (member.pod_uid.as_str(), member)).collect();
         let pods: Vec<&Pod> = self.view.pods().collect();
         for pod in pods {
             match (&ledger.restart, members.get(pod.uid.as_str())) {
@@ -58,13 +54,12 @@ impl Planner<'_> {
     }
 
     fn show(&mut self, restart: &Restart, member: &Member, pod: &Pod) {
-        let shown = shown_of(&restart.request.id, pod);
-        let manager = pod.manager.as_ref().ok();
         let id = &restart.request.id;
-        match phase_of(restart, member, manager, shown) {
+        let manager = pod.manager.as_ref().ok();
+        match phase_of(restart, member, manager, shown_of(id, pod)) {
             Some(phase) => {
                 let phase = phase.as_str();
-                if is_shown(pod, id, phase) {
+                if phase_on(pod) == Some(phase) && shown(pod) == Some((id, phase)) {
                     return;
                 }
                 self.annotate(
@@ -109,11 +104,9 @@ impl Planner<'_> {
     }
 
     fn take_off(&mut self, pod: &Pod, last: Option<LastRestart>) {
-        let shown = pod.annotations.get(annotation::SHOWN).and_then(|shown| shown.split_once(' '));
-        let phase = pod.annotations.get(annotation::PHASE).map(String::as_str);
         let mut wanted = vec![(annotation::SHOWN, None)];
         // A phase that a person has written meanwhile is a new wish.
-        if phase == shown.map(|(_, phase)| phase) {
+        if phase_on(pod) == shown_phase(pod) {
             wanted.push((annotation::PHASE, None));
         }
         if let Some(last) = last.and_then(|last| serde_json::to_string(&last).ok()) {
@@ -123,17 +116,25 @@ impl Planner<'_> {
     }
 }
 
-/// The phase of this restart that the pod shows already; another restart's says nothing of it.
-pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
-    let (of, phase) = pod.annotations.get(annotation::SHOWN)?.split_once(' ')?;
-    (of == id).then(|| Phase::parse(phase).ok())?
+/// What stands on the pod as its phase, whoever wrote it.
+pub(super) fn phase_on(pod: &Pod) -> Option<&str> {
+    pod.annotations.get(annotation::PHASE).map(String::as_str)
 }
 
-/// Whether the pod has both annotations already.
-fn is_shown(pod: &Pod, id: &str, phase: &str) -> bool {
-    let has = |key| pod.annotations.get(key).map(String::as_str);
-    let shown = has(annotation::SHOWN).and_then(|shown| shown.split_once(' '));
-    has(annotation::PHASE) == Some(phase) && shown == Some((id, phase))
+/// The restart and the phase that we have shown on the pod last.
+fn shown(pod: &Pod) -> Option<(&str, &str)> {
+    pod.annotations.get(annotation::SHOWN)?.split_once(' ')
+}
+
+/// Of these the phase.
+pub(super) fn shown_phase(pod: &Pod) -> Option<&str> {
+    shown(pod).map(|(_, phase)| phase)
+}
+
+/// The phase of this restart that the pod shows already; another restart's says nothing of it.
+pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
+    let (_, phase) = shown(pod).filter(|(of, _)| *of == id)?;
+    Phase::parse(phase).ok()
 }
 
 /// How a member's turn ended, for its pod; nothing if it never had one.

@@ -141,16 +141,12 @@ impl Planner<'_> {
             self.ledger.to_mut().debts.records.clear();
             return;
         }
-        let records = match self.view.engine().map(|engine| engine.records.clone()) {
-            Ok(Ok(records)) => records.unwrap_or_default(),
-            Ok(Err(unknown)) => return self.wait_all(Code::Debts, unknown.sentence),
+        let records = match self.records() {
+            Ok(records) => records,
             Err(refusal) => return self.wait_all(Code::Debts, refusal.sentence),
         };
         for debt in due {
-            let there = records
-                .iter()
-                .any(|record| record.node_id == debt.node_id && record.reason == debt.restart);
-            if there {
+            if records.iter().any(|record| debt.is_about(record)) {
                 self.act(Action::DeleteRecord { node_id: debt.node_id.clone() });
             } else {
                 self.ledger.to_mut().debts.records.retain(|one| *one != debt);
@@ -160,8 +156,7 @@ impl Planner<'_> {
 
     /// Whether a member with this pod holds a slot.
     pub(super) fn is_under_way(&self, uid: &str) -> bool {
-        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
-        members.filter(|member| member.is_under_way()).any(|member| member.pod_uid == uid)
+        self.ledger.under_way().any(|member| member.pod_uid == uid)
     }
 
     /// Whether nothing is done about a pod any more that something was held for.

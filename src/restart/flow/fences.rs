@@ -3,6 +3,7 @@
 use super::member::was_refused;
 use super::start::is_ending;
 use crate::api::{ConfigChoice, Desired, State};
+use crate::restart::gate::{Gate, refuse};
 use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
 use crate::restart::rules::preflight;
@@ -85,33 +86,27 @@ impl Planner<'_> {
         }
     }
 
-    fn may_fence(&self, pod: &Pod) -> Result<(), crate::restart::Refusal> {
-        let no = |code, sentence: &str| {
-            Err(crate::restart::Refusal { code, sentence: sentence.to_owned() })
-        };
+    fn may_fence(&self, pod: &Pod) -> Gate {
         let manager = self.view.manager(&pod.uid)?;
-        if self.snapshot.cluster.paused {
-            return no(Code::Paused, "paused (spec.paused): nothing is stopped");
-        }
+        self.not_paused()?;
         if self.snapshot.cluster.deleting {
-            return no(Code::Idle, "the SearchCluster is being deleted: nothing is stopped");
+            return refuse(Code::Idle, "the SearchCluster is being deleted: nothing is stopped");
         }
         if !self.snapshot.cluster.overlaps.is_empty() {
-            return no(Code::OverlappingSelectors, "another SearchCluster selects it as well");
+            return refuse(Code::OverlappingSelectors, "another SearchCluster selects it as well");
         }
         let owed = self.ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid);
         if owed || self.is_exclusion_due() {
-            return no(Code::Debts, "something is owed from before (status.debts)");
+            return refuse(Code::Debts, "something is owed from before (status.debts)");
         }
         if manager.state == State::Stopped {
             // It costs nothing; the fence only makes it last.
             return Ok(());
         }
-        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
-        let mut others = members.filter(|member| member.pod_uid != pod.uid);
-        if let Some(other) = others.find(|member| member.is_under_way()) {
+        let mut others = self.ledger.under_way();
+        if let Some(other) = others.find(|member| member.pod_uid != pod.uid) {
             let sentence = format!("{} is under way; one node at a time", other.node);
-            return no(Code::AnotherInProgress, &sentence);
+            return refuse(Code::AnotherInProgress, sentence);
         }
         preflight(pod)?;
         self.may_keep_stopped(pod)
@@ -119,8 +114,7 @@ impl Planner<'_> {
 
     /// The pod's entry in the restart, if it holds a slot.
     fn under_way(&self, pod: &Pod) -> Option<&Member> {
-        let members = &self.ledger.restart.as_ref()?.members;
-        members.iter().find(|member| member.pod_uid == pod.uid && member.is_under_way())
+        self.ledger.under_way().find(|member| member.pod_uid == pod.uid)
     }
 
     /// A member that shall be kept stopped is waited for by nobody.

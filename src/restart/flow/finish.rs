@@ -93,5 +93,5 @@ fn of_members(restart: &Restart) -> Ending {
             reason: format!("{}: {}", member.node, ending.reason),
         })
     });
-    left.unwrap_or(Ending { outcome: Outcome::Done, reason: String::new() })
+    left.unwrap_or(Ending::done())
 }

@@ -111,8 +111,9 @@ impl Planner<'_> {
 
     /// Opens a restart of the nodes the request means.
     pub(super) fn open(&mut self, request: Request) {
-        let by_engine = request.target.role.is_some() || request.target.zone.is_some();
-        if by_engine && let Err(refusal) = self.view.engine() {
+        if request.target.is_by_engine()
+            && let Err(refusal) = self.view.engine()
+        {
             self.wait_all(
                 refusal.code,
                 format!("roles and zones are the engine's to tell: {}", refusal.sentence),

@@ -3,7 +3,9 @@
 use super::{Move, wait};
 use crate::api::{Desired, RequestKind};
 use crate::restart::planner::Planner;
-use crate::restart::{Code, Ending, Manager, Member, Outcome, Reason, Restart, Sources, Step};
+use crate::restart::{
+    Code, Ending, Manager, Member, Outcome, Reason, RecordDebt, Restart, Sources, Step,
+};
 
 /// Our sequences leave one free before each of them: who calls a manager without a sequence takes
 /// the next one, and is not taken for us.
@@ -109,9 +111,7 @@ impl Planner<'_> {
             }
             return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
         };
-        let joined = self.view.node(&member.node).is_some_and(|node| {
-            member.ephemeral.as_ref().is_none_or(|before| *before != node.ephemeral_id)
-        });
+        let joined = self.lists_new_process(member);
         let runs = self.view.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
         let other = match (&successor.sources, runs) {
             (Sources::Checksum(wanted), Some(run)) => run.checksum.as_ref() != Some(wanted),
@@ -150,17 +150,11 @@ impl Planner<'_> {
                 self.ledger.to_mut().debts.allocation = None;
             }
         }
-        let records = self.view.engine().ok().and_then(|engine| engine.records.as_ref().ok());
-        self.ledger.to_mut().debts.records.retain(|debt| {
-            let is_gone = || {
-                records.is_some_and(|records| {
-                    !records.iter().flatten().any(|record| {
-                        record.node_id == debt.node_id && record.reason == debt.restart
-                    })
-                })
-            };
-            debt.pod_uid != *uid || !is_gone()
-        });
+        if let Ok(records) = self.records() {
+            let is_there = |debt: &RecordDebt| records.iter().any(|record| debt.is_about(record));
+            let debts = &mut self.ledger.to_mut().debts.records;
+            debts.retain(|debt| debt.pod_uid != *uid || is_there(debt));
+        }
         self.settle_exclusion(uid);
         let (reason, message) = match ending.outcome {
             Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),

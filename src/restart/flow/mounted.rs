@@ -2,6 +2,7 @@
 
 use super::member::GAP;
 use super::{Move, wait};
+use crate::checksum::short;
 use crate::restart::planner::Planner;
 use crate::restart::{Code, Manager, Member, Pod, Refusal, Sources, Time, annotation};
 
@@ -55,8 +56,7 @@ impl Planner<'_> {
 
     /// Makes the kubelet look at the pod's volumes: it does at every change of the pod.
     pub(super) fn nudge(&mut self, pod: &Pod, expected: Option<&str>) {
-        let short = expected.unwrap_or_default().trim_start_matches("sha256:");
-        let short: String = short.chars().take(12).collect();
+        let short = short(expected.unwrap_or_default());
         let nudged = pod.annotations.get(annotation::NUDGE).and_then(|value| {
             let (checksum, at) = value.split_once(' ')?;
             (checksum == short).then(|| Time::parse(at).ok())?

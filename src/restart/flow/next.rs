@@ -1,5 +1,6 @@
 //! Who goes next in a rolling or immediate restart.
 
+use crate::restart::gate::{Gate, refuse};
 use crate::restart::lookup::{Lookup, Names};
 use crate::restart::planner::Planner;
 use crate::restart::rules::{Pass, Sets, Terms, all_of, order, preflight, set_of, take_turns};
@@ -81,11 +82,10 @@ impl<'a> Planner<'a> {
     }
 
     /// What keeps every node from going.
-    pub(super) fn may_begin(&self, restart: &Restart) -> Result<(), Refusal> {
+    pub(super) fn may_begin(&self, restart: &Restart) -> Gate {
         self.may_begin_at_all(restart)?;
-        let no = |code, sentence: String| Err(Refusal { code, sentence });
         if self.owes_the_engine() {
-            return no(Code::Debts, "something is owed from before (status.debts)".into());
+            return refuse(Code::Debts, "something is owed from before (status.debts)");
         }
         let under_way = restart.members.iter().filter(|member| member.is_under_way());
         let names: Vec<&str> = under_way.map(|member| member.node.as_str()).collect();
@@ -95,7 +95,7 @@ impl<'a> Planner<'a> {
                 (1, _) => ("is", "the next go when it is back"),
                 _ => ("are", "the next go when all of them are back"),
             };
-            return no(
+            return refuse(
                 Code::AnotherInProgress,
                 format!("{} {are} under way; {then}", all_of(&names)),
             );
@@ -104,24 +104,29 @@ impl<'a> Planner<'a> {
     }
 
     /// What keeps every node from going, also those that have failed.
-    fn may_begin_at_all(&self, restart: &Restart) -> Result<(), Refusal> {
-        let no = |code, sentence: String| Err(Refusal { code, sentence });
+    fn may_begin_at_all(&self, restart: &Restart) -> Gate {
         let now = self.snapshot.now;
         if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
-            return no(Code::NotBefore, format!("the request says not before {at}"));
+            return refuse(Code::NotBefore, format!("the request says not before {at}"));
         }
-        if self.snapshot.cluster.paused {
-            return no(Code::Paused, "paused (spec.paused): nothing is stopped".into());
-        }
+        self.not_paused()?;
         if let Some(other) = self.snapshot.cluster.overlaps.first() {
-            return no(
+            return refuse(
                 Code::OverlappingSelectors,
                 format!("the SearchCluster {other} selects pods of this one; let one of them go"),
             );
         }
         let owed = |debts: &Debts| !debts.start.is_empty();
         if owed(&self.ledger.debts) || owed(&self.snapshot.ledger.debts) {
-            return no(Code::Debts, "something is owed from before (status.debts)".into());
+            return refuse(Code::Debts, "something is owed from before (status.debts)");
+        }
+        Ok(())
+    }
+
+    /// Passes unless a person has paused the cluster.
+    pub(super) fn not_paused(&self) -> Gate {
+        if self.snapshot.cluster.paused {
+            return refuse(Code::Paused, "paused (spec.paused): nothing is stopped");
         }
         Ok(())
     }
@@ -196,13 +201,13 @@ impl<'a> Planner<'a> {
     }
 
     /// The rules of the last moment before a stop.
-    pub(super) fn may_stop(&self, request: &Request, pod: &Pod) -> Result<(), Refusal> {
+    pub(super) fn may_stop(&self, request: &Request, pod: &Pod) -> Gate {
         let pass = self.stops.pass.get_or_init(|| self.look());
         pass.as_ref().map_err(Refusal::clone)?.judge_again(pod, request)
     }
 
     /// The rules for a stop that nobody asked a restart for.
-    pub(super) fn may_keep_stopped(&self, pod: &Pod) -> Result<(), Refusal> {
+    pub(super) fn may_keep_stopped(&self, pod: &Pod) -> Gate {
         let pass = self.look()?;
         let request = Request { strategy: Strategy::Immediate, ..Request::default() };
         pass.judge(pod, request.strategy)?;
@@ -225,7 +230,7 @@ impl<'a> Planner<'a> {
     }
 
     /// As [`preflight`], for a pod that holds a slot.
-    pub(super) fn preflight(&self, pod: &Pod) -> Result<(), Refusal> {
+    pub(super) fn preflight(&self, pod: &Pod) -> Gate {
         preflight(pod).map(|_| ())
     }
 }

@@ -1,5 +1,6 @@
 //! Phases on pods that are not ours: what a person asks for there.
 
+use super::annotations::{phase_on, shown_phase};
 use super::intake::scheduled;
 use crate::restart::lookup::Lookup;
 use crate::restart::planner::Planner;
@@ -15,17 +16,14 @@ impl<'a> Planner<'a> {
             return;
         }
         let mut asked: Vec<(Strategy, &Pod)> = Vec::new();
-        let strangers: Vec<&Pod> = self
-            .view
-            .pods()
-            .filter(|pod| pod.annotations.get(annotation::PHASE).map(|word| &**word) != shown(pod))
-            .collect();
+        let strangers: Vec<&Pod> =
+            self.view.pods().filter(|pod| phase_on(pod) != shown_phase(pod)).collect();
         if strangers.is_empty() {
             return;
         }
         let places = self.places();
         for pod in strangers {
-            let word = pod.annotations.get(annotation::PHASE).map(String::as_str);
+            let word = phase_on(pod);
             let place = places.get(pod.uid.as_str()).copied();
             match word.map(Phase::parse) {
                 None => self.phase_taken_away(pod, place),
@@ -44,9 +42,8 @@ impl<'a> Planner<'a> {
 
     /// Where the ledger has its entry for a pod; those added in this plan are not among them.
     fn places(&self) -> Lookup<'a, usize> {
-        let members = self.ledger.restart.iter().flat_map(|restart| &restart.members);
-        let places = members.enumerate();
-        places
+        let members = self.ledger.members().enumerate();
+        members
             .filter_map(|(index, one)| Some((self.view.pod(&one.pod_uid)?.uid.as_str(), index)))
             .collect()
     }
@@ -107,8 +104,7 @@ impl<'a> Planner<'a> {
         if ours {
             // What we have shown there is put back by `show_phases`.
             let message = format!("{} on {} is ours to move; put back", phase.as_str(), pod.node);
-            let was_shown = shown(pod).is_some();
-            if was_shown {
+            if shown_phase(pod).is_some() {
                 self.tell(Some(&pod.uid), Reason::PhaseRewritten, message);
             }
             return None;
@@ -177,9 +173,4 @@ impl<'a> Planner<'a> {
             self.act(Action::ClearAnnotation { key: key.to_owned(), value: value.clone() });
         }
     }
-}
-
-/// The phase we last showed on a pod.
-fn shown(pod: &Pod) -> Option<&str> {
-    pod.annotations.get(annotation::SHOWN)?.split_once(' ').map(|(_, phase)| phase)
 }

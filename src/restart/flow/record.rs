@@ -4,7 +4,7 @@ use super::{Move, wait};
 use crate::restart::planner::Planner;
 use crate::restart::{Action, Code, Member, Record, RecordDebt, Refusal, Restart};
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// The record owed for a member, if there is one.
     fn record_debt(&self, member: &Member) -> Option<RecordDebt> {
         let mut records = self.ledger.debts.records.iter();
@@ -12,7 +12,7 @@ impl Planner<'_> {
     }
 
     /// The records the engine has, where it has any.
-    fn records(&self) -> Result<&[Record], Refusal> {
+    pub(super) fn records(&self) -> Result<&'a [Record], Refusal> {
         let records = self.view.engine()?.records.as_ref();
         let records = records.map_err(Refusal::engine_unreachable)?;
         Ok(records.as_deref().unwrap_or_default())
@@ -50,9 +50,7 @@ impl Planner<'_> {
     pub(super) fn withdraw(&mut self, member: &Member) -> Option<Move> {
         let debt = self.record_debt(member)?;
         let ours = match self.records() {
-            Ok(records) => records
-                .iter()
-                .any(|record| record.node_id == debt.node_id && record.reason == debt.restart),
+            Ok(records) => records.iter().any(|record| debt.is_about(record)),
             Err(refusal) => return Some(Move::Wait(refusal)),
         };
         if !ours {

@@ -4,7 +4,7 @@ use super::member::was_refused;
 use super::{Move, wait};
 use crate::api::{ConfigChoice, State};
 use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Ending, Manager, Member, Outcome, Pod};
+use crate::restart::{Action, Code, Ending, Manager, Member, Pod};
 
 impl Planner<'_> {
     /// Our stop was taken; from here to the start that is answered.
@@ -18,14 +18,19 @@ impl Planner<'_> {
             }
             return wait(Code::Stopping, format!("its engine is {}", manager.state.as_str()));
         }
-        if self.is_still_listed(member) {
+        if self.lists_old_process(member) {
             return wait(Code::StillListed, "stopped, but the cluster still lists its old process");
         }
         if let Some(turn) = self.until_mounted(member, pod, manager, true) {
             return turn;
         }
+        self.tell_to_start(member)
+    }
+
+    /// Our start of a member, on what it is expected to be started with.
+    pub(super) fn tell_to_start(&mut self, member: &Member) -> Move {
         self.act(Action::Start {
-            uid: pod.uid.clone(),
+            uid: member.pod_uid.clone(),
             sequence: member.start,
             checksum: member.expected.clone(),
             config: ConfigChoice::Mounted,
@@ -55,24 +60,27 @@ impl Planner<'_> {
         }
         match self.clean_up(member) {
             Some(turn) => turn,
-            None => Move::Finish(Ending { outcome: Outcome::Done, reason: String::new() }),
+            None => Move::Finish(Ending::done()),
         }
     }
 
     /// Whether the cluster lists a new process of this node.
     pub(super) fn has_joined(&self, member: &Member) -> Result<bool, Move> {
         self.view.engine().map_err(Move::Wait)?;
-        Ok(self.view.node(&member.node).is_some_and(|node| {
-            member.ephemeral.as_ref().is_none_or(|before| *before != node.ephemeral_id)
-        }))
+        Ok(self.lists_new_process(member))
     }
 
-    /// Whether the cluster lists the process that is gone. An engine that cannot be asked (it may
-    /// have been this one) says nothing against the manager's word.
-    fn is_still_listed(&self, member: &Member) -> bool {
-        self.view.node(&member.node).is_some_and(|node| {
-            member.ephemeral.as_ref().is_some_and(|before| *before == node.ephemeral_id)
-        })
+    /// The same, where an engine that cannot be asked lists nobody.
+    pub(super) fn lists_new_process(&self, member: &Member) -> bool {
+        let node = self.view.node(&member.node);
+        node.is_some_and(|node| member.ephemeral.as_ref() != Some(&node.ephemeral_id))
+    }
+
+    /// Whether the cluster lists the process that the member had before its turn. An engine that
+    /// cannot be asked (it may have been this one) says nothing against the manager's word.
+    pub(super) fn lists_old_process(&self, member: &Member) -> bool {
+        let node = self.view.node(&member.node);
+        node.is_some_and(|node| member.ephemeral.as_ref() == Some(&node.ephemeral_id))
     }
 }
 

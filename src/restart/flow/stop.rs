@@ -22,8 +22,8 @@ impl Planner<'_> {
             let why = self.why_not_stopped(restart, pod, manager);
             return Move::Abort(format!("not stopped in time: {why}"));
         }
-        if self.snapshot.cluster.paused {
-            return wait(Code::Paused, "paused (spec.paused): nothing is stopped");
+        if let Err(refusal) = self.not_paused() {
+            return Move::Wait(refusal);
         }
         if let Err(refusal) = self.preflight(pod) {
             return Move::Wait(refusal);

@@ -103,10 +103,8 @@ impl<'a> Planner<'a> {
     /// plan.
     pub(super) fn is_exclusion_due(&self) -> bool {
         [&*self.ledger, &self.snapshot.ledger].into_iter().any(|ledger| {
-            let members = || ledger.restart.iter().flat_map(|restart| &restart.members);
-            ledger.debts.exclusion.as_ref().is_some_and(|debt| {
-                !members().any(|one| one.is_under_way() && one.pod_uid == debt.pod_uid)
-            })
+            let debt = ledger.debts.exclusion.as_ref();
+            debt.is_some_and(|debt| ledger.under_way().all(|one| one.pod_uid != debt.pod_uid))
         })
     }
 

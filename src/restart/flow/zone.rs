@@ -5,10 +5,11 @@ use std::borrow::Cow;
 
 use super::next::Refused;
 use crate::restart::flow::allocation::is_tight;
+use crate::restart::gate::{Gate, refuse};
 use crate::restart::lookup::{Lookup, Names};
 use crate::restart::planner::Planner;
 use crate::restart::rules::{Pass, Terms, all_of, preflight};
-use crate::restart::{Code, Ledger, Manager, Member, Pod, Refusal, Restart, Step};
+use crate::restart::{Code, Ledger, Manager, Member, Pod, Record, Refusal, Restart, Step};
 
 /// How many nodes a sentence names.
 const NAMED: usize = 5;
@@ -136,14 +137,14 @@ impl<'a> Planner<'a> {
     /// The rules of the last moment before a stop; for a node that goes with its zone also whether
     /// all of that can be stopped. Once one is, there is no way back, and each of the others follows
     /// as soon as it can itself.
-    pub(super) fn may_stop_together(&self, restart: &Restart, pod: &Pod) -> Result<(), Refusal> {
+    pub(super) fn may_stop_together(&self, restart: &Restart, pod: &Pod) -> Gate {
         if restart.request.is_at_once() {
             self.stops.zone.get_or_init(|| self.zone_may_stop(restart)).clone()?;
         }
         self.may_stop(&restart.request, pod)
     }
 
-    fn zone_may_stop(&self, restart: &Restart) -> Result<(), Refusal> {
+    fn zone_may_stop(&self, restart: &Restart) -> Gate {
         let took_stop = |member: &Member| {
             let manager = self.view.manager(&member.pod_uid);
             member.stop > 0 && manager.is_ok_and(|manager| manager.sequence >= member.stop)
@@ -166,28 +167,20 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether nothing is missing for a member's stop.
-    fn is_poised(&self, restart: &Restart, member: &Member) -> Result<(), Refusal> {
-        let no = |code, sentence: String| Err(Refusal { code, sentence });
+    fn is_poised(&self, restart: &Restart, member: &Member) -> Gate {
         let Some(pod) = self.view.pod(&member.pod_uid) else {
-            return no(
-                Code::PodGone,
-                "its pod is gone, and the one in its place is not back".into(),
-            );
+            return refuse(Code::PodGone, "its pod is gone, and the one in its place is not back");
         };
         let manager = preflight(pod)?;
         let expected = Self::expected_now(pod, manager)?;
         if expected != member.expected || manager.mounted != expected {
-            return no(Code::ConfigNotMounted, "the new config is not mounted in it".into());
+            return refuse(Code::ConfigNotMounted, "the new config is not mounted in it");
         }
         let debts = &self.ledger.debts;
         if let Some(debt) = debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid) {
-            let records = self.view.engine()?.records.as_ref();
-            let records = records.map_err(Refusal::engine_unreachable)?;
-            let ready = records.iter().flatten().any(|record| {
-                record.node_id == debt.node_id && record.reason == debt.restart && record.complete
-            });
-            if !ready {
-                return no(Code::Preparing, "the engine prepares for its restart".into());
+            let is_ready = |record: &Record| debt.is_about(record) && record.complete;
+            if !self.records()?.iter().any(is_ready) {
+                return refuse(Code::Preparing, "the engine prepares for its restart");
             }
         }
         let is_held =
@@ -195,11 +188,11 @@ impl<'a> Planner<'a> {
         if is_held(&member.pod_uid) {
             let allocation = self.view.allocation()?;
             if allocation.marker.is_none() || !is_tight(allocation) {
-                return no(Code::Preparing, "allocation is not limited to primaries".into());
+                return refuse(Code::Preparing, "allocation is not limited to primaries");
             }
         }
         if !self.snapshot.flushed.contains(&member.node) {
-            return no(Code::Preparing, "it is being flushed".into());
+            return refuse(Code::Preparing, "it is being flushed");
         }
         self.may_stop(&restart.request, pod)
     }

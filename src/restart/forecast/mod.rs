@@ -217,8 +217,7 @@ fn ledger_after<'a>(actions: &'a [Action], before: &'a Ledger) -> &'a Ledger {
 
 /// Uids of the pods of members.
 fn uids(ledger: &Ledger, which: impl Fn(&Member) -> bool) -> BTreeSet<String> {
-    let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-    members.filter(|member| which(member)).map(|member| member.pod_uid.clone()).collect()
+    ledger.members().filter(|member| which(member)).map(|member| member.pod_uid.clone()).collect()
 }
 
 /// What keeps the whole from going on, of what a plan says of the cluster: not what merely takes

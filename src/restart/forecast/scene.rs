@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Basis, back, decided, ledger_after, of_cluster, uids};
 use crate::restart::annotation::{CANCEL, PHASE, REQUEST};
 use crate::restart::{
-    Action, Code, Debts, Ending, Ledger, Member, Outcome, Policy, Request, Snapshot, Step, Waiting,
+    Action, Code, Debts, Ending, Ledger, Member, Policy, Request, Snapshot, Step, Waiting,
 };
 
 /// Id of a request that nobody made.
@@ -121,7 +121,7 @@ pub(super) fn finish(snapshot: &mut Snapshot, done: &BTreeSet<String>) {
     for member in restart.flat_map(|restart| &mut restart.members) {
         if done.contains(&member.pod_uid) {
             member.step = Step::Finished;
-            member.ending = Some(Ending { outcome: Outcome::Done, reason: String::new() });
+            member.ending = Some(Ending::done());
             over.push(member.clone());
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::ConfigChoice;
-use crate::restart::Time;
+use crate::restart::{Record, Time};
 
 /// Everything owed. Written down before the deed, struck out after the proof.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -120,6 +120,13 @@ impl LiftedExclusion {
     /// Whether a request that was slow may still set it again.
     pub fn may_come_again(&self, now: Time) -> bool {
         now.since(self.at) < Self::LATE
+    }
+}
+
+impl RecordDebt {
+    /// Whether this is the record it is about.
+    pub fn is_about(&self, record: &Record) -> bool {
+        record.node_id == self.node_id && record.reason == self.restart
     }
 }
 

@@ -69,6 +69,24 @@ pub struct Fence {
 }
 
 impl Ledger {
+    /// The nodes of the restart under way; nobody where there is none.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.restart.iter().flat_map(|restart| &restart.members)
+    }
+
+    /// Of these, those that hold a slot.
+    pub fn under_way(&self) -> impl Iterator<Item = &Member> {
+        self.members().filter(|member| member.is_under_way())
+    }
+
+    /// Uids of the pods that something is being done about: of nodes that hold a slot, are owed a
+    /// start, or are kept stopped.
+    pub fn in_hand(&self) -> impl Iterator<Item = &str> {
+        let members = self.under_way().map(|member| member.pod_uid.as_str());
+        let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
+        members.chain(owed).chain(self.fences.iter().map(|fence| fence.pod_uid.as_str()))
+    }
+
     /// Whether a request with this id was taken up before.
     pub fn has_handled(&self, id: &str) -> bool {
         self.handled.iter().any(|handled| handled == id)

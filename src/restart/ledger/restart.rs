@@ -65,6 +65,13 @@ pub struct Ending {
     pub reason: String,
 }
 
+impl Ending {
+    /// As asked.
+    pub const fn done() -> Self {
+        Self { outcome: Outcome::Done, reason: String::new() }
+    }
+}
+
 /// What a coordinated restart does once and never again.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

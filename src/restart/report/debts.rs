@@ -6,12 +6,11 @@ use crate::restart::{AllocationBefore, Ledger};
 
 /// Uids of the pods whose nodes are being restarted or brought back.
 pub(super) fn under_way(ledger: &Ledger) -> BTreeSet<&str> {
-    let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-    members.filter(|member| member.is_under_way()).map(|member| member.pod_uid.as_str()).collect()
+    ledger.under_way().map(|member| member.pod_uid.as_str()).collect()
 }
 
 /// One sentence for each debt that nobody under way is going to settle.
-pub(super) fn due(ledger: &Ledger) -> Vec<String> {
+pub fn due(ledger: &Ledger) -> Vec<String> {
     let under_way = under_way(ledger);
     let debts = &ledger.debts;
     let starts = debts.start.iter().filter(|debt| !under_way.contains(debt.pod_uid.as_str()));

@@ -11,6 +11,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use debts::due as debts_due;
+
 use super::estimate::Estimate;
 use super::flow::drifts;
 use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
@@ -206,8 +208,7 @@ fn count(snapshot: &Snapshot) -> Counts {
     let pods =
         |which: fn(&Pod) -> bool| many(snapshot.pods.iter().filter(|pod| which(pod)).count());
     let members = |which: fn(&Member) -> bool| {
-        let members = snapshot.ledger.restart.iter().flat_map(|restart| &restart.members);
-        many(members.filter(|member| which(member)).count())
+        many(snapshot.ledger.members().filter(|member| which(member)).count())
     };
     Counts {
         pods: many(snapshot.pods.len()),

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MAX_NODES, NodeReport};
+use crate::checksum::short;
 use crate::restart::flow::{drifts, phase_of, shown_of};
 use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
-
-/// How many digits of a checksum tell two configs apart.
-const DIGITS: usize = 12;
 
 /// What there is to say about one node.
 struct Row<'a> {
@@ -28,11 +26,9 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
         .filter_map(|waiting| Some((waiting.pod.as_deref()?, waiting)))
         .collect();
     let restart = snapshot.ledger.restart.as_ref();
-    let members: BTreeMap<&str, &Member> = restart
-        .iter()
-        .flat_map(|restart| &restart.members)
-        .map(|member| (member.pod_uid.as_str(), member))
-        .collect();
+    let members = snapshot.ledger.members();
+    let members: BTreeMap<&str, &Member> =
+        members.map(|member| (member.pod_uid.as_str(), member)).collect();
     let row = |uid: &str, node: &'a str, pod: Option<&'a Pod>| {
         let member = members.get(uid).copied();
         let manager = pod.and_then(|pod| pod.manager.as_ref().ok());
@@ -89,15 +85,10 @@ impl<'a> Row<'a> {
             name: self.node.to_owned(),
             phase: self.phase.map(|phase| phase.as_str().to_owned()),
             state: manager.map(|manager| manager.state.as_str().to_owned()),
-            checksum: run.and_then(|run| run.checksum.as_deref()).map(short),
+            checksum: run.and_then(|run| run.checksum.as_deref()).map(|one| short(one).to_owned()),
             manager_version: manager.map(|manager| manager.version.clone()),
             blocked_by: blocks.map(|waiting| waiting.code.as_str().to_owned()),
             message: self.waiting.map(|waiting| waiting.sentence.clone()),
         }
     }
-}
-
-fn short(checksum: &str) -> String {
-    let digits = checksum.strip_prefix("sha256:").unwrap_or(checksum);
-    digits.chars().take(DIGITS).collect()
 }

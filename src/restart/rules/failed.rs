@@ -50,11 +50,8 @@ enum Fate {
 impl<'a> Sets<'a> {
     /// Looks at every pod once.
     pub(in crate::restart) fn of(view: &View<'a>, ledger: &Ledger) -> Self {
-        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-        let under_way: Lookup<'_, &Member> = members
-            .filter(|member| member.is_under_way())
-            .map(|member| (member.pod_uid.as_str(), member))
-            .collect();
+        let under_way: Lookup<'_, &Member> =
+            ledger.under_way().map(|member| (member.pod_uid.as_str(), member)).collect();
         let fenced: Names<'_> = ledger.fences.iter().map(|fence| fence.pod_uid.as_str()).collect();
         let mut all = Self { sets: Lookup::default(), fates: Lookup::default() };
         for pod in view.pods() {

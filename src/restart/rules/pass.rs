@@ -109,8 +109,7 @@ impl<'a> Pass<'a> {
         let engine = view.engine()?;
         let fenced: BTreeSet<String> =
             ledger.fences.iter().map(|fence| fence.node.clone()).collect();
-        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-        let open = members.filter(|member| member.step != Step::Finished);
+        let open = ledger.members().filter(|member| member.step != Step::Finished);
         let steps: Lookup<'_, Step> =
             open.map(|member| (member.pod_uid.as_str(), member.step)).collect();
         let (mut peers, mut apart) = (Vec::new(), Vec::new());
@@ -139,10 +138,8 @@ impl<'a> Pass<'a> {
         let (census, counted) = (Census::of(&peers), peers.len());
         peers.extend(apart);
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
-        let mut under_way = BTreeSet::new();
-        let members = ledger.restart.iter().flat_map(|restart| &restart.members);
         // Also while a list lacks its pod.
-        under_way.extend(members.filter(|one| one.is_under_way()).map(|one| one.node.clone()));
+        let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
         let mut down = view.down(ledger);
         down.extend(peers.iter().filter(|peer| peer.together).map(|peer| peer.pod.node.clone()));
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use crate::restart::flow::abort::outcome_of;
 use crate::restart::planner::Planner;
-use crate::restart::{Direction, Ending, Manager, Outcome, Reason, Restart, Step};
+use crate::restart::{Direction, Manager, Outcome, Reason, Restart};
 
 impl Planner<'_> {
     /// Everybody back: on the last good config where there is one.
@@ -15,12 +15,7 @@ impl Planner<'_> {
             if own != Outcome::RolledBack {
                 outcome = own;
             }
-            let mut back = member.clone();
-            back.step = Step::Aborting;
-            back.since = self.snapshot.now;
-            back.compensation = Some(compensation);
-            back.ending = Some(Ending { outcome: own, reason: reason.to_owned() });
-            self.set_member(index, back);
+            self.set_back(index, member, compensation, reason);
         }
         if let Some(restart) = &mut self.ledger.to_mut().restart {
             restart.direction = Direction::Back;

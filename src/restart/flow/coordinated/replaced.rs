@@ -53,10 +53,8 @@ impl Planner<'_> {
             let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
             return (!is_down).then(|| wait(Code::Stopping, told(manager)));
         }
-        if self.snapshot.cluster.paused {
-            return Some(wait(Code::Paused, "paused (spec.paused): nothing is stopped"));
-        }
-        if let Some(Err(refusal)) = self.view.pod(&member.pod_uid).map(preflight) {
+        let fit = || self.view.pod(&member.pod_uid).map_or(Ok(()), |pod| preflight(pod).map(drop));
+        if let Err(refusal) = self.not_paused().and_then(|()| fit()) {
             return Some(Move::Wait(refusal));
         }
         let uid = member.pod_uid.clone();

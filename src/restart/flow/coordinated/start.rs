@@ -1,7 +1,7 @@
 //! The second half: every start, masters first, and the proof of all.
 
 use super::supersede::Obstacle;
-use crate::api::{ConfigChoice, State};
+use crate::api::State;
 use crate::restart::flow::member::{
     interfered, is_overtaken, is_refused, start_above, was_refused,
 };
@@ -9,7 +9,7 @@ use crate::restart::flow::start::{failing, told};
 use crate::restart::flow::{Move, wait};
 use crate::restart::lookup::Names;
 use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Direction, Ending, Member, Outcome, Restart};
+use crate::restart::{Code, Direction, Ending, Member, Restart};
 
 /// A start that failed after the restart went forward only is tried again no sooner than this.
 const RETRY: u64 = 30_000;
@@ -99,26 +99,14 @@ impl Planner<'_> {
             if let Some(turn) = self.stop_new_pod(member, manager) {
                 return Some(turn);
             }
-            self.act(Action::Start {
-                uid: member.pod_uid.clone(),
-                sequence: member.start,
-                checksum: member.expected.clone(),
-                config: ConfigChoice::Mounted,
-            });
-            return Some(Move::Acted);
+            return Some(self.tell_to_start(member));
         }
         if was_refused(manager, member.start) {
             // Nothing was started; the same request is judged afresh.
             if self.is_over_time(member, 1) {
                 return Some(Move::Abort(format!("its start is refused: {}", told(manager))));
             }
-            self.act(Action::Start {
-                uid: member.pod_uid.clone(),
-                sequence: member.start,
-                checksum: member.expected.clone(),
-                config: ConfigChoice::Mounted,
-            });
-            return Some(Move::Acted);
+            return Some(self.tell_to_start(member));
         }
         if let Some(reason) = failing(manager, member) {
             return Some(Move::Abort(reason));
@@ -191,8 +179,7 @@ impl Planner<'_> {
             }
         }
         for (index, member) in Self::active(restart) {
-            let done = Ending { outcome: Outcome::Done, reason: String::new() };
-            self.finish_member(index, member, done);
+            self.finish_member(index, member, Ending::done());
         }
     }
 }

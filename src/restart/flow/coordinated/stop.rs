@@ -3,9 +3,9 @@
 use super::WHOLE_CLUSTER;
 use super::supersede::may_be_stopped_again;
 use crate::api::{Desired, State};
+use crate::restart::flow::Move;
 use crate::restart::flow::member::{is_overtaken, overtaken};
 use crate::restart::flow::start::told;
-use crate::restart::flow::{Move, wait};
 use crate::restart::lookup::Names;
 use crate::restart::planner::Planner;
 use crate::restart::rules::preflight;
@@ -75,9 +75,7 @@ impl Planner<'_> {
         if over {
             return Err(late("the new config was not mounted everywhere".into()));
         }
-        if self.snapshot.cluster.paused {
-            return Err(wait(Code::Paused, "paused (spec.paused): nothing is stopped"));
-        }
+        self.not_paused().map_err(Move::Wait)?;
         if forward {
             may_be_stopped_again(pod, manager).map_err(Move::Wait)?;
             if let Some(changed) = self.know_process(member) {

@@ -3,6 +3,7 @@
 
 use super::supersede::Obstacle;
 use crate::api::State;
+use crate::checksum::short;
 use crate::restart::planner::Planner;
 use crate::restart::{Code, Direction, Manager, Member, Refusal, Restart, Strategy};
 
@@ -41,7 +42,7 @@ impl Planner<'_> {
     ) -> Refusal {
         let cluster = &self.snapshot.cluster;
         let (node, id) = (&member.node, &restart.request.id);
-        let wanted = short(member.expected.as_deref());
+        let wanted = short(member.expected.as_deref().unwrap_or("that was mounted"));
         let manager = self.view.manager(&member.pod_uid).ok();
         let runs = manager.is_some_and(|manager| is_on_another(manager, member));
         let what = match runs {
@@ -101,10 +102,4 @@ fn is_on_another(manager: &Manager, member: &Member) -> bool {
 
 const fn is_up(manager: &Manager) -> bool {
     matches!(manager.state, State::Starting | State::Running)
-}
-
-/// So much of a checksum as people compare.
-fn short(checksum: Option<&str>) -> String {
-    let digits = checksum.unwrap_or("that was mounted").trim_start_matches("sha256:");
-    digits.chars().take(12).collect()
 }

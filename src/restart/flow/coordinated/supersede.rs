@@ -95,9 +95,8 @@ impl Planner<'_> {
     /// What the new restart begins with, or why it cannot.
     fn heritage(&self, restart: &Restart, request: &Request) -> Result<Heritage, String> {
         // An engine without a majority may be the very reason: only its roles and zones are needed.
-        let by_engine = request.target.role.is_some() || request.target.zone.is_some();
         if let Err(refusal) = self.view.engine()
-            && (by_engine || refusal.code != Code::EngineUnreachable)
+            && (request.target.is_by_engine() || refusal.code != Code::EngineUnreachable)
         {
             return Err(refusal.sentence);
         }
