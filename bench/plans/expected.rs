@@ -1,6 +1,6 @@
 //! What stands in a plan, by number: whether it is about what its situation's name says.
 
-use stayput::restart::{Action, Code, Plan, Reason};
+use stayput_restart::{Action, Code, Plan, Reason};
 
 pub(super) fn waits(plan: &Plan, code: Code) -> usize {
     plan.waiting.iter().filter(|one| one.pod.is_some() && one.code == code).count()

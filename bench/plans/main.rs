@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::Instant;
 
-use stayput::restart::{Action, Plan, Saved, Snapshot, forecast, plan, report};
+use stayput_restart::{Action, Plan, Saved, Snapshot, forecast, plan, report};
 
 use situations::SITUATIONS;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stayput::api::{ConfigChoice, Desired, State};
-use stayput::restart::{
+use stayput_api::{ConfigChoice, Desired, State};
+use stayput_restart::{
     Allocation, Cluster, Color, Engine, Fence, Health, Ledger, Manager, Node, Pod, Policy, Run,
     ShardCopy, Snapshot, Sources, Time, Voting, annotation,
 };

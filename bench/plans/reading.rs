@@ -1,6 +1,6 @@
 //! The control: what reading the snapshot once takes.
 
-use stayput::restart::{Pod, ShardCopy, Snapshot};
+use stayput_restart::{Pod, ShardCopy, Snapshot};
 
 /// Every text of every pod, node and shard copy, looked at once.
 pub(super) fn sum(snapshot: &Snapshot) -> u64 {

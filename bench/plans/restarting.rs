@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stayput::restart::{
+use stayput_restart::{
     Direction, Member, Once, Request, Restart, Snapshot, Step, Strategy, annotation,
 };
 

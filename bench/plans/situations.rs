@@ -1,6 +1,6 @@
 //! Every situation by name, with what its plan has to come to.
 
-use stayput::restart::{Code, Plan, Policy, Predicate, Snapshot};
+use stayput_restart::{Code, Plan, Policy, Predicate, Snapshot};
 
 use crate::expected::{backs, members, patches, ruled, slots, stops, waits};
 use crate::quiet::{at_rest, drifting, kept_stopped, requested};

@@ -1,6 +1,6 @@
 //! Restarts that are of another kind, or asked for in another way.
 
-use stayput::restart::{
+use stayput_restart::{
     AllocationBefore, AllocationDebt, Direction, Once, Policy, Share, Snapshot, Step, Strategy,
     annotation,
 };

@@ -1,6 +1,6 @@
 //! A rolling restart somewhere in the middle.
 
-use stayput::restart::{
+use stayput_restart::{
     Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, Policy, Snapshot, Step,
 };
 

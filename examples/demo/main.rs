@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use stayput_standin::engine;
 
 mod cluster;
 mod ground;
@@ -26,14 +27,6 @@ mod processes;
 mod stage;
 mod story;
 mod volume;
-
-// Two programs share this room, and this one has no use for a second copy of it.
-#[path = "../standin-engine/engine/mod.rs"]
-mod engine;
-
-#[path = "../standin-apiserver/apiserver/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "its knobs and counters are for tests")]
-mod apiserver;
 
 /// First argument that makes this program the manager.
 const MANAGER: &str = "manager";
@@ -51,7 +44,7 @@ fn main() -> ExitCode {
             ExitCode::from(engine::main(&[ENGINE.into()], arguments.collect()))
         }
         Some(role) if role == KUBECTL => {
-            stayput::kubectl::main(iter::once("kubectl-stayput".into()).chain(arguments))
+            stayput_reconciler::kubectl::main(iter::once("kubectl-stayput".into()).chain(arguments))
         }
         Some(option) if option == "--engine" => match (arguments.next(), arguments.next()) {
             (Some(home), None) => play(Some(home.into())),
@@ -67,7 +60,7 @@ fn manage(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Err(error) = prctl::set_pdeathsig(Signal::SIGTERM) {
         eprintln!("the manager would outlive a demo that is killed: {error}");
     }
-    stayput::cli::main(iter::once("stayput".into()).chain(arguments))
+    stayput_manager::cli::main(iter::once("stayput".into()).chain(arguments))
 }
 
 fn usage(what: &str) -> ExitCode {

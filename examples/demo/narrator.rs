@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use serde_json::Value;
-use stayput::api::{Problem, Status};
+use stayput_api::{Problem, Status};
 
 /// Writes to stdout.
 pub(crate) struct Narrator {

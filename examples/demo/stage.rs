@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use stayput::api::{Code, Problem, Status};
+use stayput_api::{Code, Problem, Status};
 
 use crate::ground::Ground;
 use crate::http;

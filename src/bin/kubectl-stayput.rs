@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stayput::kubectl::main(std::env::args_os())
+    stayput_reconciler::kubectl::main(std::env::args_os())
 }

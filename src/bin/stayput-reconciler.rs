@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stayput::reconciler::cli::main(std::env::args_os())
+    stayput_reconciler::controller::cli::main(std::env::args_os())
 }

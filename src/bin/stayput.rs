@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stayput::cli::main(std::env::args_os())
+    stayput_manager::cli::main(std::env::args_os())
 }

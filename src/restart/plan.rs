@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{AllocationBefore, Code, Ledger, Marker, Request};
-use crate::api::ConfigChoice;
+use stayput_api::ConfigChoice;
 
 /// What to do now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

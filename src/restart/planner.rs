@@ -12,7 +12,7 @@ use super::{
     Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Restart,
     Snapshot, Waiting,
 };
-use crate::api::Desired;
+use stayput_api::Desired;
 
 /// While a node is on its way, what is waited for comes within milliseconds, in milliseconds.
 pub(super) const SOON: u64 = 100;

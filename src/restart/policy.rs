@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Disabled;
 
 /// `spec.restart` of a SearchCluster, validated.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
     /// How many nodes may be down at once.
@@ -16,7 +18,7 @@ pub struct Policy {
     /// How many nodes of a role may be down at once, besides.
     pub max_unavailable_of_role: BTreeMap<String, Share>,
     /// Predicates that are not evaluated.
-    #[cfg_attr(feature = "reconciler", schemars(with = "Vec<String>"))]
+    #[schemars(with = "Vec<String>")]
     pub disabled: Disabled,
     /// Name of the node attribute that holds the zone.
     pub zone_attribute: String,
@@ -36,9 +38,19 @@ pub struct Policy {
 
 /// `spec.restart.onConfigChange`.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OnConfigChange {
     /// Show it, and wait to be asked.
@@ -51,8 +63,9 @@ pub enum OnConfigChange {
 }
 
 /// A number of nodes, or a part of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Share {
     /// So many; at least 1.

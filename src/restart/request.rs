@@ -1,15 +1,26 @@
 //! What was asked for: one restart.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Time;
-use crate::api::Span;
+use stayput_api::Span;
 
 /// How a cluster is restarted.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
     /// Each node as soon as there is a slot, whatever the cluster's health (phase `schedule`).
@@ -33,8 +44,9 @@ impl Strategy {
 }
 
 /// Which nodes; empty means all. What is given must all hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
     /// Names of nodes.
@@ -50,8 +62,9 @@ pub struct Target {
 
 // A newer version's fields must not keep a ledger from being read: [`Asked`] is strict, this is not.
 /// One request, as it stands in the annotation [`super::annotation::REQUEST`] and in the ledger.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
     /// Chosen by whoever asks; the same id twice is one request.
@@ -64,11 +77,11 @@ pub struct Request {
     pub target: Target,
     /// No node is stopped earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub not_before: Option<Time>,
     /// No further node is stopped later than this long after the request was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub deadline: Option<Span>,
     /// Who asked, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::gate::Refusal;
 use super::lookup::Lookup;
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
-use crate::api::State;
+use stayput_api::State;
 
 /// Look-ups into one snapshot.
 pub(super) struct View<'a> {

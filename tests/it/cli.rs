@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use stayput::api::{Code, Config, Problem, State, Status, Why};
+use stayput_api::{Code, Config, Problem, State, Status, Why};
 use tempfile::TempDir;
 
 use crate::support::fake_manager::{Act, FakeManager, Reply, Script, running, stopped, stopping};
@@ -376,7 +376,7 @@ fn the_checksum_of_named_directories_and_live_files_is_that_of_the_listing() {
 
     let files = run(&["checksum", "m=main", "x=more", "--live", "m/users", "--files"]);
     assert_eq!((files.code, &files.stderr), (0, &checksum.stdout));
-    let digest = stayput::checksum::ContentDigest::of(files.stdout.as_bytes());
+    let digest = stayput_api::checksum::ContentDigest::of(files.stdout.as_bytes());
     assert_eq!(format!("sha256:{digest}\n"), checksum.stdout);
     let paths: Vec<_> = files.stdout.lines().map(|line| line.split_once("  ").unwrap().1).collect();
     assert_eq!(paths, ["m/a.yml", "x/b\\\\c", "x/sub/d"]);

@@ -9,8 +9,8 @@ mod watching;
 
 use std::path::Path;
 
-use stayput::checksum::Checksum;
-use stayput::config_watch::{ConfigDir, ConfigSettings, Stage};
+use stayput_api::checksum::Checksum;
+use stayput_manager::config_watch::{ConfigDir, ConfigSettings, Stage};
 
 use crate::support::atomic_writer::Payload;
 

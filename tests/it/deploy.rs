@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Map, Number, Value};
-use stayput::cluster::{SearchCluster, allows};
+use stayput_reconciler::cluster::{SearchCluster, allows};
 use yaml_rust2::{Yaml, YamlLoader};
 
 fn root() -> PathBuf {

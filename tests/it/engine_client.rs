@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stayput::engine_client::{
+use stayput_reconciler::engine_client::{
     Access, Allocation, AllowPlain, Color, Credentials, Endpoint, EngineClient, EngineError, Flush,
     tls,
 };
-use stayput::https::{Identity, Pem};
+use stayput_net::https::{Identity, Pem};
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
-use stayput::settings::{self, Environment, RunArgs, Settings};
+use stayput_manager::settings::{self, Environment, RunArgs, Settings};
 use yaml_rust2::{Yaml, YamlLoader};
 
 fn folder() -> PathBuf {

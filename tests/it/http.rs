@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stayput::api::{Code, Problem, StartRequest, Status, StopRequest};
-use stayput::http::{Access, ROUTES};
+use stayput_api::{Code, Problem, StartRequest, Status, StopRequest};
+use stayput_manager::http::{Access, ROUTES};
 use yaml_rust2::{Yaml, YamlLoader};
 
 const SAMPLES: [(&str, &str); 4] = [

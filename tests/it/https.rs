@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::{Request, Response};
-use stayput::https::{Bounds, ExchangeError, Target, exchange};
+use stayput_net::https::{Bounds, ExchangeError, Target, exchange};
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
@@ -126,11 +126,10 @@ fn a_server_that_wants_a_certificate_says_so() {
     assert!(ask(&target(pki.identified()), BOUNDS).is_ok());
 }
 
-/// Without this feature rustls has no 1.2 to speak.
-#[cfg(feature = "reconciler")]
 #[test]
 fn tls_1_2_is_spoken_only_where_it_was_asked_for() {
-    use stayput::https::{Tls, Versions};
+    use stayput_net::https::{ONLY_1_3, Tls};
+    use stayput_reconciler::engine_client::FROM_1_2;
 
     let pki = Pki::new();
     let (_old, old_port) = server(Some(pki.server(&[&rustls::version::TLS12], false)));
@@ -139,8 +138,8 @@ fn tls_1_2_is_spoken_only_where_it_was_asked_for() {
         let tls = Tls::new(&pki.pem("ca"), None, versions).expect("TLS");
         ask(&Target::https("127.0.0.1", port, &tls, None).expect("a target"), BOUNDS)
     };
-    assert!(asked(old_port, Versions::From12).is_ok());
-    assert!(asked(young_port, Versions::From12).is_ok());
-    assert!(asked(young_port, Versions::Only13).is_ok());
-    assert!(matches!(asked(old_port, Versions::Only13), Err(ExchangeError::NotConnected(_))));
+    assert!(asked(old_port, FROM_1_2).is_ok());
+    assert!(asked(young_port, FROM_1_2).is_ok());
+    assert!(asked(young_port, ONLY_1_3).is_ok());
+    assert!(matches!(asked(old_port, ONLY_1_3), Err(ExchangeError::NotConnected(_))));
 }

@@ -1,6 +1,5 @@
 //! The client against managers that are well, ill, or something else.
 
-#[cfg(feature = "reconciler")]
 mod fleet;
 mod pod;
 
@@ -12,9 +11,9 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
-use stayput::api::{Code, Cursor, Problem, StopRequest};
-use stayput::https::{Identity, Tls, Versions};
-use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_api::{Code, Cursor, Problem, StopRequest};
+use stayput_net::https::{Identity, Tls, ONLY_1_3};
+use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
@@ -238,7 +237,7 @@ fn what_cannot_be_used_is_told_before_anything_is_sent() {
         (pki.pem("ca"), Some(identity(pki.pem("cert"), pki.pem("cert"))), "no private key in PEM"),
         (pki.pem("ca"), Some(identity(pki.pem("cert"), other.pem("key"))), "used together"),
     ] {
-        let error = Tls::new(&ca, identity.as_ref(), Versions::Only13).expect_err(part);
+        let error = Tls::new(&ca, identity.as_ref(), ONLY_1_3).expect_err(part);
         assert!(error.contains(part), "{error}");
     }
     let no_ca = with(address(&pki, 1), |credentials| credentials.tls = None);

@@ -14,7 +14,7 @@ mod tree;
 
 use std::ffi::OsString;
 
-use stayput::process::{ExitStatus, Launch, RUN_VARIABLE, Reaper, launch};
+use stayput_manager::process::{ExitStatus, Launch, RUN_VARIABLE, Reaper, launch};
 
 use crate::support::isolated::eventually;
 

@@ -2,8 +2,8 @@
 
 use kube::Client;
 
-use crate::apiserver::ApiServer;
-use crate::conformance::{self, every_case};
+use stayput_standin::apiserver::ApiServer;
+use stayput_conformance::{apiserver as conformance, every_case};
 
 mod knobs;
 mod program;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::{Value, json};
 
-use crate::engine_conformance::{Cluster, STORIES, tell};
+use stayput_conformance::engine::{Cluster, STORIES, tell};
 use crate::support::standin_cluster::{Three, ask_at};
 
 /// Runs each story on a cluster of its own, as a test of its own.

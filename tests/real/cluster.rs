@@ -5,11 +5,11 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use stayput::api::{StartRequest, StopRequest};
-use stayput::checksum::Checksum;
-use stayput::https::{Pem, Tls, Versions};
-use stayput::jwt::{Grant, Scopes, mint, pod_audience};
-use stayput::manager_client::{Address, Credentials, ManagerClient, Token};
+use stayput_api::{StartRequest, StopRequest};
+use stayput_api::checksum::Checksum;
+use stayput_net::https::{Pem, Tls, ONLY_1_3};
+use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
+use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 
 use crate::support::cluster::{Cluster, Flavor, Member, PodIdentity, SERVER_NAME, Seat};
 use crate::support::skip::skip;
@@ -32,7 +32,7 @@ fn client(cluster: &Cluster, member: &Member) -> ManagerClient {
     };
     let token = mint(&cluster.jwt_key, &grant, SystemTime::now()).expect("a token");
     let ca = Pem::new("the CA of the test", cluster.ca_pem.as_str());
-    let tls = Tls::new(&ca, None, Versions::Only13).expect("a CA");
+    let tls = Tls::new(&ca, None, ONLY_1_3).expect("a CA");
     let address = Address::Url {
         url: format!("https://{}:{}", member.address, cluster.ports.manager),
         server_name: Some(SERVER_NAME.into()),

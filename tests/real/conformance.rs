@@ -6,7 +6,8 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::task::LocalSet;
 
-use crate::conformance_suite::{self as suite, every_case};
+use stayput_conformance::apiserver as suite;
+use stayput_conformance::every_case;
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::skip::skip;
 

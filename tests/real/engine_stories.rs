@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine_conformance::{self as suite, STORIES, tell};
+use stayput_conformance::engine::{self as suite, STORIES, tell};
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
 

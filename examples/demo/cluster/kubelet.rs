@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
-use stayput::restart::annotation;
+use stayput_restart::annotation;
 
 use super::engine::Files;
 use crate::volume::Volume;

@@ -10,7 +10,7 @@ mod pki;
 mod traffic;
 mod world;
 
-use stayput::restart::Strategy;
+use stayput_restart::Strategy;
 
 use crate::interruption::Interruption;
 use crate::narrator::Narrator;

@@ -16,9 +16,9 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stayput::cluster::{SearchCluster, SearchClusterStatus, crd};
-use stayput::reconciler::{Settings, run};
-use stayput::restart::Entry;
+use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus, crd};
+use stayput_reconciler::controller::{Settings, run};
+use stayput_restart::Entry;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -29,7 +29,7 @@ use super::kubelet::{self, Volumes};
 use super::member::DIRECTORIES;
 use super::objects::{NAMESPACE, pod, pod_status, search_cluster, secret};
 use super::{NAMES, facts, pki};
-use crate::apiserver::ApiServer;
+use stayput_standin::apiserver::ApiServer;
 
 /// No single call takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);

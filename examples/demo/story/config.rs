@@ -1,7 +1,7 @@
 //! The config changes: seen, applied when asked, refused when wrong, rolled back when bad.
 
 use serde_json::{Value, json};
-use stayput::api::{Code, ConfigChoice, State, Status};
+use stayput_api::{Code, ConfigChoice, State, Status};
 
 use crate::stage::{Stage, expect};
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nix::sys::prctl;
 use serde_json::json;
-use stayput::api::State;
+use stayput_api::State;
 
 use crate::cluster;
 use crate::ground::Ground;

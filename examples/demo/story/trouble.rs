@@ -1,7 +1,7 @@
 //! Engines that misbehave: deaf to TERM, and leaving processes about.
 
 use serde_json::json;
-use stayput::api::{Code, State};
+use stayput_api::{Code, State};
 
 use super::config::mounted;
 use crate::processes::expect_childless;

@@ -1,7 +1,7 @@
 //! By made-up ledgers: the pace, its limits, and how often what is said changes.
 
 use super::*;
-use crate::restart::{Ending, Member, Outcome, Request};
+use crate::{Ending, Member, Outcome, Request};
 
 /// Ten nodes, the first of which began at 1,000 s; those done ended at these seconds.
 fn restart(ends: &[u64]) -> Restart {

@@ -3,11 +3,11 @@
 use super::member::{interfered, is_opposite, is_refused, was_refused};
 use super::start::{is_ending, told};
 use super::{Move, wait};
-use crate::api::{ConfigChoice, Desired, RequestKind, State};
-use crate::restart::planner::Planner;
-use crate::restart::{
+use crate::planner::Planner;
+use crate::{
     Action, Code, Compensation, Ending, Manager, Member, Outcome, Reason, StartDebt, Step, Strategy,
 };
+use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 impl Planner<'_> {
     /// Turns a member back. The entry is written before anything is sent.

@@ -2,8 +2,8 @@
 //! in the same request, or by the engine's own node-shutdown record.
 
 use super::{Move, wait};
-use crate::restart::planner::Planner;
-use crate::restart::{
+use crate::planner::Planner;
+use crate::{
     Action, Allocation, AllocationBefore, AllocationDebt, Code, Engine, Marker, Member, Reason,
     RecordDebt, Refusal, Restart, Strategy,
 };
@@ -27,7 +27,7 @@ fn in_force(setting: &AllocationBefore) -> Option<&str> {
 }
 
 /// Whether replicas may be allocated.
-pub(in crate::restart) fn is_tight(allocation: &Allocation) -> bool {
+pub(crate) fn is_tight(allocation: &Allocation) -> bool {
     looseness(in_force(&allocation.setting)) <= looseness(Some(OURS))
 }
 

@@ -1,11 +1,11 @@
 //! What the pods show: the phase of the ADR, and how the last restart ended.
 
-use crate::api::State;
-use crate::restart::lookup::Lookup;
-use crate::restart::planner::Planner;
-use crate::restart::{
+use crate::lookup::Lookup;
+use crate::planner::Planner;
+use crate::{
     Entry, LastRestart, Manager, Member, Outcome, Phase, Pod, Restart, Step, Strategy, annotation,
 };
+use stayput_api::State;
 
 /// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from what
 /// the manager says of our requests. `shown` is what is there already: a phase never goes back.

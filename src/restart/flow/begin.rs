@@ -1,15 +1,15 @@
 //! A member takes its slot: everything its turn needs is written down at once.
 
 use super::member::GAP;
-use crate::restart::planner::Planner;
-use crate::restart::rules::Terms;
-use crate::restart::{Code, Manager, Member, Pod, Reason, Refusal, Restart, Step};
+use crate::planner::Planner;
+use crate::rules::Terms;
+use crate::{Code, Manager, Member, Pod, Reason, Refusal, Restart, Step};
 
 impl Planner<'_> {
     /// Writes down both sequences, the checksum expected, the process that must be gone, and what
     /// will have to be undone. For one that is `lost` with its set the engine need not answer: then
     /// there is no process to be gone, and nothing is asked of the engine that would be undone.
-    pub(in crate::restart) fn begin(
+    pub(crate) fn begin(
         &mut self,
         restart: &Restart,
         index: usize,
@@ -36,7 +36,7 @@ impl Planner<'_> {
         begun.expected = expected;
         begun.ephemeral = node.map(|node| node.ephemeral_id.clone());
         begun.node_id = node.map(|node| node.id.clone());
-        begun.master = node.is_some_and(crate::restart::Node::is_master_eligible);
+        begun.master = node.is_some_and(crate::Node::is_master_eligible);
         // What may be refused comes before what is written down.
         let hands_over = self.hands_over(terms)?;
         if let Some(engine) = engine {

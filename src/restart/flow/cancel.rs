@@ -1,7 +1,7 @@
 //! Cancel: no further stops; nodes already stopped are finished.
 
-use crate::restart::planner::Planner;
-use crate::restart::{Outcome, Reason, annotation};
+use crate::planner::Planner;
+use crate::{Outcome, Reason, annotation};
 
 impl Planner<'_> {
     /// Hears a cancel on the SearchCluster. Once heard, the annotation is taken away.

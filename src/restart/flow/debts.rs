@@ -2,9 +2,9 @@
 
 use super::member::was_refused;
 use super::start::is_ending;
-use crate::api::{ConfigChoice, Desired, State};
-use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Manager, Reason, StartDebt};
+use crate::planner::Planner;
+use crate::{Action, Code, Manager, Reason, StartDebt};
+use stayput_api::{ConfigChoice, Desired, State};
 
 impl Planner<'_> {
     /// The next instalment of every debt.

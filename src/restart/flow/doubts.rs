@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::restart::Reason;
-use crate::restart::planner::Planner;
+use crate::Reason;
+use crate::planner::Planner;
 
 impl Planner<'_> {
     /// Tells what cannot be understood in the policy: a rule that somebody thinks is off is asked all

@@ -1,9 +1,9 @@
 //! Restarts we ask for ourselves: nodes that run on another config than their sources'.
 
-use crate::api::State;
-use crate::restart::planner::Planner;
-use crate::restart::view::View;
-use crate::restart::{Code, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use crate::planner::Planner;
+use crate::view::View;
+use crate::{Code, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use stayput_api::State;
 
 impl Planner<'_> {
     /// Asks for a restart of the drifting nodes, where the policy says so; names them otherwise.
@@ -63,7 +63,7 @@ impl Planner<'_> {
 
     /// Whether the run's config is not what the sources say. An absent source is unknown, and an
     /// engine that does not run drifts from nothing.
-    pub(in crate::restart) fn is_pending(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_pending(&self, pod: &Pod) -> bool {
         drifts(pod) && View::manager_of(pod).is_ok()
     }
 
@@ -79,7 +79,7 @@ impl Planner<'_> {
             })
             .collect();
         wanted.sort_unstable();
-        let checksum = crate::checksum::Checksum::of_contents(wanted).to_string();
+        let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
         let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
         format!("config-{short}")
     }
@@ -92,7 +92,7 @@ impl Planner<'_> {
 }
 
 /// The same of a pod by itself.
-pub(in crate::restart) fn drifts(pod: &Pod) -> bool {
+pub(crate) fn drifts(pod: &Pod) -> bool {
     let (Sources::Checksum(wanted), Ok(manager)) = (&pod.sources, &pod.manager) else {
         return false;
     };

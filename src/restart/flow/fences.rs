@@ -2,12 +2,12 @@
 
 use super::member::was_refused;
 use super::start::is_ending;
-use crate::api::{ConfigChoice, Desired, State};
-use crate::restart::gate::{Gate, refuse};
-use crate::restart::lookup::Lookup;
-use crate::restart::planner::Planner;
-use crate::restart::rules::preflight;
-use crate::restart::{Action, Code, Ending, Fence, Member, Outcome, Pod, Reason, Step};
+use crate::gate::{Gate, refuse};
+use crate::lookup::Lookup;
+use crate::planner::Planner;
+use crate::rules::preflight;
+use crate::{Action, Code, Ending, Fence, Member, Outcome, Pod, Reason, Step};
+use stayput_api::{ConfigChoice, Desired, State};
 
 impl Planner<'_> {
     /// Fences what shall be stopped, lifts what shall not, one at a time and by the rules.

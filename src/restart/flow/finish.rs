@@ -1,7 +1,7 @@
 //! The end of a restart, and of the SearchCluster itself.
 
-use crate::restart::planner::Planner;
-use crate::restart::{Action, Ending, Entry, Outcome, Reason, Restart, Step, annotation};
+use crate::planner::Planner;
+use crate::{Action, Ending, Entry, Outcome, Reason, Restart, Step, annotation};
 
 impl Planner<'_> {
     /// Ends the restart once nobody is under way and nobody is left to go.
@@ -15,7 +15,7 @@ impl Planner<'_> {
             self.end_with(Outcome::Aborted, "the request's deadline has passed");
         }
         let Some(restart) = &self.ledger.restart else { return };
-        if restart.members.iter().any(crate::restart::Member::is_under_way)
+        if restart.members.iter().any(crate::Member::is_under_way)
             || (waits && restart.ending.is_none())
         {
             return;
@@ -32,7 +32,7 @@ impl Planner<'_> {
             // is known.
             return;
         }
-        let done = |member: &&crate::restart::Member| {
+        let done = |member: &&crate::Member| {
             member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
         };
         let nodes = restart.members.iter().filter(done).count();
@@ -74,7 +74,7 @@ impl Planner<'_> {
         if !cluster.deleting || !cluster.finalizer || self.has_changed() {
             return;
         }
-        let ours = |pod: &&crate::restart::Pod| pod.annotations.contains_key(annotation::SHOWN);
+        let ours = |pod: &&crate::Pod| pod.annotations.contains_key(annotation::SHOWN);
         let settled = self.ledger.restart.is_none()
             && self.ledger.debts.is_empty()
             && !self.ledger.fences.iter().any(|fence| fence.lifting);

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::restart::planner::Planner;
-use crate::restart::rules::all_of;
-use crate::restart::{
-    Entry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation,
-};
+use crate::planner::Planner;
+use crate::rules::all_of;
+use crate::{Entry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation};
 
 impl Planner<'_> {
     /// Takes up what stands on the SearchCluster.
@@ -50,7 +48,7 @@ impl Planner<'_> {
                 let id = self.snapshot.fresh_id.clone();
                 let request = Request { id, strategy, ..Request::default() };
                 let phase = word.clone();
-                self.act(crate::restart::Action::ClaimTrigger { phase, request });
+                self.act(crate::Action::ClaimTrigger { phase, request });
             }
             Ok((phase, _)) => self.ignore_input(
                 None,
@@ -144,9 +142,9 @@ impl Planner<'_> {
             request,
             started: self.snapshot.now,
             began: None,
-            direction: crate::restart::Direction::default(),
+            direction: crate::Direction::default(),
             ending: None,
-            once: crate::restart::Once::default(),
+            once: crate::Once::default(),
             frozen: None,
             members,
         });
@@ -231,15 +229,15 @@ impl Planner<'_> {
     /// Says that something a person wrote cannot be understood, and leaves it.
     pub(super) fn ignore_input(&mut self, pod: Option<&str>, sentence: String) {
         match pod {
-            Some(uid) => self.wait(uid, crate::restart::Code::InvalidInput, sentence.clone()),
-            None => self.wait_all(crate::restart::Code::InvalidInput, sentence.clone()),
+            Some(uid) => self.wait(uid, crate::Code::InvalidInput, sentence.clone()),
+            None => self.wait_all(crate::Code::InvalidInput, sentence.clone()),
         }
         self.tell(pod, Reason::InputIgnored, sentence);
     }
 }
 
 /// A member that waits for its turn.
-pub(super) fn scheduled(pod: &Pod, now: crate::restart::Time) -> Member {
+pub(super) fn scheduled(pod: &Pod, now: crate::Time) -> Member {
     Member {
         pod_uid: pod.uid.clone(),
         pod: pod.name.clone(),

@@ -1,11 +1,9 @@
 //! One node's way through a rolling or immediate restart.
 
 use super::{Move, wait};
-use crate::api::{Desired, RequestKind};
-use crate::restart::planner::Planner;
-use crate::restart::{
-    Code, Ending, Manager, Member, Outcome, Reason, RecordDebt, Restart, Sources, Step,
-};
+use crate::planner::Planner;
+use crate::{Code, Ending, Manager, Member, Outcome, Reason, RecordDebt, Restart, Sources, Step};
+use stayput_api::{Desired, RequestKind};
 
 /// Our sequences leave one free before each of them: who calls a manager without a sequence takes
 /// the next one, and is not taken for us.
@@ -43,7 +41,7 @@ impl Planner<'_> {
         Some(if self.is_over_time(member, 1) {
             Self::untouched("its pod is gone and no other took its place")
         } else {
-            self.again_within(crate::restart::planner::LATER);
+            self.again_within(crate::planner::LATER);
             wait(Code::PodGone, "the pod is gone; waiting for the one in its place")
         })
     }

@@ -2,9 +2,9 @@
 
 use super::member::GAP;
 use super::{Move, wait};
-use crate::checksum::short;
-use crate::restart::planner::Planner;
-use crate::restart::{Code, Manager, Member, Pod, Refusal, Sources, Time, annotation};
+use crate::planner::Planner;
+use crate::{Code, Manager, Member, Pod, Refusal, Sources, Time, annotation};
+use stayput_api::checksum::short;
 
 /// How long a nudge is given before the next, in milliseconds: the kubelet's own look at the
 /// Secret may come a moment after the first.

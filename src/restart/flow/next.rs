@@ -1,12 +1,10 @@
 //! Who goes next in a rolling or immediate restart.
 
-use crate::restart::gate::{Gate, refuse};
-use crate::restart::lookup::{Lookup, Names};
-use crate::restart::planner::Planner;
-use crate::restart::rules::{Pass, Sets, Terms, all_of, order, preflight, set_of, take_turns};
-use crate::restart::{
-    Action, Code, Debts, Pod, Reason, Refusal, Request, Restart, Share, Step, Strategy,
-};
+use crate::gate::{Gate, refuse};
+use crate::lookup::{Lookup, Names};
+use crate::planner::Planner;
+use crate::rules::{Pass, Sets, Terms, all_of, order, preflight, set_of, take_turns};
+use crate::{Action, Code, Debts, Pod, Reason, Refusal, Request, Restart, Share, Step, Strategy};
 
 /// A pod that may not go, and why.
 pub(super) type Refused<'a> = (&'a Pod, Refusal);

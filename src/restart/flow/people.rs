@@ -2,9 +2,9 @@
 
 use super::annotations::{phase_on, shown_phase};
 use super::intake::scheduled;
-use crate::restart::lookup::Lookup;
-use crate::restart::planner::Planner;
-use crate::restart::{
+use crate::lookup::Lookup;
+use crate::planner::Planner;
+use crate::{
     Action, Member, Outcome, Phase, Pod, Reason, Request, Restart, Step, Strategy, Target,
     annotation,
 };
@@ -68,7 +68,7 @@ impl<'a> Planner<'a> {
             Step::Scheduled => {
                 let mut withdrawn = member.clone();
                 withdrawn.step = Step::Finished;
-                withdrawn.ending = Some(crate::restart::Ending {
+                withdrawn.ending = Some(crate::Ending {
                     outcome: Outcome::Aborted,
                     reason: "its phase was taken away".into(),
                 });
@@ -143,7 +143,7 @@ impl<'a> Planner<'a> {
             for (_, pod) in asked {
                 self.wait(
                     &pod.uid,
-                    crate::restart::Code::NotItsTurn,
+                    crate::Code::NotItsTurn,
                     "its restart begins when the one under way is over",
                 );
             }

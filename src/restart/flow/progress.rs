@@ -1,8 +1,8 @@
 //! How far a long restart has come, told now and then.
 
-use crate::restart::estimate::Estimate;
-use crate::restart::planner::Planner;
-use crate::restart::{Ledger, Reason, Step};
+use crate::estimate::Estimate;
+use crate::planner::Planner;
+use crate::{Ledger, Reason, Step};
 
 /// Of fewer nodes each is told anyway, and that is enough.
 const MANY: usize = 10;

@@ -1,8 +1,8 @@
 //! The engine's own record of a node that will be back soon, where it has such a thing.
 
 use super::{Move, wait};
-use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Member, Record, RecordDebt, Refusal, Restart};
+use crate::planner::Planner;
+use crate::{Action, Code, Member, Record, RecordDebt, Refusal, Restart};
 
 impl<'a> Planner<'a> {
     /// The record owed for a member, if there is one.

@@ -2,9 +2,9 @@
 
 use super::member::was_refused;
 use super::{Move, wait};
-use crate::api::{ConfigChoice, State};
-use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Ending, Manager, Member, Pod};
+use crate::planner::Planner;
+use crate::{Action, Code, Ending, Manager, Member, Pod};
+use stayput_api::{ConfigChoice, State};
 
 impl Planner<'_> {
     /// Our stop was taken; from here to the start that is answered.

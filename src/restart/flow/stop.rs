@@ -2,8 +2,8 @@
 //! more, then the stop.
 
 use super::{Move, wait};
-use crate::restart::planner::Planner;
-use crate::restart::{Action, Code, Ending, Manager, Member, Outcome, Pod, Restart};
+use crate::planner::Planner;
+use crate::{Action, Code, Ending, Manager, Member, Outcome, Pod, Restart};
 
 impl Planner<'_> {
     /// What comes before and with `POST /es/stop`.

@@ -5,11 +5,9 @@
 use std::collections::BTreeSet;
 
 use super::{Move, wait};
-use crate::restart::planner::Planner;
-use crate::restart::rules::Terms;
-use crate::restart::{
-    Action, Code, ExclusionDebt, LiftedExclusion, Member, Reason, Refusal, Voting,
-};
+use crate::planner::Planner;
+use crate::rules::Terms;
+use crate::{Action, Code, ExclusionDebt, LiftedExclusion, Member, Reason, Refusal, Voting};
 
 /// What takes every exclusion away, by hand.
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";

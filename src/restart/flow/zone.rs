@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use super::next::Refused;
-use crate::restart::flow::allocation::is_tight;
-use crate::restart::gate::{Gate, refuse};
-use crate::restart::lookup::{Lookup, Names};
-use crate::restart::planner::Planner;
-use crate::restart::rules::{Pass, Terms, all_of, preflight};
-use crate::restart::{Code, Ledger, Manager, Member, Pod, Record, Refusal, Restart, Step};
+use crate::flow::allocation::is_tight;
+use crate::gate::{Gate, refuse};
+use crate::lookup::{Lookup, Names};
+use crate::planner::Planner;
+use crate::rules::{Pass, Terms, all_of, preflight};
+use crate::{Code, Ledger, Manager, Member, Pod, Record, Refusal, Restart, Step};
 
 /// How many nodes a sentence names.
 const NAMED: usize = 5;

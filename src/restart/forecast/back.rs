@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::{Desired, State};
-use crate::restart::{Color, Engine, Member, Node, ShardCopy, Snapshot};
+use crate::{Color, Engine, Member, Node, ShardCopy, Snapshot};
+use stayput_api::{Desired, State};
 
 /// Brings the nodes of these members back, as far as they are not there.
 pub(super) fn bring(snapshot: &mut Snapshot, members: &[Member]) {

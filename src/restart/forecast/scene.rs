@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Basis, back, decided, ledger_after, of_cluster, uids};
-use crate::restart::annotation::{CANCEL, PHASE, REQUEST};
-use crate::restart::{
+use crate::annotation::{CANCEL, PHASE, REQUEST};
+use crate::{
     Action, Code, Debts, Ending, Ledger, Member, Policy, Request, Snapshot, Step, Waiting,
 };
 

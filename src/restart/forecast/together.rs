@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::scene::Scene;
 use super::{Stage, StageKind, When, decided, ledger_after, stage, uids};
-use crate::restart::{Member, Policy, Restart, Step, Strategy, Waiting};
+use crate::{Member, Policy, Restart, Step, Strategy, Waiting};
 
 /// Adds the steps, and answers for the nodes that never go.
 pub(super) fn together(

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use super::scene::{Scene, finish};
 use super::{Stage, StageKind, Turn, When};
-use crate::restart::lookup::{Lookup, Names};
-use crate::restart::planner::Planner;
-use crate::restart::rules::{Pass, Walk, order, place, preflight};
-use crate::restart::{Code, Debts, Ending, Pod, Policy, Refusal, Snapshot, Step, Waiting};
+use crate::lookup::{Lookup, Names};
+use crate::planner::Planner;
+use crate::rules::{Pass, Walk, order, place, preflight};
+use crate::{Code, Debts, Ending, Pod, Policy, Refusal, Snapshot, Step, Waiting};
 
 /// Adds a step for every batch, and answers for the nodes whose turn never comes.
 pub(super) fn walk(

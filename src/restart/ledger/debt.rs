@@ -1,13 +1,15 @@
 //! What we owe: changes to managers and engine that we have made, or may have made, and must undo.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::ConfigChoice;
-use crate::restart::{Record, Time};
+use crate::{Record, Time};
+use stayput_api::ConfigChoice;
 
 /// Everything owed. Written down before the deed, struck out after the proof.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Debts {
     /// Engines that must be told to run.
@@ -25,8 +27,9 @@ pub struct Debts {
 }
 
 /// An engine that must be told to run.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct StartDebt {
     /// Uid of the pod; with the pod the debt is gone.
@@ -36,18 +39,19 @@ pub struct StartDebt {
     /// Sequence of the start.
     pub sequence: u64,
     /// The config it is started on.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub config: ConfigChoice,
     /// Since when it is owed. An apiserver whose definition of the SearchCluster is older than the
     /// reconciler drops it: then it was long ago.
     #[serde(default)]
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub since: Time,
 }
 
 /// The engine's allocation setting, as it was and as we set it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocationDebt {
     /// Id of the restart that set it: part of the marker beside the setting.
@@ -59,8 +63,9 @@ pub struct AllocationDebt {
 }
 
 /// `cluster.routing.allocation.enable` before us. Unset is a value.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocationBefore {
     /// The persistent setting.
@@ -72,8 +77,9 @@ pub struct AllocationBefore {
 }
 
 /// A node-shutdown record of ours.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordDebt {
     /// Id of the engine's node.
@@ -87,8 +93,9 @@ pub struct RecordDebt {
 }
 
 /// A voting exclusion of ours: the node has handed its vote over for the time of its restart.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ExclusionDebt {
     /// Name of the node.
@@ -101,14 +108,15 @@ pub struct ExclusionDebt {
 
 /// A voting exclusion of ours that was seen gone. The request that set it may have been slow, and
 /// an exclusion does not say whose it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LiftedExclusion {
     /// Name of the node.
     pub node: String,
     /// When it was seen gone.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub at: Time,
 }
 

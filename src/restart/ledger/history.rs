@@ -1,12 +1,14 @@
 //! What is over.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::restart::{Strategy, Time};
+use crate::{Strategy, Time};
 
 /// How a restart ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// Every node runs in a new process on the config expected, proven.
@@ -39,8 +41,9 @@ impl Outcome {
 }
 
 /// One restart that is over.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// Id of the request.
@@ -53,7 +56,7 @@ pub struct Entry {
     #[serde(default)]
     pub reason: String,
     /// When it was accepted.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub started: Time,
     /// How long it took, in seconds.
     pub seconds: u64,
@@ -61,9 +64,10 @@ pub struct Entry {
     pub nodes: u32,
 }
 
-/// How a pod's last restart ended: value of [`crate::restart::annotation::LAST_RESTART`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+/// How a pod's last restart ended: value of [`crate::annotation::LAST_RESTART`].
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRestart {
     /// Id of the request.
@@ -74,7 +78,7 @@ pub struct LastRestart {
     #[serde(default)]
     pub reason: String,
     /// When this pod's turn began.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub started: Time,
     /// How long it took, in seconds.
     pub seconds: u64,

@@ -5,6 +5,7 @@ mod debt;
 mod history;
 mod restart;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Request;
@@ -21,8 +22,9 @@ pub const MAX_HISTORY: usize = 20;
 pub const MAX_HANDLED: usize = 100;
 
 /// The part of the status that decisions are made from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Ledger {
     /// The restart under way.
@@ -53,8 +55,9 @@ pub struct Ledger {
 }
 
 /// A node kept stopped (`spec.stopped`, or the annotation on its pod).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Fence {
     /// Uid of the pod.

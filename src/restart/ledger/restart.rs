@@ -1,24 +1,26 @@
 //! One restart in the ledger, and the nodes that are part of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
-use crate::api::ConfigChoice;
-use crate::restart::{Request, Strategy, Time};
+use crate::{Request, Strategy, Time};
+use stayput_api::ConfigChoice;
 
 /// The restart under way.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Restart {
     /// What was asked.
     pub request: Request,
     /// When it was accepted.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub started: Time,
     /// When the first node was given its turn: what is estimated is measured from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub began: Option<Time>,
     /// Where a coordinated restart goes; a rolling one is always open.
     #[serde(default)]
@@ -32,7 +34,7 @@ pub struct Restart {
     pub once: Once,
     /// Coordinated: since when the checksums everybody starts with stand and starts are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub frozen: Option<Time>,
     /// The nodes.
     pub members: Vec<Member>,
@@ -40,9 +42,19 @@ pub struct Restart {
 
 /// Where a coordinated restart goes. It never turns twice.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Direction {
     /// No member has joined on the new config yet: it can still turn back.
@@ -55,8 +67,9 @@ pub enum Direction {
 }
 
 /// How a restart will end.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Ending {
     /// The word.
@@ -74,9 +87,19 @@ impl Ending {
 
 /// What a coordinated restart does once and never again.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Once {
     /// Allocation was tightened.
@@ -88,8 +111,9 @@ pub struct Once {
 }
 
 /// One node's part in a restart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     /// Uid of the pod.
@@ -101,7 +125,7 @@ pub struct Member {
     /// How far it is.
     pub step: Step,
     /// Since when.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub since: Time,
     /// Sequence of our stop; 0 while it is scheduled.
     #[serde(default)]
@@ -132,9 +156,19 @@ pub struct Member {
 /// How far a member is. What the pod shows between (`stop`, `start`) follows from what its manager
 /// says: the sequences tell which of our requests took effect, so no write is needed between.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
     /// Waits for its turn.
@@ -149,8 +183,9 @@ pub enum Step {
 }
 
 /// How a member is brought back.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Compensation {
     /// Sequence of a stop before the start: only where an engine already runs on a config that a
@@ -160,7 +195,7 @@ pub struct Compensation {
     /// Sequence of the start, higher than all before.
     pub start: u64,
     /// The config it is started on.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub config: ConfigChoice,
 }
 

@@ -1,7 +1,7 @@
 //! The conditions.
 
 use super::{Condition, Counts, debts};
-use crate::restart::{
+use crate::{
     Code, Color, Disabled, Ledger, Policy, Predicate, Snapshot, Step, Strategy, Time, Waiting,
 };
 

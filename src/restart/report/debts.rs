@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::restart::{AllocationBefore, Ledger};
+use crate::{AllocationBefore, Ledger};
 
 /// Uids of the pods whose nodes are being restarted or brought back.
 pub(super) fn under_way(ledger: &Ledger) -> BTreeSet<&str> {

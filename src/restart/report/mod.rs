@@ -9,6 +9,7 @@ mod word;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use debts::due as debts_due;
@@ -16,14 +17,15 @@ pub use debts::due as debts_due;
 use super::estimate::Estimate;
 use super::flow::drifts;
 use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
-use crate::api::State;
+use stayput_api::State;
 
 /// How many nodes are listed at most; `counts` covers the others.
 pub const MAX_NODES: usize = 100;
 
 /// What the status shows beside the ledger.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// What is going on with the cluster as a whole: Idle, PendingRestart, Restarting, Aborting,
@@ -52,18 +54,25 @@ pub struct Report {
     pub nodes: Vec<NodeReport>,
     /// `Available`, `RestartInProgress`, `Blocked`, `Degraded` and `PredicatesDisabled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(
-        feature = "reconciler",
-        schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))
-    )]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
 /// How many of what.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Counts {
     /// Pods that the selector finds.
@@ -83,8 +92,9 @@ pub struct Counts {
 }
 
 /// One node that is worth a line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeReport {
     /// Name of the engine's node.
@@ -110,8 +120,9 @@ pub struct NodeReport {
 }
 
 /// A condition as Kubernetes has them everywhere.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// What it is about.
@@ -124,7 +135,7 @@ pub struct Condition {
     /// Why, in a sentence.
     pub message: String,
     /// Since when the status is what it is.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub last_transition_time: Time,
 }
 

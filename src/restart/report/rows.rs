@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MAX_NODES, NodeReport};
-use crate::checksum::short;
-use crate::restart::flow::{drifts, phase_of, shown_of};
-use crate::restart::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
+use crate::flow::{drifts, phase_of, shown_of};
+use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
+use stayput_api::checksum::short;
 
 /// What there is to say about one node.
 struct Row<'a> {

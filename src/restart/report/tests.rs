@@ -4,12 +4,12 @@ mod disabled;
 mod estimate;
 
 use super::{Condition, MAX_NODES, Report, report};
-use crate::api::{ConfigChoice, Desired, State};
-use crate::restart::{
+use crate::{
     AllocationBefore, AllocationDebt, Cluster, Code, Color, Ending, Engine, Health, Ledger,
     Manager, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Predicate, Request, Restart, Run,
     Snapshot, Sources, StartDebt, Step, Strategy, Time, Unknown, Waiting,
 };
+use stayput_api::{ConfigChoice, Desired, State};
 
 const NEW: &str = "sha256:0123456789abcdef0000000000000000000000000000000000000000000000000";
 const OLD: &str = "sha256:fedcba98765432100000000000000000000000000000000000000000000000000";

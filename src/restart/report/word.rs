@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Counts, debts};
-use crate::restart::{
-    Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting,
-};
+use crate::{Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting};
 
 /// What keeps the cluster from going on. While a node is under way the others wait for it and not
 /// for a rule: then only what that node itself waits for counts.

@@ -3,7 +3,7 @@
 use super::few::Few;
 use super::pass::Peer;
 use super::tiers::Tiers;
-use crate::restart::lookup::Lookup;
+use crate::lookup::Lookup;
 
 /// Counts over the peers that do not go together with the candidate, except where said.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::restart::lookup::Lookup;
-use crate::restart::{Engine, ShardCopy, Unknown};
+use crate::lookup::Lookup;
+use crate::{Engine, ShardCopy, Unknown};
 
 /// Numbers of nodes by name. Looked up once per copy, of which there can be a million.
 type Numbers<'a> = Lookup<'a, usize>;
 
 /// Where the copies of every shard are, arranged once for all candidates.
 #[derive(Debug)]
-pub(in crate::restart) struct Copies<'a> {
+pub(crate) struct Copies<'a> {
     numbers: Numbers<'a>,
     /// The nodes in the cluster, by number.
     nodes: Vec<Holder<'a>>,
@@ -49,7 +49,7 @@ struct Shard<'a> {
 
 impl<'a> Copies<'a> {
     /// Arranges them: linear in the number of copies if they come sorted by index and shard.
-    pub(in crate::restart) fn of(engine: &'a Engine) -> Self {
+    pub(crate) fn of(engine: &'a Engine) -> Self {
         let mut numbers = Numbers::default();
         let mut nodes: Vec<Holder<'_>> = Vec::with_capacity(engine.nodes.len());
         for node in &engine.nodes {
@@ -79,7 +79,7 @@ impl<'a> Copies<'a> {
     ///
     /// # Errors
     /// It is not known where the copies are, and the candidate may hold data.
-    pub(in crate::restart) fn lost(
+    pub(crate) fn lost(
         &self,
         candidate: &str,
         down: &BTreeSet<String>,
@@ -114,7 +114,7 @@ impl<'a> Copies<'a> {
     ///
     /// # Errors
     /// It is not known where the copies are, and the candidate may hold data.
-    pub(in crate::restart) fn shared(
+    pub(crate) fn shared(
         &self,
         candidate: &str,
         others: &BTreeSet<String>,
@@ -138,11 +138,11 @@ impl<'a> Copies<'a> {
 
 /// Shards that a stop would leave without a started copy, in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::restart) struct Lost {
+pub(crate) struct Lost {
     /// They have other copies, none of them started on a node that stays.
-    pub(in crate::restart) replicated: Vec<String>,
+    pub(crate) replicated: Vec<String>,
     /// They have one copy only: their index has no replicas.
-    pub(in crate::restart) single: Vec<String>,
+    pub(crate) single: Vec<String>,
 }
 
 /// `shard 0 of events`.

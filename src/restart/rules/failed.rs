@@ -13,27 +13,27 @@
 //!   and without the cluster's word nobody can tell: it never counts, ready or not.
 //! * One under way because of us counts if it was not in the cluster when its turn began.
 
-use crate::api::{Desired, ExitReason, State};
-use crate::restart::lookup::{Lookup, Names};
-use crate::restart::view::View;
-use crate::restart::{Ledger, Manager, Member, Pod};
+use crate::lookup::{Lookup, Names};
+use crate::view::View;
+use crate::{Ledger, Manager, Member, Pod};
+use stayput_api::{Desired, ExitReason, State};
 
 use super::order::set_and_ordinal;
 
 /// Which sets there are, and how many of each are down.
 #[derive(Debug)]
-pub(in crate::restart) struct Sets<'a> {
+pub(crate) struct Sets<'a> {
     sets: Lookup<'a, Set>,
     fates: Lookup<'a, Fate>,
 }
 
 /// How a set fares.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::restart) struct Set {
+pub(crate) struct Set {
     /// How many of its pods are meant to run.
-    pub(in crate::restart) pods: usize,
+    pub(crate) pods: usize,
     /// How many of them have failed.
-    pub(in crate::restart) failed: usize,
+    pub(crate) failed: usize,
 }
 
 /// How a pod fares.
@@ -49,7 +49,7 @@ enum Fate {
 
 impl<'a> Sets<'a> {
     /// Looks at every pod once.
-    pub(in crate::restart) fn of(view: &View<'a>, ledger: &Ledger) -> Self {
+    pub(crate) fn of(view: &View<'a>, ledger: &Ledger) -> Self {
         let under_way: Lookup<'_, &Member> =
             ledger.under_way().map(|member| (member.pod_uid.as_str(), member)).collect();
         let fenced: Names<'_> = ledger.fences.iter().map(|fence| fence.pod_uid.as_str()).collect();
@@ -71,19 +71,19 @@ impl<'a> Sets<'a> {
     }
 
     /// Whether the pod has failed, and with it the whole of its set.
-    pub(in crate::restart) fn have_lost(&self, pod: &Pod) -> bool {
+    pub(crate) fn have_lost(&self, pod: &Pod) -> bool {
         let set = self.set(pod);
         self.fates.get(pod.uid.as_str()) == Some(&Fate::Failed) && set.failed == set.pods
     }
 
     /// The set of a pod.
-    pub(in crate::restart) fn set(&self, pod: &Pod) -> Set {
+    pub(crate) fn set(&self, pod: &Pod) -> Set {
         self.sets.get(set_and_ordinal(&pod.name).0).copied().unwrap_or_default()
     }
 }
 
 /// The name of the set a pod belongs to.
-pub(in crate::restart) fn set_of(pod: &Pod) -> &str {
+pub(crate) fn set_of(pod: &Pod) -> &str {
     set_and_ordinal(&pod.name).0
 }
 

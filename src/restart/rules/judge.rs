@@ -2,12 +2,12 @@
 
 use super::pass::{Pass, Peer};
 use super::{predicates, preflight, unreplicated_index};
-use crate::restart::gate::{Gate, Refusal};
-use crate::restart::{Code, Color, Manager, Pod, Predicate, Request, Strategy};
+use crate::gate::{Gate, Refusal};
+use crate::{Code, Color, Manager, Pod, Predicate, Request, Strategy};
 
 impl Pass<'_> {
     /// Passes if the pod is fit for a stop and may be given a slot.
-    pub(in crate::restart) fn may_go<'p>(
+    pub(crate) fn may_go<'p>(
         &self,
         pod: &'p Pod,
         strategy: Strategy,
@@ -26,7 +26,7 @@ impl Pass<'_> {
 
     /// Passes if the pod may be given a slot: the quorum, whose loss would be worst; then the ten
     /// predicates in their published order; then indices without replicas.
-    pub(in crate::restart) fn judge(&self, pod: &Pod, strategy: Strategy) -> Gate {
+    pub(crate) fn judge(&self, pod: &Pod, strategy: Strategy) -> Gate {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         self.quorum(candidate)?;
         for predicate in Predicate::ALL {
@@ -38,7 +38,7 @@ impl Pass<'_> {
     }
 
     /// Passes if a pod that holds a slot may still be stopped, on what was read just now.
-    pub(in crate::restart) fn judge_again(&self, pod: &Pod, request: &Request) -> Gate {
+    pub(crate) fn judge_again(&self, pod: &Pod, request: &Request) -> Gate {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         let serves = candidate.node.is_some() && candidate.pod.ready;
         if serves {

@@ -27,11 +27,11 @@ use copies::Copies;
 use quorum::{Electorate, Votes};
 use settled::Settled;
 
-pub(in crate::restart) use failed::{Sets, set_of};
-pub(in crate::restart) use order::{order, place};
-pub(in crate::restart) use pass::{Pass, Terms};
-pub(in crate::restart) use preflight::preflight;
-pub(in crate::restart) use turns::{Walk, all_of, take_turns};
+pub(crate) use failed::{Sets, set_of};
+pub(crate) use order::{order, place};
+pub(crate) use pass::{Pass, Terms};
+pub(crate) use preflight::preflight;
+pub(crate) use turns::{Walk, all_of, take_turns};
 
 /// How many more shards there are than the one that is named.
 fn others(lost: usize) -> String {

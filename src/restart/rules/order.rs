@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::api::State;
-use crate::restart::lookup::Lookup;
-use crate::restart::{Engine, Node, Pod};
+use crate::lookup::Lookup;
+use crate::{Engine, Node, Pod};
+use stayput_api::State;
 
 /// Sorts the candidates of a whole cluster; the same for any order they come in.
 ///
@@ -15,7 +15,7 @@ use crate::restart::{Engine, Node, Pod};
 /// 3. By the name of the set, and in it the highest ordinal first, as numbers.
 ///
 /// Without an engine nobody's roles are known, and 1 and 3 remain.
-pub(in crate::restart) fn order<'a>(
+pub(crate) fn order<'a>(
     candidates: impl Iterator<Item = &'a Pod>,
     engine: Option<&Engine>,
 ) -> Vec<&'a Pod> {
@@ -45,7 +45,7 @@ fn is_broken(pod: &Pod) -> bool {
 }
 
 /// Why a pod has its place in the [`order`], in a sentence.
-pub(in crate::restart) fn place(pod: &Pod, engine: Option<&Engine>) -> &'static str {
+pub(crate) fn place(pod: &Pod, engine: Option<&Engine>) -> &'static str {
     if pod.crash_looping {
         return "it ends again and again: it has the least to lose, and goes first";
     }

@@ -8,14 +8,14 @@ use super::census::Census;
 use super::few::Few;
 use super::voters;
 use super::{Copies, Electorate, Settled, Votes};
-use crate::restart::gate::{Gate, Refusal, refuse};
-use crate::restart::lookup::{Lookup, Names};
-use crate::restart::view::View;
-use crate::restart::{Code, Engine, Ledger, Node, Pod, Policy, Step};
+use crate::gate::{Gate, Refusal, refuse};
+use crate::lookup::{Lookup, Names};
+use crate::view::View;
+use crate::{Code, Engine, Ledger, Node, Pod, Policy, Step};
 
 /// A pod of the cluster, as the rules see it.
 #[derive(Debug)]
-pub(in crate::restart) struct Peer<'a> {
+pub(crate) struct Peer<'a> {
     pub(super) pod: &'a Pod,
     /// As the engine lists it, if it does.
     pub(super) node: Option<&'a Node>,
@@ -42,18 +42,18 @@ impl<'a> Peer<'a> {
 
 /// On what terms a candidate goes that was let pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::restart) struct Terms {
+pub(crate) struct Terms {
     /// It hands its vote over to this node first.
-    pub(in crate::restart) heir: Option<String>,
+    pub(crate) heir: Option<String>,
     /// It goes only because an outage is allowed.
-    pub(in crate::restart) costs_quorum: bool,
+    pub(crate) costs_quorum: bool,
     /// Its whole set has failed: the engine need not answer.
-    pub(in crate::restart) lost: bool,
+    pub(crate) lost: bool,
 }
 
 impl Terms {
     /// What is to be told of them, `hands_over` if the heir does get the vote.
-    pub(in crate::restart) fn told(&self, hands_over: bool) -> String {
+    pub(crate) fn told(&self, hands_over: bool) -> String {
         match &self.heir {
             Some(heir) if hands_over => {
                 format!("; it has the only vote and hands it over to {heir} first")
@@ -68,7 +68,7 @@ impl Terms {
 
 /// One look for candidates.
 #[derive(Debug)]
-pub(in crate::restart) struct Pass<'a> {
+pub(crate) struct Pass<'a> {
     pub(super) engine: &'a Engine,
     pub(super) policy: &'a Policy,
     pub(super) settled: Settled,
@@ -100,7 +100,7 @@ impl<'a> Pass<'a> {
     ///
     /// # Errors
     /// The engine cannot be asked, or is not this cluster's.
-    pub(in crate::restart) fn of(
+    pub(crate) fn of(
         view: &View<'a>,
         ledger: &Ledger,
         policy: &'a Policy,
@@ -161,7 +161,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The peer of a pod.
-    pub(in crate::restart) fn peer(&self, uid: &str) -> Option<&Peer<'a>> {
+    pub(crate) fn peer(&self, uid: &str) -> Option<&Peer<'a>> {
         self.places.get(uid).map(|at| &self.peers[*at])
     }
 
@@ -204,7 +204,7 @@ impl<'a> Pass<'a> {
 
     /// Whether one more node may be given a slot at all, whatever state it is in: a limit of ours
     /// that nobody can disable.
-    pub(in crate::restart) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.under_way.len() < self.budget()
     }
 
@@ -217,7 +217,7 @@ impl<'a> Pass<'a> {
 
     /// Passes if a master can be elected all the while, if need be because the candidate hands its
     /// vote over before its stop; or if an outage is allowed.
-    pub(in crate::restart) fn quorum(&self, candidate: &Peer<'_>) -> Gate {
+    pub(crate) fn quorum(&self, candidate: &Peer<'_>) -> Gate {
         match self.votes(candidate) {
             Votes::Lost(refusal) if !self.policy.allow_outage => Err(refusal),
             Votes::Kept | Votes::HandedOverFirst(_) | Votes::Lost(_) => Ok(()),
@@ -241,7 +241,7 @@ impl<'a> Pass<'a> {
     }
 
     /// On what terms a candidate goes that was let pass.
-    pub(in crate::restart) fn terms(&self, pod: &Pod) -> Terms {
+    pub(crate) fn terms(&self, pod: &Pod) -> Terms {
         let Some(candidate) = self.peer(&pod.uid) else { return Terms::default() };
         match self.votes(candidate) {
             Votes::Kept => Terms::default(),
@@ -265,13 +265,13 @@ impl<'a> Pass<'a> {
 
     /// Whether its engine is the elected master: every election interrupts the cluster, so there is
     /// to be one only.
-    pub(in crate::restart) fn is_elected(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_elected(&self, pod: &Pod) -> bool {
         let node = self.peer(&pod.uid).and_then(|peer| peer.node);
         node.is_some_and(|node| self.engine.master.as_ref() == Some(&node.id))
     }
 
     /// Gives a slot in this pass: from now on the pod is on its way.
-    pub(in crate::restart) fn pick(&mut self, uid: &str) {
+    pub(crate) fn pick(&mut self, uid: &str) {
         let at = self.places.get(uid).copied().filter(|at| *at < self.counted);
         let Some(at) = at else { return };
         if let Votes::HandedOverFirst(_) = self.votes(&self.peers[at]) {
@@ -286,7 +286,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Takes a slot back: the pod's restart is over, and it serves again.
-    pub(in crate::restart) fn finish(&mut self, uid: &str) {
+    pub(crate) fn finish(&mut self, uid: &str) {
         let Some(at) = self.places.get(uid).copied() else { return };
         let peer = &mut self.peers[at];
         self.census.come_back(peer);
@@ -299,7 +299,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Whether the cluster misses the pod's node.
-    pub(in crate::restart) fn is_missed(&self, uid: &str) -> bool {
+    pub(crate) fn is_missed(&self, uid: &str) -> bool {
         self.peer(uid).is_some_and(|peer| peer.node.is_none())
     }
 }

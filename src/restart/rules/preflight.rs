@@ -1,8 +1,8 @@
 //! Whether a pod and its manager are fit for a stop at all, whatever the cluster thinks of it.
 
-use crate::api::{Desired, RequestKind, State};
-use crate::restart::gate::{Gate, Refusal, refuse};
-use crate::restart::{Code, Manager, Pod, Sources};
+use crate::gate::{Gate, Refusal, refuse};
+use crate::{Code, Manager, Pod, Sources};
+use stayput_api::{Desired, RequestKind, State};
 
 /// Passes if the engine of this pod could be stopped and started again: its manager is there, is
 /// this pod's and will keep its word, nobody is about to replace or kill the pod, and the config it
@@ -10,7 +10,7 @@ use crate::restart::{Code, Manager, Pod, Sources};
 ///
 /// # Errors
 /// The first thing in the way.
-pub(in crate::restart) fn preflight(pod: &Pod) -> Result<&Manager, Refusal> {
+pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Refusal> {
     if pod.terminating {
         refuse(
             Code::PodGone,

@@ -4,13 +4,13 @@ mod body;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::restart::gate::{Gate, Refusal, refuse};
-use crate::restart::{Code, Engine, Node, Unknown, Voting};
+use crate::gate::{Gate, Refusal, refuse};
+use crate::{Code, Engine, Node, Unknown, Voting};
 use body::Body;
 
 /// What the stop of a node does to the votes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::restart) enum Votes {
+pub(crate) enum Votes {
     /// Enough are left.
     Kept,
     /// It has the only vote, and nothing is lost once it has handed that over to this node.
@@ -21,7 +21,7 @@ pub(in crate::restart) enum Votes {
 
 /// Who elects the master, arranged once for all candidates.
 #[derive(Debug)]
-pub(in crate::restart) struct Electorate<'a> {
+pub(crate) struct Electorate<'a> {
     /// The nodes in the cluster, by name; whether they cannot be elected.
     never: BTreeMap<&'a str, bool>,
     /// Of these, the nodes that can lead: voting-only nodes vote and are never elected.
@@ -36,7 +36,7 @@ pub(in crate::restart) struct Electorate<'a> {
 
 impl<'a> Electorate<'a> {
     /// Arranges it.
-    pub(in crate::restart) fn of(engine: &'a Engine) -> Self {
+    pub(crate) fn of(engine: &'a Engine) -> Self {
         let mut never = BTreeMap::new();
         let mut leaders = BTreeSet::new();
         for node in &engine.nodes {
@@ -69,7 +69,7 @@ impl<'a> Electorate<'a> {
     ///
     /// `handing_over` is a node that hands its vote over for its restart: whoever else can vote may
     /// be the one who takes it.
-    pub(in crate::restart) fn without(
+    pub(crate) fn without(
         &self,
         candidate: &str,
         down: &BTreeSet<String>,

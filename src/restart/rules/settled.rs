@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::restart::gate::{Gate, Refusal, refuse};
-use crate::restart::{Allocation, Code, Engine, Health, Known, Predicate};
+use crate::gate::{Gate, Refusal, refuse};
+use crate::{Allocation, Code, Engine, Health, Known, Predicate};
 
 /// Whether a yellow cluster is settled, looked at once for all candidates.
 #[derive(Debug)]
-pub(in crate::restart) struct Settled(Gate);
+pub(crate) struct Settled(Gate);
 
 impl Settled {
     /// Judges the health.
@@ -15,11 +15,7 @@ impl Settled {
     /// `fenced` are the nodes kept stopped on request, and `expected_data` is how many *others*
     /// should be in the cluster and hold data: a fenced node that is still in does not make up for
     /// one that is missing.
-    pub(in crate::restart) fn of(
-        engine: &Engine,
-        fenced: &BTreeSet<String>,
-        expected_data: usize,
-    ) -> Self {
+    pub(crate) fn of(engine: &Engine, fenced: &BTreeSet<String>, expected_data: usize) -> Self {
         Self(match &engine.health {
             Err(unknown) => Err(Refusal::engine_unreachable(unknown)),
             Ok(health) => settled(engine, health, fenced, expected_data),
@@ -27,7 +23,7 @@ impl Settled {
     }
 
     /// Passes if waiting would not make the cluster greener.
-    pub(in crate::restart) fn gate(&self) -> Gate {
+    pub(crate) fn gate(&self) -> Gate {
         self.0.clone()
     }
 }

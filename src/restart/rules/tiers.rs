@@ -1,7 +1,7 @@
 //! Data tiers: which node has to wait for which, so that data can move on through the tiers while
 //! nodes of different configs are in the cluster.
 
-use crate::restart::Node;
+use crate::Node;
 
 /// The tiers whose data a node may hold, and whether it can be elected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Who goes now: one walk over the candidates in their order.
 
 use super::{Pass, Terms};
-use crate::restart::gate::{Gate, Refusal};
-use crate::restart::{Code, Manager, Pod, Strategy};
+use crate::gate::{Gate, Refusal};
+use crate::{Code, Manager, Pod, Strategy};
 
 /// Lets every candidate whose turn it is `begin`, and answers for each of them, in their order,
 /// whether it goes or why not. One that `begin` refuses takes no slot.
-pub(in crate::restart) fn take_turns<'a>(
+pub(crate) fn take_turns<'a>(
     pass: &mut Pass<'a>,
     candidates: &[&'a Pod],
     strategy: Strategy,
@@ -19,7 +19,7 @@ pub(in crate::restart) fn take_turns<'a>(
 
 /// A walk over candidates in their order.
 #[derive(Debug, Default)]
-pub(in crate::restart) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     /// Names of those that go.
     first: Vec<&'a str>,
     /// The elected master is last: a node that a passing state holds back goes before it.
@@ -28,7 +28,7 @@ pub(in crate::restart) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Lets the next candidate `begin`, if its turn has come.
-    pub(in crate::restart) fn turn(
+    pub(crate) fn turn(
         &mut self,
         pass: &mut Pass<'a>,
         pod: &'a Pod,
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
 const NAMED: usize = 5;
 
 /// `a`, `a and b`, `a, b and c`; of many the first few.
-pub(in crate::restart) fn all_of(names: &[&str]) -> String {
+pub(crate) fn all_of(names: &[&str]) -> String {
     match names {
         [] => "nobody".to_owned(),
         [one] => (*one).to_owned(),

@@ -1,8 +1,8 @@
 //! An index without replicas: its shards cannot be kept.
 
 use super::pass::{Pass, Peer};
-use crate::restart::Code;
-use crate::restart::gate::{Gate, Refusal, refuse};
+use crate::Code;
+use crate::gate::{Gate, Refusal, refuse};
 
 /// A node is not stopped while it holds the only copy of a shard whose index has no replicas, unless
 /// an outage is allowed: no waiting would help. The published rules tolerate it.

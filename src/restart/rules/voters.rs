@@ -1,7 +1,7 @@
 //! Voters that are missed, beside who keeps a majority.
 
-use crate::restart::lookup::Names;
-use crate::restart::{Engine, Voting};
+use crate::lookup::Names;
+use crate::{Engine, Voting};
 
 /// How many voters the engine does not list.
 pub(super) fn missing_voters(engine: &Engine) -> usize {

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Known, known};
-use crate::restart::AllocationBefore;
+use crate::AllocationBefore;
 
 /// What the engine says about its cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Engine {
     /// `elasticsearch 8.19.0` or the like, for people.
@@ -22,29 +24,30 @@ pub struct Engine {
     pub master: Option<String>,
     /// Its health.
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Health>"))]
+    #[schemars(with = "known::Written<Health>")]
     pub health: Known<Health>,
     /// Who may vote.
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Voting>"))]
+    #[schemars(with = "known::Written<Voting>")]
     pub voting: Known<Voting>,
     /// Every copy of every shard.
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Vec<ShardCopy>>"))]
+    #[schemars(with = "known::Written<Vec<ShardCopy>>")]
     pub shards: Known<Vec<ShardCopy>>,
     /// Its allocation setting.
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Allocation>"))]
+    #[schemars(with = "known::Written<Allocation>")]
     pub allocation: Known<Allocation>,
     /// Its node-shutdown records; none where the engine has no such thing.
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Option<Vec<Record>>>"))]
+    #[schemars(with = "known::Written<Option<Vec<Record>>>")]
     pub records: Known<Option<Vec<Record>>>,
 }
 
 /// One node in the engine's list.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
     /// Its id, which survives restarts.
@@ -77,8 +80,9 @@ impl Node {
 }
 
 /// Color of a cluster's health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Color {
     /// Every copy is there.
@@ -92,8 +96,9 @@ pub enum Color {
 }
 
 /// The cluster's health.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     /// Its color.
@@ -115,8 +120,9 @@ pub struct Health {
 }
 
 /// Whose votes elect a master; ids of nodes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Voting {
     /// By voting configurations (Elasticsearch from 7, OpenSearch).
@@ -133,8 +139,9 @@ pub enum Voting {
 }
 
 /// One copy of a shard.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardCopy {
     /// Name of the index.
@@ -150,8 +157,9 @@ pub struct ShardCopy {
 }
 
 /// `cluster.routing.allocation.enable`, and our mark beside it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Allocation {
     /// The setting as it stands; the transient one wins.
@@ -161,8 +169,9 @@ pub struct Allocation {
 }
 
 /// What we write beside the setting in the same request, so that whoever finds it can undo it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Marker {
     /// The SearchCluster, as `namespace/name`: another one's is not ours to undo.
@@ -174,8 +183,9 @@ pub struct Marker {
 }
 
 /// A node-shutdown record.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
     /// Id of the node.

@@ -1,12 +1,12 @@
 //! How what is known, or why it is not, is written down: `{"known": …}` or `{"unknown": "why"}`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Known, Unknown};
 
 /// As it is written.
-#[derive(Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Written<T> {
     /// It was read.

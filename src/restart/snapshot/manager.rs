@@ -1,12 +1,14 @@
 //! What a manager says, as far as decisions need it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{self, ConfigChoice, Desired, ExitReason, RequestKind, State};
+use stayput_api::{self as api, ConfigChoice, Desired, ExitReason, RequestKind, State};
 
 /// A manager's status.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
     /// Version of its binary.
@@ -16,10 +18,10 @@ pub struct Manager {
     /// What it was asked would survive a crash.
     pub durable: bool,
     /// What its engine was asked to be.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub desired: Desired,
     /// What its engine is.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub state: State,
     /// Its probe's last answer.
     pub ready: Option<bool>,
@@ -44,14 +46,15 @@ pub struct Manager {
 }
 
 /// The last request a manager has judged.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRequest {
     /// Its sequence.
     pub sequence: u64,
     /// Stop or start.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub kind: RequestKind,
     /// Whether it was accepted.
     pub accepted: bool,
@@ -60,8 +63,9 @@ pub struct LastRequest {
 }
 
 /// One life of an engine.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Random id.
@@ -69,13 +73,14 @@ pub struct Run {
     /// Checksum of the config it was started with; none if that is not certain.
     pub checksum: Option<String>,
     /// Where that config came from.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub config: ConfigChoice,
 }
 
 /// How a life ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LastExit {
     /// Id of the life.
@@ -83,7 +88,7 @@ pub struct LastExit {
     /// The code a shell would show.
     pub code: i32,
     /// Whose doing it was.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub reason: ExitReason,
 }
 

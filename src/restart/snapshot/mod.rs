@@ -10,6 +10,7 @@ mod saved;
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ledger, Time};
@@ -19,7 +20,6 @@ pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardC
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Pod, Sources};
 pub use saved::Saved;
-#[cfg(feature = "reconciler")]
 pub use saved::schema as snapshot_schema;
 
 /// Why something is not known.
@@ -33,12 +33,13 @@ pub struct Unknown {
 pub type Known<T> = Result<T, Unknown>;
 
 /// One look at everything.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// When the look was taken.
-    #[cfg_attr(feature = "reconciler", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub now: Time,
     /// A random id, used if this pass begins a restart that brings none.
     pub fresh_id: String,
@@ -50,7 +51,7 @@ pub struct Snapshot {
     pub pods: Vec<Pod>,
     /// The engine's own view; not read while nothing depends on it ([`super::reads`]).
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Engine>"))]
+    #[schemars(with = "known::Written<Engine>")]
     pub engine: Known<Engine>,
     /// Names of the nodes whose cluster was flushed for their coming stop; forgotten when the
     /// controller restarts, and then the flush is done once more.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Known, Manager, known};
 
 /// What decisions need of a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Pod {
     /// `metadata.uid`.
@@ -34,13 +36,14 @@ pub struct Pod {
     pub sources: Sources,
     /// What its manager says.
     #[serde(with = "known")]
-    #[cfg_attr(feature = "reconciler", schemars(with = "known::Written<Manager>"))]
+    #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,
 }
 
 /// The config's sources, as they are in the apiserver.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Sources {
     /// None are declared: the mounted config is what is expected.

@@ -1,17 +1,17 @@
 //! A snapshot as a file: what one decision was made from, to be looked at later and elsewhere.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Snapshot;
-use crate::restart::Policy;
+use crate::Policy;
 
 /// Version of the format; another one is refused, never guessed at.
 const FORMAT: u32 = 1;
 
 /// A snapshot and the policy that goes with it. Nothing secret is in either: of Secrets and
 /// credentials they hold neither values nor names, of pods our own annotations alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "reconciler", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {
     /// Version of the format: 1.
@@ -65,7 +65,6 @@ impl Saved {
 }
 
 /// The JSON schema of the file.
-#[cfg(feature = "reconciler")]
 pub fn schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Saved).to_value();
     schema["title"] = "A snapshot of kubectl stayput snapshot".into();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::laws::Laws;
 use super::page::Page;
 use super::world::World;
-use crate::restart::lint::lint;
-use crate::restart::{Action, Plan, Policy, Snapshot, plan};
+use crate::tests::lint::lint;
+use crate::{Action, Plan, Policy, Snapshot, plan};
 
 /// What becomes of one action on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct Driver {
     /// What was done last, and how much had arrived late by then: that may undo it.
     last: Option<(usize, Vec<Action>)>,
     /// Events told by this controller: each is told once.
-    told: BTreeSet<crate::restart::Event>,
+    told: BTreeSet<crate::Event>,
     pub(crate) passes: usize,
     pub(crate) ledger_writes: usize,
     pub(crate) patches: usize,
@@ -231,7 +231,7 @@ impl Driver {
         &mut self,
         snapshot: &Snapshot,
         version: u64,
-        ledger: &crate::restart::Ledger,
+        ledger: &crate::Ledger,
         rest: &[Action],
     ) {
         let fate = if self.fates.is_empty() { Fate::Done } else { self.fates.remove(0) };
@@ -245,7 +245,7 @@ impl Driver {
         }
         self.ledger_writes += 1;
         self.laws.ledger(&self.world, &snapshot.ledger, ledger);
-        let over = |ledger: &crate::restart::Ledger| {
+        let over = |ledger: &crate::Ledger| {
             ledger.restart.as_ref().map(|restart| restart.request.id.clone())
         };
         if over(&snapshot.ledger) != over(ledger) {
@@ -277,7 +277,7 @@ impl Driver {
     pub(crate) fn is_at_rest(&self) -> bool {
         let ledger = self.world.ledger();
         let shows = |pod: &super::world::SimPod| {
-            [crate::restart::annotation::PHASE, crate::restart::annotation::SHOWN]
+            [crate::annotation::PHASE, crate::annotation::SHOWN]
                 .iter()
                 .any(|key| pod.annotations.contains_key(*key))
         };

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::world::World;
-use crate::api::{Desired, ExitReason, State};
-use crate::restart::rules::Sets;
-use crate::restart::view::View;
-use crate::restart::{LastExit, Ledger, Member, Pod, Restart, Snapshot, Step, Unknown};
+use crate::rules::Sets;
+use crate::view::View;
+use crate::{LastExit, Ledger, Member, Pod, Restart, Snapshot, Step, Unknown};
+use stayput_api::{Desired, ExitReason, State};
 
 /// Pods `logs-0`, `logs-1`, … by how they fare, and an engine that cannot be asked.
 fn snapshot(fates: &str) -> Snapshot {
@@ -120,12 +120,12 @@ fn of(snapshot: &Snapshot, under_way: &[(&str, Option<&str>)]) -> Restart {
         }
     };
     Restart {
-        request: crate::restart::Request::default(),
+        request: crate::Request::default(),
         started: snapshot.now,
         began: None,
-        direction: crate::restart::Direction::default(),
+        direction: crate::Direction::default(),
         ending: None,
-        once: crate::restart::Once::default(),
+        once: crate::Once::default(),
         frozen: None,
         members: snapshot.pods.iter().map(member).collect(),
     }

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::{Forecast, Policy, Request, Stage, StageKind, Strategy, Target, forecast};
+use crate::{Forecast, Policy, Request, Stage, StageKind, Strategy, Target, forecast};
 
 /// Two hot and two warm nodes, three masters.
 fn pools() -> Driver {
@@ -123,7 +123,7 @@ fn a_zone_goes_as_one_or_names_who_keeps_it() {
     for (node, zone) in [("logs-warm-0", "b"), ("logs-hot-0", "b"), ("logs-master-0", "b")] {
         driver.world.engine.roles.get_mut(node).unwrap().zone = Some(zone.into());
     }
-    driver.policy.max_unavailable = crate::restart::Share::Nodes(3);
+    driver.policy.max_unavailable = crate::Share::Nodes(3);
     let target = Target { zone: Some("b".into()), ..Target::default() };
     let zone = asked(Strategy::Rolling, target);
     let seen = ahead(&mut driver, Some(&zone));

@@ -1,6 +1,6 @@
 //! What a ledger write changes, in words.
 
-use crate::restart::{Ledger, Member, Restart, Step};
+use crate::{Ledger, Member, Restart, Step};
 
 pub(crate) fn ledger(old: &Ledger, new: &Ledger) -> Vec<String> {
     let mut lines = Vec::new();

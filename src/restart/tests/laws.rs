@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{SimPod, Verdict, World};
-use crate::api::Desired;
-use crate::restart::{
+use crate::{
     AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
     Restart, Strategy, annotation,
 };
+use stayput_api::Desired;
 
 /// Who the managers are told is asking.
 const US: &str = "stayput-reconciler";
@@ -56,7 +56,7 @@ impl Laws {
 
     /// Looks at the requests judged since the last look.
     pub(crate) fn look(&mut self, world: &World, policy: &Policy) {
-        self.was_red |= world.engine.health(world.now).color == crate::restart::Color::Red;
+        self.was_red |= world.engine.health(world.now).color == crate::Color::Red;
         let fresh: Vec<_> = world.judged[self.seen..].to_vec();
         self.seen = world.judged.len();
         for judged in fresh {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::lint::lint;
-use crate::restart::{Action, Plan, Policy, Snapshot, Sources, Step, Unknown, Voting, plan};
+use crate::tests::lint::lint;
+use crate::{Action, Plan, Policy, Snapshot, Sources, Step, Unknown, Voting, plan};
 
 /// The moment of a rolling restart in which the plan begins so.
 fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
@@ -66,7 +66,7 @@ fn a_stop_against_the_rules_is_found() {
         spoil(&mut spoiled);
         spoiled
     };
-    let member = |snapshot: &mut Snapshot, spoil: &dyn Fn(&mut crate::restart::Member)| {
+    let member = |snapshot: &mut Snapshot, spoil: &dyn Fn(&mut crate::Member)| {
         let members = &mut snapshot.ledger.restart.as_mut().unwrap().members;
         spoil(members.iter_mut().find(|member| &member.pod_uid == uid).unwrap());
     };
@@ -114,10 +114,9 @@ fn a_stop_against_the_rules_is_found() {
     finds(
         "is ending",
         &spoiled(&|s| {
-            let outcome = crate::restart::Outcome::Aborted;
+            let outcome = crate::Outcome::Aborted;
             let reason = "cancelled".into();
-            s.ledger.restart.as_mut().unwrap().ending =
-                Some(crate::restart::Ending { outcome, reason });
+            s.ledger.restart.as_mut().unwrap().ending = Some(crate::Ending { outcome, reason });
         }),
         &made,
     );
@@ -173,12 +172,12 @@ fn a_ledger_that_goes_back_is_found() {
         })
     };
     let (snapshot, _) = moment(under_way);
-    let writes = |spoil: &dyn Fn(&mut crate::restart::Ledger)| {
+    let writes = |spoil: &dyn Fn(&mut crate::Ledger)| {
         let mut ledger = snapshot.ledger.clone();
         spoil(&mut ledger);
         Plan { actions: vec![Action::WriteLedger(Box::new(ledger))], ..Plan::default() }
     };
-    let restart = |ledger: &mut crate::restart::Ledger, step: Step, to: Step| {
+    let restart = |ledger: &mut crate::Ledger, step: Step, to: Step| {
         let members = &mut ledger.restart.as_mut().unwrap().members;
         members.iter_mut().find(|member| member.step == step).unwrap().step = to;
     };
@@ -243,7 +242,7 @@ fn a_slot_beyond_the_budget_is_found_unless_the_whole_set_has_failed() {
     {
         play_line(&mut driver, line);
     }
-    let takes_slots = |ledger: &crate::restart::Ledger| {
+    let takes_slots = |ledger: &crate::Ledger| {
         let members = ledger.restart.iter().flat_map(|restart| &restart.members);
         members.filter(|member| member.step == Step::Restarting).count() == 3
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::world::{START, SimPod, World};
-use crate::restart::{Action, Plan, annotation};
+use crate::{Action, Plan, annotation};
 
 #[derive(Debug, Default)]
 pub(crate) struct Page {
@@ -167,7 +167,7 @@ pub(crate) fn told(pod: &SimPod, world: &World) -> String {
         line += &format!(", shows {phase}");
     }
     if let Some(last) = pod.annotations.get(annotation::LAST_RESTART) {
-        let last: crate::restart::LastRestart = serde_json::from_str(last).unwrap();
+        let last: crate::LastRestart = serde_json::from_str(last).unwrap();
         line += &format!(", last {} {}", last.id, last.outcome.as_str());
     }
     line

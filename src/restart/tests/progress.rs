@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::{Disabled, Policy, Reason, Share, plan, report};
+use crate::{Disabled, Policy, Reason, Share, plan, report};
 
 fn driver(nodes: usize) -> Driver {
     let names: Vec<String> = (0..nodes).map(|at| format!("logs-{at}")).collect();

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::{Known, Policy, Predicate, Saved, Share, Snapshot, Unknown};
+use crate::{Known, Policy, Predicate, Saved, Share, Snapshot, Unknown};
 
 /// A cluster of three pools in the middle of a rolling restart, with an index without replicas.
 fn sample() -> Saved {
@@ -44,7 +44,7 @@ fn it_comes_back_as_it_was() {
     }
     odd.snapshot.pods[0].manager = Err(unknown("refused"));
     odd.policy.max_unavailable = Share::Percent(25);
-    odd.policy.disabled = crate::restart::Disabled::of([Predicate::Yellow.name(), "nonsense"]);
+    odd.policy.disabled = crate::Disabled::of([Predicate::Yellow.name(), "nonsense"]);
     assert_eq!(again(&odd), odd);
     odd.snapshot.engine = Err(unknown("nobody answers"));
     assert_eq!(again(&odd), odd);
@@ -70,7 +70,6 @@ fn what_is_no_snapshot_is_told_so() {
 
 /// Names and values of Secrets have no place in a snapshot: there is no field for them.
 #[test]
-#[cfg(feature = "reconciler")]
 fn no_field_is_for_anything_secret() {
     fn names(value: &serde_json::Value, found: &mut Vec<String>) {
         if let Some(properties) = value.get("properties").and_then(|all| all.as_object()) {
@@ -83,7 +82,7 @@ fn no_field_is_for_anything_secret() {
         }
     }
     let mut found = Vec::new();
-    names(&crate::restart::snapshot_schema(), &mut found);
+    names(&crate::snapshot_schema(), &mut found);
     assert!(found.iter().any(|name| name == "annotations"), "{found:?}");
     for name in found {
         let name = name.to_lowercase();
@@ -96,7 +95,8 @@ fn no_field_is_for_anything_secret() {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test reads and writes its sample")]
 fn the_sample_is_as_it_is_written_today() {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("proto/samples/snapshot.json");
+    let file =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto/samples/snapshot.json");
     let text = format!("{:#}\n", serde_json::to_value(sample()).unwrap());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&file, &text).unwrap();

@@ -3,8 +3,8 @@
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::lint::lint;
-use crate::restart::{
+use crate::tests::lint::lint;
+use crate::{
     Action, Direction, Ledger, Member, Outcome, Plan, Policy, Restart, Snapshot, Step, plan,
 };
 
@@ -74,7 +74,7 @@ fn a_restart_that_takes_anothers_place_wrongly_is_found() {
     finds("logs-2 is left behind", &|_, l| after(l).members.retain(|one| one.node != "logs-2"));
     finds("S8: r1 is over and logs-0 is left down", &|s, l| {
         s.pods.iter_mut().find(|pod| pod.node == "logs-0").unwrap().manager =
-            Err(crate::restart::Unknown { sentence: "x".into() });
+            Err(crate::Unknown { sentence: "x".into() });
         after(l).members.retain(|one| one.node != "logs-0");
     });
     finds("S8: logs-2 is taken over by r2 and nobody's", &|_, l| lost(l).step = Step::Scheduled);

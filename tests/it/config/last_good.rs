@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use stayput::api::{Code, ConfigChoice};
-use stayput::checksum::Checksum;
-use stayput::config_watch::{ConfigSettings, ConfigWatch};
+use stayput_api::{Code, ConfigChoice};
+use stayput_api::checksum::Checksum;
+use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::{TempDir, tempdir};
 
 use super::{checksum, only, staged};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::stat::Mode;
 use nix::unistd::{geteuid, mkfifo};
-use stayput::checksum::Checksum;
-use stayput::config_watch::{ConfigDir, ConfigSettings, ConfigWatch};
+use stayput_api::checksum::Checksum;
+use stayput_manager::config_watch::{ConfigDir, ConfigSettings, ConfigWatch};
 use tempfile::tempdir;
 
 use super::{checksum, only};

@@ -4,9 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 use nix::unistd::geteuid;
-use stayput::api::{Code, ConfigChoice};
-use stayput::checksum::Checksum;
-use stayput::config_watch::{ConfigSettings, ConfigWatch};
+use stayput_api::{Code, ConfigChoice};
+use stayput_api::checksum::Checksum;
+use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::tempdir;
 
 use super::{checksum, only, staged};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use stayput::config_watch::{ConfigSettings, ConfigWatch, Observed};
+use stayput_manager::config_watch::{ConfigSettings, ConfigWatch, Observed};
 use tempfile::tempdir;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -164,7 +164,7 @@ fn storm(dir: &Path) {
 async fn changes_that_are_lost_in_an_overflow_are_found() {
     let dir = tempdir().unwrap();
     let other = tempdir().unwrap();
-    let named = |name: &str, path: &Path| stayput::config_watch::ConfigDir {
+    let named = |name: &str, path: &Path| stayput_manager::config_watch::ConfigDir {
         name: Some(name.to_owned()),
         path: path.to_owned(),
     };

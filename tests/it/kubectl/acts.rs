@@ -1,7 +1,7 @@
 //! `restart`, `cancel`, `stop` and `start`: what is written, and what is refused.
 
 use serde_json::{Value, json};
-use stayput::restart::{Request, Strategy, annotation};
+use stayput_restart::{Request, Strategy, annotation};
 
 use super::stage::{Stage, idle, under_way};
 

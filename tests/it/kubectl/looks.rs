@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::stage::{Stage, idle, under_way};
-use crate::apiserver::{Fault, How};
+use stayput_standin::apiserver::{Fault, How};
 use crate::support::program::{finish, kubectl_stayput};
 
 #[test]

@@ -5,10 +5,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput::cluster::{SearchCluster, crd};
+use stayput_reconciler::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 
-use crate::apiserver::ApiServer;
+use stayput_standin::apiserver::ApiServer;
 use crate::support::program::{Ended, finish, kubectl_stayput};
 
 /// The apiserver, and a kubeconfig for it.

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
-use stayput::restart::{Request, annotation};
+use stayput_restart::{Request, annotation};
 
 use super::stage::{Stage, idle, under_way};
 

@@ -4,9 +4,9 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use stayput::api::{Code, Problem};
-use stayput::manager_client::fleet::{WIDTH, ask_all};
-use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient};
+use stayput_api::{Code, Problem};
+use stayput_net::manager_client::fleet::{WIDTH, ask_all};
+use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient};
 
 use super::{always, wait};
 use crate::support::fake_manager::{FakeManager, Script, running};

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, pthread_sigmask, signal};
-use stayput::process::{Delivery, ExitStatus, Launch, Reaper, Signals, Tree, launch};
+use stayput_manager::process::{Delivery, ExitStatus, Launch, Reaper, Signals, Tree, launch};
 
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};
@@ -177,7 +177,7 @@ fn a_command_that_cannot_run_says_why_and_leaves_nothing() {
 fn the_engine_dies_with_a_manager_that_is_not_pid_1() {
     isolated(test_name!(the_engine_dies_with_a_manager_that_is_not_pid_1), &[], || {
         use nix::unistd::{ForkResult, Pid, fork, getpid};
-        stayput::process::become_subreaper().unwrap();
+        stayput_manager::process::become_subreaper().unwrap();
         let (read, write) = nix::unistd::pipe().unwrap();
         // SAFETY: one thread only, so the child may do what it likes.
         match unsafe { fork() }.unwrap() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use stayput::process::{ExitStatus, Reaper, oom};
+use stayput_manager::process::{ExitStatus, Reaper, oom};
 
 use super::{reap, shell};
 use crate::support::isolated::{isolated, test_name};

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use stayput::process::{Delivery, ExitStatus, Reaper, Tree, is_pid_1};
+use stayput_manager::process::{Delivery, ExitStatus, Reaper, Tree, is_pid_1};
 
 use super::{COOKIE, reap, shell};
 use crate::support::isolated::{NAMESPACE, eventually, isolated_as_pid_1, test_name};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use stayput::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
+use stayput_manager::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap};
 use crate::support::isolated::{

@@ -1,6 +1,6 @@
 //! Exit codes and signals come back right; orphans are reaped.
 
-use stayput::process::{ExitStatus, Reaper, Tree, become_subreaper};
+use stayput_manager::process::{ExitStatus, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};

@@ -2,7 +2,7 @@
 
 use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
-use stayput::process::Signals;
+use stayput_manager::process::Signals;
 
 use crate::support::isolated::{isolated, test_name};
 

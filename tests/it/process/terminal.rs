@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::ptr;
 
 use nix::libc;
-use stayput::process::{ExitStatus, Reaper, Signals};
+use stayput_manager::process::{ExitStatus, Reaper, Signals};
 
 use super::{reap, shell};
 use crate::support::isolated::{INSIDE, harness_name, is_inside, test_name};

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use stayput::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, become_subreaper};
+use stayput_manager::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use serde_json::json;
-use stayput::cluster::SearchCluster;
-use stayput::restart::{Condition, annotation};
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::{Condition, annotation};
 
 use super::ground::eventually;
 use super::stage::{Reconciler, Stage};

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use stayput::cluster::SearchCluster;
-use stayput::restart::{Ledger, Outcome};
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::{Ledger, Outcome};
 use tokio::time::timeout;
 
 use super::ground::eventually;
 use super::stage::{NODES, Reconciler, Stage};
-use crate::apiserver::{Fault, How};
+use stayput_standin::apiserver::{Fault, How};
 
 fn ledger(cluster: &SearchCluster) -> Ledger {
     cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default()

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use nix::sys::signal::Signal;
-use stayput::cluster::SearchCluster;
-use stayput::restart::Outcome;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::Outcome;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use stayput::cluster::SearchCluster;
-use stayput::restart::Outcome;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::Outcome;
 
 use super::ground::{KEY, NAMESPACE, search_cluster, secret};
 use super::stage::{NODES, Reconciler, Stage};

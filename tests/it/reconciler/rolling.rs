@@ -5,13 +5,13 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use stayput::cluster::SearchCluster;
-use stayput::reconciler::{Account, Settings};
-use stayput::restart::{Outcome, Strategy, annotation};
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_reconciler::controller::{Account, Settings};
+use stayput_restart::{Outcome, Strategy, annotation};
 
 use super::ground::{NAMESPACE, eventually, search_cluster};
 use super::stage::{NODES, Reconciler, Stage};
-use crate::apiserver::ApiServer;
+use stayput_standin::apiserver::ApiServer;
 
 /// Waits until no pod shows a phase; each shows how the restart `id` ended.
 async fn until_clean(stage: &Stage, id: &str) {
@@ -149,7 +149,7 @@ async fn managers_are_shown_tokens_of_the_service_account_one_per_pod() {
     stage.until_seen().await;
     let entry = stage.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let tokens = |asked: &crate::apiserver::Asked| asked.resource == "serviceaccounts/token";
+    let tokens = |asked: &stayput_standin::apiserver::Asked| asked.resource == "serviceaccounts/token";
     assert_eq!(stage.server.counts().matching(tokens), 3, "each is used until it is old");
     reconciler.end().await;
 }

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 use serde_json::Value;
-use stayput::reconciler::Settings;
-use stayput::restart::{Outcome, Saved, forecast};
+use stayput_reconciler::controller::Settings;
+use stayput_restart::{Outcome, Saved, forecast};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

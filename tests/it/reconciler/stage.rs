@@ -11,12 +11,12 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput::cluster::{SearchCluster, crd};
-use stayput::jwt::{Grant, Scopes, mint, pod_audience};
-use stayput::manager_client::{Address, Credentials, ManagerClient, Token};
-use stayput::reconciler::{Settings, run};
-use stayput::restart::{Entry, annotation};
-use stayput::telemetry;
+use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
+use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
+use stayput_reconciler::controller::{Settings, run};
+use stayput_restart::{Entry, annotation};
+use stayput_net::telemetry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -25,7 +25,7 @@ use super::ground::{
     DEADLINE, KEY, NAMESPACE, addresses, eventually, pod, pod_status, search_cluster, secret,
 };
 use super::manager::Manager;
-use crate::apiserver::ApiServer;
+use stayput_standin::apiserver::ApiServer;
 use crate::support::pki::Pki;
 
 /// Names of the pods, which are those of the nodes.

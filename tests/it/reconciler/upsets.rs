@@ -9,12 +9,12 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
-use stayput::cluster::{SearchCluster, SearchClusterStatus};
-use stayput::restart::{Outcome, Restart, Step, annotation};
+use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_restart::{Outcome, Restart, Step, annotation};
 
 use super::ground::{NAMESPACE, eventually, search_cluster};
 use super::stage::{NODES, Reconciler, Stage};
-use crate::apiserver::{Fault, How};
+use stayput_standin::apiserver::{Fault, How};
 
 async fn done(stage: &Stage, id: &str) {
     let entry = stage.until_over(id).await;
@@ -89,7 +89,7 @@ async fn until_held(stage: &Stage) {
     let cluster = stage
         .until("the node is back, and no other is stopped", |cluster| {
             restart(cluster).is_some_and(|one| {
-                let is_done = |node: &stayput::restart::Member| node.step == Step::Finished;
+                let is_done = |node: &stayput_restart::Member| node.step == Step::Finished;
                 one.members.iter().any(is_done)
                     && !one.members.iter().any(|node| node.is_under_way())
             })

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::plain;
-use crate::apiserver::{ApiServer, Fault, How};
+use stayput_standin::apiserver::{ApiServer, Fault, How};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,7 +1,7 @@
 //! Brings a lifecycle into each phase the way it gets there in life, and tells what it does next.
 
-use stayput::api::{Code, Process, StartRequest, StopRequest};
-use stayput::lifecycle::{
+use stayput_api::{Code, Process, StartRequest, StopRequest};
+use stayput_manager::lifecycle::{
     Accepted, Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered,
     Refusal, Timer, Tree,
 };

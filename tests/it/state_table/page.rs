@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use stayput::api::{ConfigChoice, StartRequest, State};
-use stayput::lifecycle::{Event, OnExit, Phase, Timer};
+use stayput_api::{ConfigChoice, StartRequest, State};
+use stayput_manager::lifecycle::{Event, OnExit, Phase, Timer};
 
 use super::drive::{Drive, Left, MOUNTED};
 

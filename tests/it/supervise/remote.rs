@@ -3,9 +3,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use stayput::api::{Code, State, StopRequest};
-use stayput::jwt::{Grant, Scopes, mint, pod_audience};
-use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_api::{Code, State, StopRequest};
+use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
+use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 
 use super::manager::Manager;
 use super::pod::Pod;

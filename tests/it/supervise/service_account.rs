@@ -5,12 +5,12 @@ use k8s_openapi::api::core::v1::{Pod as KubePod, ServiceAccount};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use stayput::api::State;
-use stayput::jwt::pod_audience;
-use stayput::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_api::State;
+use stayput_net::jwt::pod_audience;
+use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 
 use super::pod::Pod;
-use crate::apiserver::ApiServer;
+use stayput_standin::apiserver::ApiServer;
 use crate::support::pki::Pki;
 
 #[tokio::test]

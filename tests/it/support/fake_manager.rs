@@ -13,7 +13,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
-use stayput::api::{
+use stayput_api::{
     ConfigChoice, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, RequestKind, Run,
     State, Status,
 };

@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
-use stayput::https::{Identity, Pem, Tls, Versions};
+use stayput_net::https::{Identity, Pem, Tls, ONLY_1_3};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
@@ -59,12 +59,12 @@ impl Pki {
     /// A client that trusts the CA and shows the certificate.
     pub(crate) fn identified(&self) -> Tls {
         let identity = Identity { certificate: self.pem("cert"), key: self.pem("key") };
-        Tls::new(&self.pem("ca"), Some(&identity), Versions::Only13).expect("TLS")
+        Tls::new(&self.pem("ca"), Some(&identity), ONLY_1_3).expect("TLS")
     }
 
     /// A client that trusts the CA.
     pub(crate) fn tls(&self) -> Tls {
-        Tls::new(&self.pem("ca"), None, Versions::Only13).expect("TLS")
+        Tls::new(&self.pem("ca"), None, ONLY_1_3).expect("TLS")
     }
 
     /// A server with the certificate that takes clients with and without one.

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal::SIGTERM;
 use serde_json::Value;
 
 use super::standin::{Engine, StandIn};
-use crate::engine_conformance::Cluster;
+use stayput_conformance::engine::Cluster;
 
 /// Three nodes, `n0` to `n2`, each with an address of its own.
 pub(crate) struct Three {

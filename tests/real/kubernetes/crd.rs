@@ -1,7 +1,7 @@
 //! SearchClusters on a real apiserver: what it refuses, what it fills in, what it shows.
 
 use serde_json::{Value, json};
-use stayput::cluster::SearchCluster;
+use stayput_reconciler::cluster::SearchCluster;
 
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::wait::eventually;

@@ -3,7 +3,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use stayput::restart::{Outcome, Step};
+use stayput_restart::{Outcome, Step};
 
 use super::ground::{Facts, Ground, NAMES, until};
 use super::{load, on, step};
@@ -136,7 +136,7 @@ fn half_of_all(ground: &Ground) {
         ground.configure(name, "no.such.setting: true", rename);
     }
     ground.ask("half", "coordinated", &[]);
-    let members = |status: &stayput::cluster::SearchClusterStatus| {
+    let members = |status: &stayput_reconciler::cluster::SearchClusterStatus| {
         status.ledger.restart.iter().flat_map(|one| one.members.clone()).collect::<Vec<_>>()
     };
     ground.until_status("everybody is on the way back", |status| {

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use stayput::cluster::SearchCluster;
-use stayput::restart::Outcome;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::Outcome;
 
 use super::ground::{Ground, NAMES};
 use super::{load, on};

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::{Value, json};
-use stayput::checksum::Checksum;
-use stayput::cluster::{SearchCluster, SearchClusterStatus};
-use stayput::restart::{Entry, LastRestart, annotation};
+use stayput_api::checksum::Checksum;
+use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_restart::{Entry, LastRestart, annotation};
 
 use super::kube::{Kube, NAMESPACE};
 use super::kubelet::Kubelet;

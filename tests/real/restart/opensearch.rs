@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stayput::restart::{Outcome, Step, Strategy};
+use stayput_restart::{Outcome, Step, Strategy};
 
 use super::ground::{Ground, NAMES, until};
 use super::{load, on, rolling, step};

@@ -1,6 +1,6 @@
 //! One rolling restart with a changed config, and all that must hold during it and after it.
 
-use stayput::restart::{Outcome, Strategy};
+use stayput_restart::{Outcome, Strategy};
 
 use super::ground::{Ground, NAMES};
 use super::load::{self, Load, Work};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use stayput::cluster::SearchClusterStatus;
-use stayput::restart::{Entry, NodeReport, Outcome, Strategy};
+use stayput_reconciler::cluster::SearchClusterStatus;
+use stayput_restart::{Entry, NodeReport, Outcome, Strategy};
 
 use crate::restart::ground::{Facts, Ground, Place, until};
 use crate::restart::step;

@@ -1,7 +1,7 @@
 //! Masters that somebody else has stopped keep those that are left.
 
 use serde_json::json;
-use stayput::cluster::SearchCluster;
+use stayput_reconciler::cluster::SearchCluster;
 
 use crate::restart::ground::until;
 use crate::restart::step;

@@ -1,7 +1,7 @@
 //! A red index keeps every node that serves.
 
 use serde_json::json;
-use stayput::cluster::SearchCluster;
+use stayput_reconciler::cluster::SearchCluster;
 
 use crate::restart::step;
 

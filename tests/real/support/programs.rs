@@ -9,7 +9,6 @@ pub(crate) fn stayput() -> OsString {
 }
 
 /// The reconciler.
-#[cfg(feature = "reconciler")]
 pub(crate) fn reconciler() -> OsString {
     let measured = std::env::var_os("STAYPUT_MEASURED_RECONCILER_BIN");
     measured.unwrap_or_else(|| env!("CARGO_BIN_EXE_stayput-reconciler").into())

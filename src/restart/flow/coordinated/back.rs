@@ -1,8 +1,8 @@
 //! The way back, for everybody.
 
-use crate::restart::flow::abort::outcome_of;
-use crate::restart::planner::Planner;
-use crate::restart::{Direction, Manager, Outcome, Reason, Restart};
+use crate::flow::abort::outcome_of;
+use crate::planner::Planner;
+use crate::{Direction, Manager, Outcome, Reason, Restart};
 
 impl Planner<'_> {
     /// Everybody back: on the last good config where there is one.

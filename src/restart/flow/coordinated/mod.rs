@@ -8,16 +8,16 @@ mod stop;
 mod stranded;
 mod supersede;
 
-use crate::restart::planner::Planner;
-use crate::restart::rules::{Terms, preflight};
-use crate::restart::{Direction, Member, Refusal, Restart, Step};
+use crate::planner::Planner;
+use crate::rules::{Terms, preflight};
+use crate::{Direction, Member, Refusal, Restart, Step};
 
 /// The one flush a coordinated restart has.
-pub(in crate::restart) const WHOLE_CLUSTER: &str = "*";
+pub(crate) const WHOLE_CLUSTER: &str = "*";
 
 impl Planner<'_> {
     /// The next step of a coordinated restart.
-    pub(in crate::restart::flow) fn coordinate(&mut self) {
+    pub(in crate::flow) fn coordinate(&mut self) {
         let Some(restart) = self.restart() else { return };
         if Self::active(&restart).next().is_none() {
             return;

@@ -1,17 +1,17 @@
 //! A pod replaced in the middle of a coordinated restart is a new member.
 
-use crate::api::State;
-use crate::restart::flow::member::GAP;
-use crate::restart::flow::start::told;
-use crate::restart::flow::{Move, wait};
-use crate::restart::planner::Planner;
-use crate::restart::rules::preflight;
-use crate::restart::{Action, Code, Manager, Member};
+use crate::flow::member::GAP;
+use crate::flow::start::told;
+use crate::flow::{Move, wait};
+use crate::planner::Planner;
+use crate::rules::preflight;
+use crate::{Action, Code, Manager, Member};
+use stayput_api::State;
 
 impl Planner<'_> {
     /// A member whose pod is not listed. The pod in its place is a new member with sequences of its
     /// own; a list that lacks it for a moment is waited for.
-    pub(in crate::restart::flow) fn succeeded(&mut self, member: &Member) -> Move {
+    pub(in crate::flow) fn succeeded(&mut self, member: &Member) -> Move {
         let Some(successor) = self.view.successor(member) else {
             // A list may lack a pod whose engine runs on: after the point of no return it would be
             // left behind on another config.

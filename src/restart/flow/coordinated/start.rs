@@ -1,15 +1,13 @@
 //! The second half: every start, masters first, and the proof of all.
 
 use super::supersede::Obstacle;
-use crate::api::State;
-use crate::restart::flow::member::{
-    interfered, is_overtaken, is_refused, start_above, was_refused,
-};
-use crate::restart::flow::start::{failing, told};
-use crate::restart::flow::{Move, wait};
-use crate::restart::lookup::Names;
-use crate::restart::planner::Planner;
-use crate::restart::{Code, Direction, Ending, Member, Restart};
+use crate::flow::member::{interfered, is_overtaken, is_refused, start_above, was_refused};
+use crate::flow::start::{failing, told};
+use crate::flow::{Move, wait};
+use crate::lookup::Names;
+use crate::planner::Planner;
+use crate::{Code, Direction, Ending, Member, Restart};
+use stayput_api::State;
 
 /// A start that failed after the restart went forward only is tried again no sooner than this.
 const RETRY: u64 = 30_000;

@@ -2,14 +2,14 @@
 
 use super::WHOLE_CLUSTER;
 use super::supersede::may_be_stopped_again;
-use crate::api::{Desired, State};
-use crate::restart::flow::Move;
-use crate::restart::flow::member::{is_overtaken, overtaken};
-use crate::restart::flow::start::told;
-use crate::restart::lookup::Names;
-use crate::restart::planner::Planner;
-use crate::restart::rules::preflight;
-use crate::restart::{Action, Code, Member, Restart, Step};
+use crate::flow::Move;
+use crate::flow::member::{is_overtaken, overtaken};
+use crate::flow::start::told;
+use crate::lookup::Names;
+use crate::planner::Planner;
+use crate::rules::preflight;
+use crate::{Action, Code, Member, Restart, Step};
+use stayput_api::{Desired, State};
 
 impl Planner<'_> {
     /// Config everywhere, allocation and flush once, then every stop; then the checksums are frozen.

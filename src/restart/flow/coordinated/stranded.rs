@@ -2,10 +2,10 @@
 //! config that was frozen for it.
 
 use super::supersede::Obstacle;
-use crate::api::State;
-use crate::checksum::short;
-use crate::restart::planner::Planner;
-use crate::restart::{Code, Direction, Manager, Member, Refusal, Restart, Strategy};
+use crate::planner::Planner;
+use crate::{Code, Direction, Manager, Member, Refusal, Restart, Strategy};
+use stayput_api::State;
+use stayput_api::checksum::short;
 
 impl Planner<'_> {
     /// Whether a person may have another restart take the place of this one.

@@ -3,22 +3,22 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::State;
-use crate::restart::flow::intake::scheduled;
-use crate::restart::flow::member::{GAP, is_overtaken};
-use crate::restart::lookup::{Lookup, Names};
-use crate::restart::planner::Planner;
-use crate::restart::rules::preflight;
-use crate::restart::{
+use crate::flow::intake::scheduled;
+use crate::flow::member::{GAP, is_overtaken};
+use crate::lookup::{Lookup, Names};
+use crate::planner::Planner;
+use crate::rules::preflight;
+use crate::{
     AllocationDebt, Code, Direction, Ending, Manager, Member, Once, Outcome, Pod, Reason, Refusal,
     Request, Restart, Step, Strategy,
 };
+use stayput_api::State;
 
 /// What keeps a request from taking a restart's place.
-pub(in crate::restart::flow) struct Obstacle {
+pub(in crate::flow) struct Obstacle {
     /// Id of the request.
     pub(super) asked: String,
-    pub(in crate::restart::flow) sentence: String,
+    pub(in crate::flow) sentence: String,
 }
 
 /// What a new restart takes over in one write.
@@ -30,7 +30,7 @@ struct Heritage {
 impl Planner<'_> {
     /// Lets the coordinated request that waits take the place of a restart that has gone forward
     /// and cannot be ended. In one write, so that no node is nobody's at any moment.
-    pub(in crate::restart::flow) fn supersede(&mut self) {
+    pub(in crate::flow) fn supersede(&mut self) {
         let Some(restart) = self.restart() else { return };
         let Some(request) = self.ledger.queued.clone().filter(is_coordinated) else { return };
         if !self.has_stranded(&restart) {
@@ -80,10 +80,7 @@ impl Planner<'_> {
 
     /// The coordinated request that waits, and why it cannot take the place of a restart in which a
     /// member is stranded.
-    pub(in crate::restart::flow) fn why_not_superseded(
-        &self,
-        restart: &Restart,
-    ) -> Option<Obstacle> {
+    pub(in crate::flow) fn why_not_superseded(&self, restart: &Restart) -> Option<Obstacle> {
         let queued = self.ledger.queued.as_ref().filter(|queued| is_coordinated(queued))?;
         if !self.has_stranded(restart) {
             return None;
@@ -172,7 +169,7 @@ impl Planner<'_> {
         begun.node_id = node.map(|node| node.id.clone()).or(known);
         begun.master = node.map_or_else(
             || before.is_some_and(|before| before.master),
-            crate::restart::Node::is_master_eligible,
+            crate::Node::is_master_eligible,
         );
         Ok(begun)
     }

@@ -1,7 +1,7 @@
 //! What is off is shown until it is on again.
 
 use super::{condition, three};
-use crate::restart::{Code, Disabled, Plan, Policy, Predicate, report};
+use crate::{Code, Disabled, Plan, Policy, Predicate, report};
 
 fn shown(disabled: Disabled) -> (String, String, String) {
     let policy = Policy { disabled, ..Policy::default() };
@@ -52,6 +52,6 @@ fn a_name_that_means_nothing_is_shown_and_blocks_nothing() {
     assert_eq!(status, "True");
     assert!(message.contains("; besides, \"yellow\" in"), "{message}");
     let policy = Policy { disabled: Disabled::of(["yellow"]), ..Policy::default() };
-    let made = crate::restart::plan(&three(), &policy);
+    let made = crate::plan(&three(), &policy);
     assert_eq!(report(&three(), &policy, &made).blocked, None);
 }

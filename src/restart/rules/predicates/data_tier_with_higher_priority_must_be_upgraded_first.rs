@@ -1,8 +1,8 @@
 //! Frozen before cold before warm before hot.
 
 use super::{Gate, Pass, Peer, Predicate, no, or_else};
-use crate::restart::rules::few::Few;
-use crate::restart::rules::tiers::Tiers;
+use crate::rules::few::Few;
+use crate::rules::tiers::Tiers;
 
 /// The frozen tier goes first, then the cold one, then the warm one, and the hot one last, so that
 /// data can move on through the tiers while their nodes run on different configs.

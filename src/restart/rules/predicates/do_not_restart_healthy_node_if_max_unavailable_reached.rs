@@ -1,7 +1,7 @@
 //! No more nodes down than allowed; what does not serve anyway may be put right.
 
 use super::{Gate, Pass, Peer, Predicate, no};
-use crate::restart::rules::few::Few;
+use crate::rules::few::Few;
 
 /// A node that serves is stopped only while fewer nodes than `spec.restart.maxUnavailable` are
 /// unavailable, and fewer of each of its roles than that role's own limit.

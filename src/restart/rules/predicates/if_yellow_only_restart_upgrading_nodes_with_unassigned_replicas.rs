@@ -1,7 +1,7 @@
 //! While the cluster is yellow, only what waiting would not make greener.
 
 use super::{Gate, Pass, Peer, Predicate, Refusal, or_else};
-use crate::restart::Color;
+use crate::Color;
 
 /// In a yellow cluster a node that serves is restarted only if waiting would not help: because it
 /// runs an older version than others do, so that replicas cannot be placed on it, and no shard is

@@ -15,8 +15,8 @@ mod skip_already_terminating_pods;
 
 use super::others;
 use super::pass::{Pass, Peer};
-use crate::restart::gate::{Gate, Refusal, refuse};
-use crate::restart::{Code, Predicate};
+use crate::gate::{Gate, Refusal, refuse};
+use crate::{Code, Predicate};
 
 /// Asks one predicate, unless it is disabled.
 pub(super) fn ask(predicate: Predicate, pass: &Pass<'_>, candidate: &Peer<'_>) -> Gate {

@@ -1,7 +1,7 @@
 //! Never a healthy node while the cluster is red.
 
 use super::{Gate, Pass, Peer, Predicate, Refusal, no, or_else};
-use crate::restart::Color;
+use crate::Color;
 
 /// A node that serves is restarted only while the cluster's health is green or yellow, never while
 /// it is red or of a color that nobody knows. A node that does not serve may be what makes it red.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::restart::gate::{Gate, refuse};
-use crate::restart::{Code, Engine, Node, Voting};
+use crate::gate::{Gate, refuse};
+use crate::{Code, Engine, Node, Voting};
 
 /// Nodes of which enough must be there.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Somebody else has a started copy.
 
 use super::{engine, names, shards, unknown};
-use crate::restart::Engine;
-use crate::restart::rules::Copies;
+use crate::Engine;
+use crate::rules::Copies;
 
 /// Three data nodes, one that holds none and one without roles.
 fn nodes(lines: &[&str]) -> Engine {

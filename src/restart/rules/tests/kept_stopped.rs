@@ -2,10 +2,10 @@
 //! that and its stop others may have gone down.
 
 use super::table::cases;
-use crate::restart::lookup::Names;
-use crate::restart::rules::Pass;
-use crate::restart::view::View;
-use crate::restart::{Request, Strategy};
+use crate::lookup::Names;
+use crate::rules::Pass;
+use crate::view::View;
+use crate::{Request, Strategy};
 
 /// What the rules say of d-0, which stands in the ledger to be kept stopped, at either time.
 fn judge(words: &str) -> [Option<&'static str>; 2] {

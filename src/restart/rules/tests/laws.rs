@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::table::{Case, cases};
-use crate::api::State;
-use crate::restart::lookup::Names;
-use crate::restart::rules::census::Census;
-use crate::restart::rules::{Pass, order};
-use crate::restart::view::View;
-use crate::restart::{Disabled, Pod, ShardCopy, Share, Snapshot, Strategy as How};
+use crate::lookup::Names;
+use crate::rules::census::Census;
+use crate::rules::{Pass, order};
+use crate::view::View;
+use crate::{Disabled, Pod, ShardCopy, Share, Snapshot, Strategy as How};
+use stayput_api::State;
 
 const ROLES: [&str; 12] = [
     "",

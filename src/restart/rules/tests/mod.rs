@@ -8,20 +8,18 @@ mod order_of_rules;
 mod preflight;
 mod quorum;
 mod quorum_enumerated;
-#[cfg(feature = "reconciler")]
-mod quorum_recorded;
 mod settled;
 mod table;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::{ConfigChoice, Desired, RequestKind, State};
-use crate::restart::gate::Gate;
-use crate::restart::{
+use crate::gate::Gate;
+use crate::{
     Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopy,
     Sources, Unknown, Voting,
 };
+use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 /// A green cluster from `"a master elected, b data_hot ingest, c"`: names and roles. Everybody who
 /// can be elected is a voter, and there are no shards.

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{engine, pod};
-use crate::restart::rules::order;
-use crate::restart::{Engine, Pod};
+use crate::rules::order;
+use crate::{Engine, Pod};
 
 /// Pods from `"a b! c"`: names, not ready where marked.
 fn pods(names: &str) -> Vec<Pod> {

@@ -1,7 +1,7 @@
 //! The ten are asked in their published order.
 
 use super::table::cases;
-use crate::restart::{Disabled, Predicate};
+use crate::{Disabled, Predicate};
 
 /// Who says no to the first that is asked for, each disabled once it has answered; and what says no
 /// when none of the ten is left.

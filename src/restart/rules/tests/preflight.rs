@@ -1,9 +1,9 @@
 //! Fit for a stop, or not.
 
 use super::{fit, unknown};
-use crate::api::{Desired, RequestKind, State};
-use crate::restart::rules::preflight;
-use crate::restart::{Code, LastRequest, Manager, Pod, Sources};
+use crate::rules::preflight;
+use crate::{Code, LastRequest, Manager, Pod, Sources};
+use stayput_api::{Desired, RequestKind, State};
 
 /// A change of a pod that is fit.
 type Change = fn(&mut Pod);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{code, engine, ids, names, sentence, unknown};
-use crate::restart::gate::{Gate, refuse};
-use crate::restart::rules::{Electorate, Votes};
-use crate::restart::{Code, Engine, Voting};
+use crate::gate::{Gate, refuse};
+use crate::rules::{Electorate, Votes};
+use crate::{Code, Engine, Voting};
 
 const REFUSED: Option<Code> = Some(Code::Quorum);
 const FIRST: Option<Code> = Some(Code::HandingOver);

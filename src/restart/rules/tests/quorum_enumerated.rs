@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{engine, id};
-use crate::restart::rules::{Electorate, Votes};
-use crate::restart::tests::world::votes::Votes as Model;
-use crate::restart::{Engine, Voting};
+use crate::rules::{Electorate, Votes};
+use crate::tests::world::votes::Votes as Model;
+use crate::{Engine, Voting};
 
 /// What a master can be: in the committed configuration or not, in the accepted one or not.
 const KINDS: usize = 4;

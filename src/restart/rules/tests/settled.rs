@@ -1,8 +1,8 @@
 //! Yellow for good, or not yet: what it takes, one by one.
 
 use super::{code, engine, names, sentence, shards, unknown};
-use crate::restart::rules::Settled;
-use crate::restart::{Allocation, AllocationBefore, Code, Color, Engine, Health, Predicate};
+use crate::rules::Settled;
+use crate::{Allocation, AllocationBefore, Code, Color, Engine, Health, Predicate};
 
 const RESTLESS: Option<Code> = Some(Code::Predicate(Predicate::Yellow));
 const NOT_KNOWN: Option<Code> = Some(Code::EngineUnreachable);

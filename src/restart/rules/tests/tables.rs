@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::table::{Case, cases};
-use crate::restart::lookup::Names;
-use crate::restart::rules::{Pass, order, predicates, take_turns};
-use crate::restart::view::View;
-use crate::restart::{Disabled, Pod, Predicate};
+use crate::lookup::Names;
+use crate::rules::{Pass, order, predicates, take_turns};
+use crate::view::View;
+use crate::{Disabled, Pod, Predicate};
 
 /// A name, who it waits for as a word, and the sentence; no word if it goes.
 type Answer = (String, Option<(&'static str, String)>);
@@ -41,7 +41,7 @@ impl Case {
             Ok(turns) => turns,
             Err(no) => return vec![no],
         };
-        let answer = |(pod, gate): (&Pod, crate::restart::gate::Gate)| {
+        let answer = |(pod, gate): (&Pod, crate::gate::Gate)| {
             (pod.name.clone(), gate.err().map(|no| (no.code.as_str(), no.sentence)))
         };
         turns.into_iter().map(answer).collect()

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
 use super::{Case, How, always_the_same, case};
-use crate::restart::{Forecast, Snapshot, StageKind, When, forecast, needs_engine};
+use crate::{Forecast, Snapshot, StageKind, When, forecast, needs_engine};
 
 /// Nodes in the order in which their managers were told to stop.
 fn stopped(driver: &Driver) -> Vec<String> {
@@ -100,8 +100,8 @@ proptest! {
     fn asking_beforehand_is_as_asking(case in case()) {
         let mut driver = driver(&case);
         let snapshot = look(&mut driver);
-        let request = crate::restart::Request {
-            id: "r1".into(), strategy: case.how, ..crate::restart::Request::default()
+        let request = crate::Request {
+            id: "r1".into(), strategy: case.how, ..crate::Request::default()
         };
         let before = forecast(&snapshot, &driver.policy, Some(&request));
         play_line(&mut driver, &format!("request {} r1", case.how.as_str()));
@@ -122,7 +122,7 @@ proptest! {
         }
         driver.run(at, |_| false);
         let mut snapshot = look(&mut driver);
-        for request in [None, Some(crate::restart::Request { id: "other".into(), ..Default::default() })] {
+        for request in [None, Some(crate::Request { id: "other".into(), ..Default::default() })] {
             let foretold = forecast(&snapshot, &driver.policy, request.as_ref());
             let mut seen: Vec<&str> = foretold.steps.iter().filter(|stage| stage.kind != StageKind::Start)
                 .flat_map(|stage| &stage.turns).map(|turn| turn.node.as_str())

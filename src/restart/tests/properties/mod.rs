@@ -11,7 +11,7 @@ use proptest::test_runner::RngSeed;
 use super::driver::{Driver, Fate};
 use super::scenario::play_line;
 use super::world::World;
-use crate::restart::{Direction, Policy, Share, Strategy as How};
+use crate::{Direction, Policy, Share, Strategy as How};
 use trouble::{Trouble, troubles};
 
 /// For how long things go wrong, in milliseconds.

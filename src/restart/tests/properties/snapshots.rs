@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
 use super::{Case, always_the_same, case};
-use crate::restart::lint::faultless_plan;
-use crate::restart::{Snapshot, Unknown, plan};
+use crate::tests::lint::faultless_plan;
+use crate::{Snapshot, Unknown, plan};
 
 /// Snapshots from all along a run in which everything goes as it should.
 fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
-use crate::restart::Unknown;
+use crate::Unknown;
 
 /// One thing that goes wrong; numbers choose a node.
 #[derive(Debug, Clone, Copy)]
@@ -178,7 +178,7 @@ pub(super) fn is_over(driver: &mut Driver) {
         machine.unreachable = false;
         machine.habits.refuses.clear();
         let stuck = std::mem::take(&mut machine.habits.immortal)
-            && machine.life().desired() == crate::api::Desired::Stopped;
+            && machine.life().desired() == stayput_api::Desired::Stopped;
         if machine.frozen {
             driver.world.thaw(&name);
         }
@@ -187,14 +187,16 @@ pub(super) fn is_over(driver: &mut Driver) {
             pod.machine.lets_go(now);
         }
         pod.unstick(now);
-        driver.world.annotate(&name, crate::restart::annotation::STOPPED, None);
+        driver.world.annotate(&name, crate::annotation::STOPPED, None);
     }
     driver.world.engine.unreachable = false;
     driver.world.object.touch().paused = false;
-    let coordinated =
-        driver.world.ledger().restart.as_ref().is_some_and(|restart| {
-            restart.request.strategy == crate::restart::Strategy::Coordinated
-        });
+    let coordinated = driver
+        .world
+        .ledger()
+        .restart
+        .as_ref()
+        .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
     if coordinated {
         // One that has gone forward and cannot be ended waits for people: for those who keep a
         // majority down, and for somebody who asks for another one.
@@ -211,7 +213,7 @@ fn stopped_by_hand(driver: &Driver) -> Vec<String> {
     let stopped = driver.world.pods.iter().filter(|pod| {
         let life = pod.machine.life();
         let by_hand = life.last_request().as_ref().is_some_and(|last| last.by == "person");
-        by_hand && life.desired() == crate::api::Desired::Stopped
+        by_hand && life.desired() == stayput_api::Desired::Stopped
     });
     stopped.map(|pod| pod.name.clone()).collect()
 }

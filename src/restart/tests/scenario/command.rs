@@ -1,12 +1,10 @@
 //! The lines of a script, one command each.
 
 use super::wait;
-use crate::api::{Span, StartRequest, StopRequest};
-use crate::restart::tests::driver::Driver;
-use crate::restart::tests::world::{Asked, SimPod};
-use crate::restart::{
-    Disabled, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation,
-};
+use crate::tests::driver::Driver;
+use crate::tests::world::{Asked, SimPod};
+use crate::{Disabled, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation};
+use stayput_api::{Span, StartRequest, StopRequest};
 
 /// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`; `data-a*2:data@a` is
 /// a pool of two nodes in zone a.
@@ -96,7 +94,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.laws.before.transient = Some(to.into());
         }
         ["somebody", "resets", "allocation"] => {
-            driver.world.engine.allocation = crate::restart::Allocation::default();
+            driver.world.engine.allocation = crate::Allocation::default();
         }
         ["freeze", "manager", pod] => driver.world.pod(pod).machine.freeze(),
         ["thaw", "manager", pod] => driver.world.thaw(pod),
@@ -234,13 +232,13 @@ fn replace(driver: &mut Driver, name: &str) {
 fn show(driver: &mut Driver) {
     let now = driver.world.now;
     let ledger = driver.world.ledger().clone();
-    let lines = crate::restart::tests::in_words::whole(&ledger);
+    let lines = crate::tests::in_words::whole(&ledger);
     for line in lines {
         driver.page.line(now, "  ledger", &line);
     }
     for at in 0..driver.world.pods.len() {
         let pod = &driver.world.pods[at];
-        let line = crate::restart::tests::page::told(pod, &driver.world);
+        let line = crate::tests::page::told(pod, &driver.world);
         driver.page.line(now, "  pod", &format!("{} {line}", pod.name));
     }
     let engine = driver.world.engine.told(now);

@@ -6,7 +6,7 @@ mod wait;
 
 use super::driver::Driver;
 use super::world::World;
-use crate::restart::Policy;
+use crate::Policy;
 
 /// Carries out one line of a script.
 pub(crate) fn play_line(driver: &mut Driver, line: &str) {
@@ -57,7 +57,7 @@ fn play(script: &str) -> (String, Vec<String>) {
 #[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden pages")]
 fn compare(name: &str, script: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("src/restart/tests/scenarios/{name}.expected"));
+        .join(format!("tests/scenarios/{name}.expected"));
     let (page, wrong) = play(script);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).expect("the scenarios can be written");

@@ -1,8 +1,8 @@
 //! `run until …`: what a script waits for. It fails if that does not come.
 
 use super::command::span_of;
-use crate::restart::annotation;
-use crate::restart::tests::driver::Driver;
+use crate::annotation;
+use crate::tests::driver::Driver;
 
 /// The longest a script waits.
 const LONGEST: u64 = 4 * 60 * 60 * 1000;

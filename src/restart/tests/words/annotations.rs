@@ -1,6 +1,6 @@
 //! What `proto/annotations.md` says is what is read and written.
 
-use crate::restart::{LastRestart, Outcome, Phase, Request, Strategy, annotation};
+use crate::{LastRestart, Outcome, Phase, Request, Strategy, annotation};
 
 const DOCUMENT: &str = include_str!("../../../../proto/annotations.md");
 

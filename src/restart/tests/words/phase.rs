@@ -1,6 +1,6 @@
 //! The seven words.
 
-use crate::restart::{Phase, Strategy};
+use crate::{Phase, Strategy};
 
 #[test]
 fn every_word_is_read_as_the_phase_that_prints_it() {

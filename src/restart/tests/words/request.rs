@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::api::Span;
-use crate::restart::{Request, Strategy, Target, Time};
+use crate::{Request, Strategy, Target, Time};
+use stayput_api::Span;
 
 #[test]
 fn an_id_is_all_it_takes() {

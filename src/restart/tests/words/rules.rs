@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::restart::{Code, Predicate, annotation};
+use crate::{Code, Predicate, annotation};
 
 const DOCUMENT: &str = include_str!("../../../../docs/rules.md");
 
@@ -32,7 +32,7 @@ fn the_ten_stand_there_in_the_order_in_which_they_are_asked() {
 
 #[test]
 fn each_of_the_ten_is_a_file_of_its_name() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/restart/rules/predicates");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules/predicates");
     for predicate in Predicate::ALL {
         let name = predicate.name().replace("MaxUnavailable", "max_unavailable");
         assert!(folder.join(format!("{name}.rs")).is_file(), "{name}");

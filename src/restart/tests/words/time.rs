@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::restart::Time;
+use crate::Time;
 
 /// The last millisecond of the year 9999.
 const LAST: u64 = 253_402_300_799_999;

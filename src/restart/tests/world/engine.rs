@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::shards::Shards;
 use super::votes::Votes;
-use crate::restart::{Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown};
+use crate::{Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown};
 
 /// What a node is told to be.
 #[derive(Debug, Clone)]

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::{Code, ConfigChoice, StartRequest, StopRequest};
-use crate::lifecycle::{
+use crate::{LastExit, LastRequest, Manager, Run};
+use stayput_api::{Code, ConfigChoice, StartRequest, StopRequest};
+use stayput_manager::lifecycle::{
     Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Refusal, Tree,
 };
-use crate::restart::{LastExit, LastRequest, Manager, Run};
 
 /// How long things take on this node, in milliseconds, and what its engine does not do.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub(crate) struct Machine {
     /// What came while it was frozen.
     queue: Vec<(Asked, String)>,
     runs: u64,
-    saved: Option<(crate::lifecycle::Intent, Option<crate::api::Exit>)>,
+    saved: Option<(stayput_manager::lifecycle::Intent, Option<stayput_api::Exit>)>,
     exited: bool,
 }
 
@@ -210,7 +210,7 @@ impl Machine {
         if self.process.as_ref().is_some_and(|process| process.dies_at.is_some_and(|at| at <= now))
         {
             let process = self.process.take()?;
-            let clean = self.life.state() == crate::api::State::Stopping;
+            let clean = self.life.state() == stayput_api::State::Stopping;
             let status = if clean { ExitStatus::Code(143) } else { ExitStatus::Code(78) };
             drop(process);
             return Some(Event::EngineExited { status, oom: false });
@@ -274,7 +274,7 @@ impl Machine {
                 let mut tree = Tree::default();
                 if let Some(process) = &self.process {
                     let command = format!("engine of run {}", process.run);
-                    tree.stragglers.push(crate::api::Process { pid: 1, command });
+                    tree.stragglers.push(stayput_api::Process { pid: 1, command });
                 }
                 Some(Event::Tree(tree))
             }
@@ -363,7 +363,7 @@ impl Machine {
             durable: self.life.is_durable(),
             desired: self.life.desired(),
             state: self.life.state(),
-            ready: Some(self.up(now).is_some() && self.life.state() == crate::api::State::Running),
+            ready: Some(self.up(now).is_some() && self.life.state() == stayput_api::State::Running),
             sequence: self.life.intent().fence.sequence,
             last_request: self.life.last_request().map(|last| LastRequest {
                 sequence: last.sequence,

@@ -11,7 +11,7 @@ pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::restart::{Ledger, Snapshot, Time, Unknown, needs_engine};
+use crate::{Ledger, Snapshot, Time, Unknown, needs_engine};
 
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
@@ -42,14 +42,14 @@ pub(crate) struct World {
     pub(crate) pods: Vec<SimPod>,
     pub(crate) engine: Searching,
     /// Requests that are on their way, by when they arrive.
-    late: BTreeMap<(u64, u64), crate::restart::Action>,
+    late: BTreeMap<(u64, u64), crate::Action>,
     /// How many of them have arrived.
     pub(crate) arrived: usize,
     count: u64,
     /// Every request that came to a manager, in order.
     pub(crate) judged: Vec<Judgement>,
     /// Every event told.
-    pub(crate) told: Vec<(u64, crate::restart::Event)>,
+    pub(crate) told: Vec<(u64, crate::Event)>,
     /// What happened, in words, not yet taken by the page.
     pub(crate) lines: Vec<(u64, &'static str, String)>,
 }

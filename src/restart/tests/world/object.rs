@@ -1,6 +1,6 @@
 //! The SearchCluster object: every write makes a new version, a stale one is refused.
 
-use crate::restart::{Cluster, Ledger};
+use crate::{Cluster, Ledger};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Object {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{Asked, Judgement, Verdict, World};
-use crate::api::{Span, StartRequest, State, StopRequest};
-use crate::restart::{Action, Change, annotation};
+use crate::{Action, Change, annotation};
+use stayput_api::{Span, StartRequest, State, StopRequest};
 
 /// Who the managers are told is asking.
 pub(crate) const US: &str = "stayput-reconciler";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::machine::Machine;
-use crate::restart::{Pod, Sources, Unknown};
+use crate::{Pod, Sources, Unknown};
 
 /// When the kubelet looks at a pod's volumes by itself, at the latest.
 const KUBELET: u64 = 80_000;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::restart::{Color, Health, ShardCopy};
+use crate::{Color, Health, ShardCopy};
 
 /// How long a copy that left with its node is waited for before it is built elsewhere.
 const DELAY: u64 = 60_000;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::engine::id_of;
-use crate::restart::Voting;
+use crate::Voting;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Votes {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use stayput::cluster::SearchCluster;
-use stayput::restart::Ledger;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::Ledger;
 use tempfile::TempDir;
 
 use super::super::ground::Ground;

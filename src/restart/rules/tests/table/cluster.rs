@@ -2,8 +2,8 @@
 
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
-use crate::api::State;
-use crate::restart::{Color, Fence, Member, Restart, Step, Time, Voting};
+use crate::{Color, Fence, Member, Restart, Step, Time, Voting};
+use stayput_api::State;
 
 impl Case {
     /// `a master data (elected; not ready), b-0..2 data`: names or ranges of names, roles, states.

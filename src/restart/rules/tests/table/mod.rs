@@ -6,7 +6,7 @@
 mod cluster;
 
 use super::{engine, shards, unknown};
-use crate::restart::{
+use crate::{
     Allocation, AllocationBefore, Cluster, Disabled, Engine, Ledger, Policy, Share, Snapshot,
     Strategy, Time, Unknown, Voting,
 };

@@ -1,0 +1,22 @@
+//! Messages of the HTTP contract between the manager and whoever calls it.
+//!
+//! Plain data, shared by the server, the client half of `stayput` and the reconciler. The written
+//! contract is `proto/openapi.yaml` and `proto/status.schema.json`; tests hold the two together.
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
+
+pub mod checksum;
+mod problem;
+mod request;
+mod status;
+
+pub use problem::{Code, Problem};
+pub use request::{
+    ConfigChoice, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span, StartRequest, StopRequest,
+};
+pub use status::{
+    Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, Process, Run,
+    State, Status, Why,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The command line: `run` hands over to the supervisor, everything else is a client or a tool.
+//!
+//! In the library, so that an example can re-execute itself as the manager.
+
+mod act;
+mod args;
+mod checksum;
+mod failure;
+mod follow;
+mod install;
+mod render;
+mod run;
+mod target;
+mod token;
+mod wait;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+use crate::settings::Environment;
+use act::Act;
+use args::{Cli, ClientArgs, Command};
+use failure::{Failure, USAGE};
+use stayput_net::manager_client::ManagerClient;
+
+/// Runs the program with `args`, the first of which is its own name.
+///
+/// Exit codes of the client commands: 0 done; 1 refused or failed, with the manager's message; 2
+/// not reachable; 64 usage; 124 not done in time. `run` ends with the engine's code.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let parsed = Cli::command().try_get_matches_from(args).and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((matches, cli))
+    });
+    let (matches, cli) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help and version are no errors, and go to stdout. Where neither can be written,
+            // there is nobody to tell.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let environment = Environment::of_process();
+    let mut out = io::stdout();
+    let outcome = command(cli.command, &matches, &environment, &mut out)
+        .and_then(|code| out.flush().map(|()| code).map_err(Failure::Output));
+    outcome.unwrap_or_else(|failure| failure.report())
+}
+
+fn command(
+    command: Command,
+    matches: &ArgMatches,
+    environment: &Environment,
+    out: &mut impl Write,
+) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(_) => {
+            // The settings want to know which values were written, so they read the matches.
+            let run = matches.subcommand_matches("run");
+            return Ok(run.map_or(ExitCode::from(USAGE), |run| run::run(run, environment)));
+        }
+        Command::Status { client, json, watch } => {
+            with(&client, environment, async |client| {
+                if watch {
+                    wait::watch(&client, json, out).await
+                } else {
+                    wait::status(&client, json, out).await
+                }
+            })?;
+        }
+        Command::Wait { client, goal, timeout, json } => {
+            with(&client, environment, async |client| {
+                wait::wait(&client, &goal, timeout, json, out).await
+            })?;
+        }
+        Command::Stop { client, request, wait } => {
+            let stop = Act::Stop(request.into_request());
+            with(&client, environment, async |client| act::act(&client, stop, &wait, out).await)?;
+        }
+        Command::Start { client, request, wait } => {
+            let start = Act::Start(request.into_request());
+            with(&client, environment, async |client| act::act(&client, start, &wait, out).await)?;
+        }
+        Command::Restart { client, request, wait } => {
+            with(&client, environment, async |client| {
+                act::restart(&client, request, &wait, out).await
+            })?;
+        }
+        Command::Checksum(args) => checksum::print(args, out)?,
+        Command::Token(args) => token::print(&args, out)?,
+        Command::Install { dir } => {
+            let path = install::install(&dir).map_err(Failure::Failed)?;
+            writeln!(out, "{}", path.display())?;
+        }
+        Command::Version => writeln!(out, "stayput {}", args::VERSION.as_str())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a client command, on one thread.
+fn with(
+    client: &ClientArgs,
+    environment: &Environment,
+    command: impl AsyncFnOnce(ManagerClient) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let address = target::address(client, environment).map_err(Failure::Usage)?;
+    let client = ManagerClient::new(address)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("cannot begin: {error}")))?;
+    runtime.block_on(command(client))
+}

@@ -1,0 +1,97 @@
+//! Opening a file that may be anything and hashing what is in it, without blocking or overrunning.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::OFlag;
+use nix::sys::stat::{FileStat, SFlag, fstat};
+use sha2::{Digest, Sha256};
+
+use stayput_api::checksum::ContentDigest;
+
+/// How to open what should be a regular file: a fifo must not block us, a terminal must not become
+/// ours.
+pub(super) const READ: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
+
+/// How to open a directory.
+pub(super) const DIRECTORY: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+
+/// What kind of thing a stat describes.
+pub(super) fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
+}
+
+/// Why a file has no digest.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// Not a regular file.
+    Special,
+    /// It has more bytes than are left to read.
+    TooLarge,
+    /// It changed while it was read.
+    Changed,
+    /// The system's error.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<nix::Error> for Unread {
+    fn from(error: nix::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) sha256: ContentDigest,
+    pub(super) stat: FileStat,
+}
+
+/// Reads a file to its end, at most `most` bytes, handing every piece to `sink`.
+pub(super) fn read(
+    fd: OwnedFd,
+    most: u64,
+    mut sink: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Content, Unread> {
+    let before = fstat(&fd)?;
+    if kind(&before) != SFlag::S_IFREG {
+        return Err(Unread::Special);
+    }
+    if u64::try_from(before.st_size).is_ok_and(|size| size > most) {
+        return Err(Unread::TooLarge);
+    }
+    let mut file = File::from(fd);
+    let mut hash = Sha256::new();
+    let mut left = most;
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        // It may have grown since its size was asked.
+        left = left.checked_sub(read.len() as u64).ok_or(Unread::TooLarge)?;
+        hash.update(read);
+        sink(read)?;
+    }
+    let stat = fstat(&file)?;
+    let same = |one: &FileStat, other: &FileStat| {
+        (one.st_size, one.st_mtime, one.st_mtime_nsec)
+            == (other.st_size, other.st_mtime, other.st_mtime_nsec)
+    };
+    if !same(&before, &stat) {
+        return Err(Unread::Changed);
+    }
+    Ok(Content { sha256: ContentDigest(hash.finalize().into()), stat })
+}

@@ -1,0 +1,137 @@
+//! The mounted config: its checksum, its changes, staging, the last good generation.
+//!
+//! [`ConfigWatch`] reads the config directories, makes known what it finds, and sleeps until one of
+//! them changes. Right before a start, [`ConfigWatch::prepare`] reads them again, compares, and
+//! copies what it verified to where the engine reads it (`stage`). Once the engine was ready,
+//! [`ConfigWatch::keep_last_good`] keeps that copy.
+//!
+//! ```text
+//! inotify ─► follow ─► walk ─► generation ─► observed ─► watch channel
+//!                                  └─► prepare ─► stage   last_good
+//! ```
+
+mod content;
+mod follow;
+mod generation;
+mod last_good;
+mod observed;
+mod prepare;
+mod settings;
+mod stage;
+mod subpath;
+mod walk;
+mod watches;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, spawn_blocking};
+
+pub use observed::Observed;
+pub use prepare::Prepared;
+pub use settings::{ConfigDir, ConfigSettings, Stage};
+
+use crate::lifecycle::Refusal;
+use follow::Follower;
+use observed::Shared;
+use stayput_api::checksum::Checksum;
+use stayput_api::{Code, ConfigChoice};
+
+/// Watches the config until it is dropped.
+#[derive(Debug)]
+pub struct ConfigWatch {
+    shared: Arc<Shared>,
+    follower: AbortHandle,
+}
+
+impl ConfigWatch {
+    /// Reads the config for the first time and watches it from then on. Needs a runtime with I/O
+    /// and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
+    /// config is missing must still answer.
+    pub async fn start(mut settings: ConfigSettings) -> Self {
+        // Links to live files are made of these, and nobody may depend on where we were started.
+        let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
+        let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
+        dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);
+        let shared = Arc::new(Shared::new(settings));
+        let looking = Arc::clone(&shared);
+        // Fails only with the runtime.
+        let _ = spawn_blocking(move || looking.find_last_good(&mut looking.work())).await;
+        let follower = Follower::start(Arc::clone(&shared)).await;
+        Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
+    }
+
+    /// Follows what is known of the config.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {
+        self.shared.subscribe()
+    }
+
+    /// Reads the config anew, compares it with what the caller expects, and stages it. To be called
+    /// while the engine is down. What it reads is made known as well.
+    ///
+    /// Dropping the future does not interrupt a staging that has begun; the next one waits for it.
+    ///
+    /// # Errors
+    /// * [`Code::ChecksumMismatch`]: another config is mounted or kept than expected.
+    /// * [`Code::ConfigUnknown`]: one is expected, and the mounted one cannot be told.
+    /// * [`Code::NoLastGood`]: none is kept, or it is damaged.
+    /// * [`Code::StageFailed`]: it cannot be copied.
+    pub async fn prepare(
+        &self,
+        choice: ConfigChoice,
+        expected: Option<&Checksum>,
+    ) -> Result<Prepared, Refusal> {
+        let (shared, expected) = (Arc::clone(&self.shared), expected.cloned());
+        spawn_blocking(move || shared.prepare(choice, expected.as_ref())).await.unwrap_or_else(
+            |error| {
+                Err(Refusal::new(Code::ConfigUnknown, format!("the config was not read: {error}")))
+            },
+        )
+    }
+
+    /// Whether what the engine is about to read is still what was verified. Cheap and synchronous:
+    /// to be asked right before the engine is executed. Always true for what is staged.
+    pub fn still_current(&self, prepared: &Prepared) -> bool {
+        prepared.still_current()
+    }
+
+    /// Keeps the generation that was last staged as the last good one; to be called when the engine
+    /// has become ready with it. None: nothing to keep, because that is not set, or because the
+    /// engine runs on the last good config already.
+    ///
+    /// # Errors
+    /// Why it is not kept; also in [`Observed::errors`] until one is kept. The one before it stays.
+    pub async fn keep_last_good(&self) -> Result<Option<Checksum>, String> {
+        let shared = Arc::clone(&self.shared);
+        spawn_blocking(move || shared.keep_last_good())
+            .await
+            .unwrap_or_else(|error| Err(format!("the config was not kept: {error}")))
+    }
+
+    /// The checksum of directories, read once: what `stayput checksum` shows.
+    ///
+    /// Blocks.
+    ///
+    /// # Errors
+    /// What hides the checksum, one sentence each.
+    pub fn read_once(settings: &ConfigSettings) -> Result<Observed, Vec<String>> {
+        let shared = Shared::new(settings.clone());
+        let (read, _) = shared.look(&mut shared.work());
+        let observed = Observed::clone(&shared.subscribe().borrow());
+        if read.checksum.is_some() { Ok(observed) } else { Err(observed.errors) }
+    }
+}
+
+impl Drop for ConfigWatch {
+    fn drop(&mut self) {
+        self.follower.abort();
+    }
+}
+
+fn absolute(path: &mut PathBuf) {
+    // Fails for an empty path, which is reported as one that does not exist.
+    if let Ok(absolute) = std::path::absolute(Path::new(path)) {
+        *path = absolute;
+    }
+}

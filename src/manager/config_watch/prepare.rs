@@ -1,0 +1,278 @@
+//! Right before a start: read, verify, stage; after the first ready: keep.
+
+use super::generation::{Entry, Generation, Ground};
+use super::last_good::{self, Candidate, Record};
+use super::observed::{Shared, Work, named_files};
+use super::stage::{self, Item, Job, Link};
+use crate::lifecycle::Refusal;
+use stayput_api::checksum::Checksum;
+use stayput_api::{Code, ConfigChoice};
+
+/// How often a generation that was swapped while it was copied is read anew.
+const ATTEMPTS: usize = 4;
+
+/// A config that was verified, and staged where that is set.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Checksum of what the engine will read; none where it cannot be told and nobody asked.
+    pub checksum: Option<Checksum>,
+    /// Where it came from.
+    pub choice: ConfigChoice,
+    /// [`Observed::generation`](super::Observed::generation) when it was read. Where nothing is
+    /// staged, a higher one before the engine is ready means that it may have read a mixture.
+    pub generation: u64,
+    /// Whether the engine reads only staged copies, so that later changes of the mounts do not
+    /// reach it.
+    pub staged: bool,
+    /// What the engine reads from the mounts must hold still.
+    ground: Ground,
+}
+
+impl Prepared {
+    /// Whether the mounts the engine will read are still what was verified. A few system calls;
+    /// what is staged cannot move.
+    pub(super) fn still_current(&self) -> bool {
+        self.ground.holds()
+    }
+}
+
+/// What was last staged.
+#[derive(Debug)]
+pub(super) struct Staged {
+    checksum: Checksum,
+    candidates: Vec<Candidate>,
+}
+
+impl Shared {
+    pub(super) fn prepare(
+        &self,
+        choice: ConfigChoice,
+        expected: Option<&Checksum>,
+    ) -> Result<Prepared, Refusal> {
+        let mut work = self.work();
+        work.staged = None;
+        match choice {
+            ConfigChoice::Mounted => self.prepare_mounted(&mut work, expected),
+            ConfigChoice::LastGood => self.prepare_last_good(&mut work, expected),
+        }
+    }
+
+    fn prepare_mounted(
+        &self,
+        work: &mut Work,
+        expected: Option<&Checksum>,
+    ) -> Result<Prepared, Refusal> {
+        let mut moved = String::new();
+        for _ in 0..ATTEMPTS {
+            let (read, generation) = self.look(work);
+            self.verify(&read, expected)?;
+            if !self.settings.stage.is_empty() {
+                let jobs = self.jobs(&read)?;
+                match stage::stage(&jobs) {
+                    Ok(()) => work.staged = self.staged(&read, jobs),
+                    Err(error @ stage::Error::Source { .. }) => {
+                        moved = error.to_string();
+                        continue;
+                    }
+                    Err(error @ stage::Error::Target { .. }) => {
+                        return Err(Refusal::new(Code::StageFailed, error.to_string()));
+                    }
+                }
+            }
+            let mounted = |path: &std::path::Path| {
+                let mut dirs = self.settings.dirs.iter().filter(|dir| path.starts_with(&dir.path));
+                dirs.any(|dir| !self.settings.is_staged(&dir.path))
+            };
+            return Ok(Prepared {
+                checksum: read.checksum.clone(),
+                choice: ConfigChoice::Mounted,
+                generation,
+                staged: self.settings.all_staged(),
+                ground: read.ground.below(mounted),
+            });
+        }
+        Err(Refusal::new(
+            Code::StageFailed,
+            format!("the config changed each of the {ATTEMPTS} times it was copied: {moved}"),
+        ))
+    }
+
+    fn verify(&self, read: &Generation, expected: Option<&Checksum>) -> Result<(), Refusal> {
+        let unknown = || read.sentences().join("; ");
+        match (&read.checksum, expected) {
+            (Some(mounted), Some(expected)) if mounted != expected => Err(Refusal::new(
+                Code::ChecksumMismatch,
+                format!(
+                    "the mounted config is {mounted}, not {expected}; mounted: {}; wait for the \
+                     kubelet to bring the other config, or ask for the mounted one",
+                    named_files(read)
+                ),
+            )),
+            (None, Some(expected)) if self.settings.dirs.is_empty() => Err(Refusal::new(
+                Code::ConfigUnknown,
+                format!("{expected} is expected, and no --config directory is set"),
+            )),
+            (None, Some(expected)) => Err(Refusal::new(
+                Code::ConfigUnknown,
+                format!("whether the mounted config is {expected} is not known: {}", unknown()),
+            )),
+            (None, None) if !self.settings.stage.is_empty() => Err(Refusal::new(
+                Code::StageFailed,
+                format!("the config cannot be staged as a whole: {}", unknown()),
+            )),
+            (Some(_), _) | (None, None) => Ok(()),
+        }
+    }
+
+    /// What has to be copied and linked for this generation.
+    fn jobs(&self, read: &Generation) -> Result<Vec<Job>, Refusal> {
+        self.for_each_stage(
+            |dir| {
+                let path = &self.settings.dirs[dir].path;
+                let entries =
+                    read.entries.iter().filter(move |entry| entry.dir == dir && !entry.live);
+                entries
+                    .map(|entry| Item {
+                        relative: entry.relative.clone(),
+                        source: path.join(&entry.relative),
+                        sha256: entry.file.sha256,
+                        access: entry.access,
+                    })
+                    .collect()
+            },
+            read,
+        )
+    }
+
+    fn for_each_stage(
+        &self,
+        items: impl Fn(usize) -> Vec<Item>,
+        read: &Generation,
+    ) -> Result<Vec<Job>, Refusal> {
+        let jobs = self.settings.stage.iter().map(|stage| {
+            let dir = self.settings.dir_of(&stage.source).ok_or_else(|| {
+                let source = stage.source.display();
+                let why = format!("--stage {source}: that is not a --config directory");
+                Refusal::new(Code::StageFailed, why)
+            })?;
+            let live = read.entries.iter().filter(|entry| entry.dir == dir && entry.live);
+            let link = |entry: &Entry| Link {
+                relative: entry.relative.clone(),
+                source: stage.source.join(&entry.relative),
+            };
+            Ok(Job {
+                target: stage.target.clone(),
+                items: items(dir),
+                links: live.map(link).collect(),
+            })
+        });
+        jobs.collect()
+    }
+
+    /// What to keep if the engine becomes ready with this.
+    fn staged(&self, read: &Generation, jobs: Vec<Job>) -> Option<Staged> {
+        let checksum = read.checksum.clone()?;
+        if self.settings.keep_last_good.is_none() || !self.settings.all_staged() {
+            return None;
+        }
+        let candidates = self.settings.stage.iter().zip(jobs).flat_map(|(stage, job)| {
+            let dir = self.settings.dir_of(&stage.source);
+            let name = dir.and_then(|dir| self.settings.dirs[dir].name.clone());
+            job.items.into_iter().map(move |item| Candidate {
+                dir: name.clone(),
+                // The copy first: the mount may have moved on. The mount, if the engine's
+                // entrypoint edited the copy.
+                sources: vec![job.target.join(&item.relative), item.source],
+                relative: item.relative,
+                sha256: item.sha256,
+                access: item.access,
+            })
+        });
+        Some(Staged { checksum, candidates: candidates.collect() })
+    }
+
+    fn prepare_last_good(
+        &self,
+        work: &mut Work,
+        expected: Option<&Checksum>,
+    ) -> Result<Prepared, Refusal> {
+        let none = |why: String| Refusal::new(Code::NoLastGood, why);
+        let root = self.settings.keep_last_good.as_ref().filter(|_| self.settings.all_staged());
+        let root = root.ok_or_else(|| {
+            none(
+                "no config is kept as last good: that needs --keep-last-good and --stage for every \
+                 --config directory"
+                    .to_owned(),
+            )
+        })?;
+        let record = Record::load(root).map_err(none)?.ok_or_else(|| {
+            none("no config was ever ready here, so none is kept as last good".to_owned())
+        })?;
+        let checksum = record.checksum().map_err(none)?;
+        if let Some(expected) = expected.filter(|expected| **expected != checksum) {
+            return Err(Refusal::new(
+                Code::ChecksumMismatch,
+                format!("the last good config is {checksum}, not {expected}"),
+            ));
+        }
+        let kept = record.items(root).map_err(none)?;
+        if let Some((name, _)) =
+            kept.iter().find(|(name, _)| !self.settings.dirs.iter().any(|dir| dir.name == *name))
+        {
+            let name = name.as_deref().unwrap_or("without a name");
+            return Err(none(format!(
+                "the last good config was kept from a --config directory {name}, which is not set"
+            )));
+        }
+        // Live files follow the mount whatever the rest is; a mount that cannot be read has none.
+        let (read, generation) = self.look(work);
+        let jobs = self.for_each_stage(
+            |dir| {
+                let name = &self.settings.dirs[dir].name;
+                let items = kept.iter().filter(|(kept, _)| kept == name);
+                items.map(|(_, item)| item.clone()).collect()
+            },
+            &read,
+        )?;
+        match stage::stage(&jobs) {
+            Ok(()) => Ok(Prepared {
+                checksum: Some(checksum),
+                choice: ConfigChoice::LastGood,
+                generation,
+                staged: true,
+                ground: Ground::default(),
+            }),
+            Err(error @ stage::Error::Source { .. }) => Err(none(format!(
+                "the last good config is damaged: {error}; a new one is kept when the engine is \
+                 next ready"
+            ))),
+            Err(error @ stage::Error::Target { .. }) => {
+                Err(Refusal::new(Code::StageFailed, error.to_string()))
+            }
+        }
+    }
+
+    /// Keeps what was last staged from the mounts, and makes it known.
+    pub(super) fn keep_last_good(&self) -> Result<Option<Checksum>, String> {
+        let mut work = self.work();
+        let Some(root) = &self.settings.keep_last_good else { return Ok(None) };
+        let Some(staged) = &work.staged else { return Ok(None) };
+        let checksum = staged.checksum.clone();
+        let kept = last_good::keep(root, &checksum, &staged.candidates);
+        if kept.is_ok() {
+            work.last_good = Some(checksum.clone());
+        }
+        work.last_good_problem = kept.as_ref().err().cloned();
+        self.tell(&work);
+        kept.map(|()| Some(checksum))
+    }
+
+    /// Looks what is kept from before.
+    pub(super) fn find_last_good(&self, work: &mut Work) {
+        let Some(root) = &self.settings.keep_last_good else { return };
+        match Record::load(root).and_then(|kept| kept.map(|kept| kept.checksum()).transpose()) {
+            Ok(checksum) => work.last_good = checksum,
+            Err(problem) => work.last_good_problem = Some(problem),
+        }
+    }
+}

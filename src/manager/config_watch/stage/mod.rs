@@ -1,0 +1,198 @@
+//! Copies a verified generation to where the engine reads it, while the engine is down.
+//!
+//! 1. *Fill*: every file is copied into a directory of ours inside the target and its digest is
+//!    compared with the one that was verified. Nothing the engine reads has changed yet, so a mount
+//!    that moved, a full disk or a damaged copy leaves the target as it was.
+//! 2. *Place*: the manifest of what is ours, first the old and the new together; then files that are
+//!    gone are removed and new ones renamed into place; then the manifest of the new alone.
+//!
+//! A crash between any two steps is repaired by the next start, which runs all of them again: the
+//! manifest names at every moment all that was ever placed. Files that the engine wrote are in no
+//! manifest and are kept. No step follows a link inside the target.
+//!
+//! Access: owner, group and permission bits of the source, as far as we may give them. Where the
+//! group may not be given, its permissions are dropped rather than given to another group. The
+//! owner may always read: a manager that is not root is the engine's own user.
+
+mod manifest;
+mod target;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use manifest::Manifest;
+use target::Target;
+
+use super::content::Unread;
+use super::generation::Access;
+use stayput_api::checksum::ContentDigest;
+
+/// A file to copy.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    /// Path below the target.
+    pub(super) relative: PathBuf,
+    /// Where its content is.
+    pub(super) source: PathBuf,
+    /// What its content must be.
+    pub(super) sha256: ContentDigest,
+    pub(super) access: Access,
+}
+
+/// A file to link through to the mount, for the engine to see it change.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    /// Path below the target.
+    pub(super) relative: PathBuf,
+    /// The mounted file.
+    pub(super) source: PathBuf,
+}
+
+/// All that a target is to hold of ours.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) target: PathBuf,
+    pub(super) items: Vec<Item>,
+    pub(super) links: Vec<Link>,
+}
+
+/// Why a generation could not be staged.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// A source is not, or no more, what was verified.
+    #[error("{} is not what was verified: {why}", file.display())]
+    Source {
+        /// The file that was to be copied.
+        file: PathBuf,
+        /// What is the matter with it.
+        why: String,
+    },
+    /// What is wrong with the target and what to do.
+    #[error("cannot stage into {}: {why}", target.display())]
+    Target {
+        /// The target directory.
+        target: PathBuf,
+        /// What is the matter with it.
+        why: String,
+    },
+}
+
+/// One step; the indices are those of the job's items and links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Clear,
+    Fill(usize),
+    /// Write down the old and the new paths together.
+    Announce,
+    Remove(PathBuf),
+    Place(usize),
+    Link(usize),
+    /// Write down the new paths alone.
+    Settle,
+    Finish,
+}
+
+/// A job under way.
+struct Staging<'a> {
+    job: &'a Job,
+    target: Target,
+    /// What was ours before.
+    before: Manifest,
+}
+
+impl<'a> Staging<'a> {
+    fn open(job: &'a Job) -> Result<Self, Error> {
+        let target = Target::open(&job.target)?;
+        let before = Manifest::read(&target)?;
+        Ok(Self { job, target, before })
+    }
+
+    /// What will be ours.
+    fn after(&self) -> Result<Manifest, Error> {
+        let items = self.job.items.iter().map(|item| &item.relative);
+        let links = self.job.links.iter().map(|link| &link.relative);
+        Manifest::of(&self.target, items.chain(links))
+    }
+
+    /// Copies everything; the engine sees nothing of it yet.
+    fn filling(&self) -> Vec<Step> {
+        let mut steps = vec![Step::Clear];
+        steps.extend((0..self.job.items.len()).map(Step::Fill));
+        steps
+    }
+
+    /// Puts the copies in place.
+    fn placing(&self) -> Result<Vec<Step>, Error> {
+        let after = self.after()?;
+        let mut steps = Vec::new();
+        // The usual start has the same paths as the one before it, and writes no manifest at all.
+        let moves = after != self.before;
+        if moves {
+            steps.push(Step::Announce);
+        }
+        steps.extend(self.before.without(&after).cloned().map(Step::Remove));
+        steps.extend((0..self.job.items.len()).map(Step::Place));
+        steps.extend((0..self.job.links.len()).map(Step::Link));
+        if moves {
+            steps.push(Step::Settle);
+        }
+        steps.push(Step::Finish);
+        Ok(steps)
+    }
+
+    fn run(&self, step: &Step) -> Result<(), Error> {
+        match step {
+            Step::Clear => self.target.clear(),
+            Step::Fill(index) => self.fill(*index, &self.job.items[*index]),
+            Step::Announce => self.before.and(&self.after()?).write(&self.target),
+            Step::Remove(path) => self.target.remove(path),
+            Step::Place(index) => self.target.place(*index, &self.job.items[*index].relative),
+            Step::Link(index) => {
+                let link = &self.job.links[*index];
+                self.target.link(&link.source, &link.relative)
+            }
+            Step::Settle => self.after()?.write(&self.target),
+            Step::Finish => self.target.finish(),
+        }
+    }
+
+    fn fill(&self, index: usize, item: &Item) -> Result<(), Error> {
+        let changed = |why: String| Error::Source { file: item.source.clone(), why };
+        match self.target.fill(index, &item.source, item.access)? {
+            Ok(sha256) if sha256 == item.sha256 => Ok(()),
+            Ok(_) => Err(changed("its content is another".to_owned())),
+            Err(Unread::Special) => Err(changed("it is not a regular file".to_owned())),
+            Err(Unread::TooLarge) => Err(changed("it is larger".to_owned())),
+            Err(Unread::Changed) => Err(changed("it changed while it was copied".to_owned())),
+            Err(Unread::Failed(error)) => Err(changed(error.to_string())),
+        }
+    }
+}
+
+/// Stages all jobs: first every copy is made, then every copy is put in place.
+pub(super) fn stage(jobs: &[Job]) -> Result<(), Error> {
+    let staging = jobs.iter().map(Staging::open).collect::<Result<Vec<_>, _>>()?;
+    let fill = |one: &Staging<'_>| one.filling().iter().try_for_each(|step| one.run(step));
+    if let Err(error) = staging.iter().try_for_each(fill) {
+        // Half a copy helps nobody and fills the disk; the first error is the one to tell.
+        for one in &staging {
+            let _ = one.run(&Step::Finish);
+        }
+        return Err(error);
+    }
+    for one in &staging {
+        one.placing()?.iter().try_for_each(|step| one.run(step))?;
+    }
+    Ok(())
+}
+
+/// Whether a path stays below the directory it is joined to.
+fn stays_below(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    !bytes.is_empty()
+        && !bytes.contains(&0)
+        && bytes.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
+#[cfg(test)]
+mod tests;

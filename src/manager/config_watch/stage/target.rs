@@ -1,0 +1,262 @@
+//! The target directory: every operation goes down from its descriptor, following no link.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::{Mode, fchmod, mkdirat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, symlinkat, unlinkat};
+
+use super::super::content::{self, DIRECTORY, READ, Unread};
+use super::super::generation::Access;
+use super::Error;
+use stayput_api::checksum::ContentDigest;
+
+/// Directory in the target where copies are made before they are put in place.
+pub(super) const FILLED: &str = ".stayput-staging";
+/// Name in there of a file that is not numbered.
+const OTHER: &str = "other";
+/// A directory on the way to a file; needs no read permission.
+const STEP: OFlag =
+    OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+const CREATE: OFlag = OFlag::O_WRONLY
+    .union(OFlag::O_CREAT)
+    .union(OFlag::O_EXCL)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// An open target directory.
+#[derive(Debug)]
+pub(super) struct Target {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl Target {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        match open(path, DIRECTORY, Mode::empty()) {
+            Ok(fd) => Ok(Self { path: path.to_owned(), fd }),
+            Err(Errno::ENOENT) => Err(Error::Target {
+                target: path.to_owned(),
+                why: "it does not exist: mount a writable volume there, such as an emptyDir"
+                    .to_owned(),
+            }),
+            Err(error) => Err(Error::Target { target: path.to_owned(), why: reason(error) }),
+        }
+    }
+
+    /// An error about this target.
+    pub(super) fn error(&self, why: String) -> Error {
+        Error::Target { target: self.path.clone(), why }
+    }
+
+    fn failed(&self, what: &str, error: Errno) -> Error {
+        self.error(format!("{what}: {}", reason(error)))
+    }
+
+    /// Makes the directory for copies, empty.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        self.finish()?;
+        mkdirat(&self.fd, FILLED, Mode::S_IRWXU)
+            .map_err(|error| self.failed(&format!("cannot make {FILLED}"), error))
+    }
+
+    /// Removes the directory for copies and what an interrupted staging left in it.
+    pub(super) fn finish(&self) -> Result<(), Error> {
+        let failed = |error| self.failed(&format!("cannot remove {FILLED}"), error);
+        let filled = match self.filled() {
+            Ok(filled) => filled,
+            Err(Errno::ENOENT) => return Ok(()),
+            // Not ours, whatever it is: a file or a link of that name.
+            Err(Errno::ENOTDIR | Errno::ELOOP) => {
+                return unlinkat(&self.fd, FILLED, UnlinkatFlags::NoRemoveDir).map_err(failed);
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let mut dir = Dir::openat(&filled, c".", DIRECTORY, Mode::empty()).map_err(failed)?;
+        for entry in dir.iter() {
+            let entry = entry.map_err(failed)?;
+            if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                unlinkat(&filled, entry.file_name(), UnlinkatFlags::NoRemoveDir).map_err(failed)?;
+            }
+        }
+        unlinkat(&self.fd, FILLED, UnlinkatFlags::RemoveDir).map_err(failed)
+    }
+
+    fn filled(&self) -> nix::Result<OwnedFd> {
+        openat(&self.fd, FILLED, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
+    }
+
+    /// Copies a source to number `index`. The inner error is the source's.
+    pub(super) fn fill(
+        &self,
+        index: usize,
+        source: &Path,
+        access: Access,
+    ) -> Result<Result<ContentDigest, Unread>, Error> {
+        let name = index.to_string();
+        let failed = |error| self.failed(&format!("cannot copy {}", source.display()), error);
+        let from = match open(source, READ, Mode::empty()) {
+            Ok(from) => from,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let to = self.filled().and_then(|filled| {
+            openat(&filled, name.as_str(), CREATE, Mode::S_IRUSR | Mode::S_IWUSR)
+        });
+        let mut to = File::from(to.map_err(failed)?);
+        // Whether it is the target that cannot be written is known only here.
+        let mut unwritten = None;
+        // What is too large is another content, and was refused when that was verified.
+        let read = content::read(from, u64::MAX, |piece| {
+            to.write_all(piece).inspect_err(|error| unwritten = error.raw_os_error())
+        });
+        if let Some(error) = unwritten {
+            return Err(failed(Errno::from_raw(error)));
+        }
+        give(&to, access).map_err(failed)?;
+        Ok(read.map(|content| content.sha256))
+    }
+
+    /// Renames number `index` to its path, making directories on the way.
+    pub(super) fn place(&self, index: usize, path: &Path) -> Result<(), Error> {
+        self.rename(&index.to_string(), path)
+    }
+
+    /// Puts a link at the path.
+    pub(super) fn link(&self, to: &Path, path: &Path) -> Result<(), Error> {
+        self.filled()
+            .and_then(|filled| symlinkat(to, &filled, OTHER))
+            .map_err(|error| self.failed(&format!("cannot link {}", path.display()), error))?;
+        self.rename(OTHER, path)
+    }
+
+    /// Replaces a file of ours directly in the target, durably.
+    pub(super) fn replace(&self, name: &str, text: &[u8]) -> Result<(), Error> {
+        let write = || -> io::Result<()> {
+            let filled = self.filled()?;
+            let fd = openat(&filled, OTHER, CREATE, Mode::S_IRUSR | Mode::S_IWUSR)?;
+            let mut file = File::from(fd);
+            file.write_all(text)?;
+            file.sync_all()
+        };
+        write().map_err(|error| self.error(format!("cannot write {name}: {error}")))?;
+        self.rename(OTHER, Path::new(name))?;
+        fsync(self.fd.as_fd()).map_err(|error| self.failed(&format!("cannot write {name}"), error))
+    }
+
+    /// Reads a file of ours directly in the target; none if it is not there.
+    pub(super) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
+        let fd = match openat(&self.fd, name, READ | OFlag::O_NOFOLLOW, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(error) => return Err(self.failed(&format!("cannot read {name}"), error)),
+        };
+        let mut text = Vec::new();
+        match content::read(fd, most, |piece| text.write_all(piece)) {
+            Ok(_) => Ok(Some(text)),
+            Err(_) => {
+                Err(self.error(format!("{name} there is not a file stayput wrote: remove it")))
+            }
+        }
+    }
+
+    /// Removes a file that was ours, and the directories that are empty without it.
+    pub(super) fn remove(&self, path: &Path) -> Result<(), Error> {
+        let failed = |error| self.failed(&format!("cannot remove {}", path.display()), error);
+        let (parent, name) = match self.parent(path, false) {
+            Ok(found) => found,
+            // The engine removed or replaced a directory on the way: then it is not there.
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        match unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir) {
+            // A directory of that name is the engine's.
+            Ok(()) | Err(Errno::ENOENT | Errno::EISDIR) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        for dir in path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {
+            let Ok((parent, name)) = self.parent(dir, false) else { break };
+            // Not empty: the engine keeps something there.
+            if unlinkat(&parent, name, UnlinkatFlags::RemoveDir).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, path: &Path) -> Result<(), Error> {
+        let rename = || {
+            let (parent, name) = self.parent(path, true)?;
+            renameat(&self.filled()?, from, &parent, name)
+        };
+        rename().map_err(|error| {
+            let shown = path.display();
+            self.error(match error {
+                Errno::ENOTDIR | Errno::ELOOP => format!(
+                    "{shown} needs a directory where there is a file or a link: remove that"
+                ),
+                Errno::EISDIR => format!("{shown} is a directory there: remove it"),
+                Errno::EXDEV => format!(
+                    "{shown} lies on another mount: stage a config of its own to that mount"
+                ),
+                other => format!("cannot put {shown} in place: {}", reason(other)),
+            })
+        })
+    }
+
+    /// The directory a path is in, and its name there.
+    fn parent<'a>(&self, path: &'a Path, make: bool) -> nix::Result<(OwnedFd, &'a Path)> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Errno::EINVAL);
+        };
+        let mut fd = openat(&self.fd, c".", STEP, Mode::empty())?;
+        for step in parent.components() {
+            let step = step.as_os_str().as_bytes();
+            let below = match openat(&fd, step, STEP, Mode::empty()) {
+                Err(Errno::ENOENT) if make => make_directory(&fd, step)?,
+                below => below?,
+            };
+            fd = below;
+        }
+        Ok((fd, Path::new(name)))
+    }
+}
+
+/// A directory that anybody may enter, as the kubelet makes them, whatever our umask.
+fn make_directory(parent: &OwnedFd, name: &[u8]) -> nix::Result<OwnedFd> {
+    mkdirat(parent, name, Mode::S_IRWXU)?;
+    let made = openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())?;
+    fchmod(&made, Mode::from_bits_truncate(0o755))?;
+    Ok(made)
+}
+
+/// Gives a file its owner, group and permissions, as far as we may.
+fn give(file: &File, access: Access) -> nix::Result<()> {
+    let mut mode = access.mode & 0o777 | 0o400;
+    if fchown(file, None, Some(Gid::from_raw(access.gid))).is_err() {
+        mode &= !0o070;
+    }
+    fchmod(file, Mode::from_bits_truncate(mode))?;
+    // Only root may give files away, and only last; else the copy is ours, as is the engine.
+    let _ = fchown(file, Some(Uid::from_raw(access.uid)), None);
+    Ok(())
+}
+
+fn reason(error: Errno) -> String {
+    match error {
+        Errno::EACCES | Errno::EPERM | Errno::EROFS => format!(
+            "{}: uid {} must be able to write there; mount a writable volume, such as an emptyDir",
+            error.desc(),
+            geteuid()
+        ),
+        Errno::ENOSPC | Errno::EDQUOT => {
+            format!("{}: make room, or raise the volume's size limit", error.desc())
+        }
+        other => other.desc().to_owned(),
+    }
+}

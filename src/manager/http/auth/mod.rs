@@ -1,0 +1,79 @@
+//! Who calls, and what they may do. Default deny.
+
+mod bearer;
+mod client_cert;
+mod key;
+mod recent;
+mod spki;
+mod token;
+
+use std::sync::Arc;
+
+use hyper::header::HeaderMap;
+
+use bearer::Bearer;
+pub(crate) use client_cert::caller as certificate_caller;
+pub(crate) use token::{Rules, Tokens};
+
+use stayput_net::jwt::Scopes;
+
+/// Reads a shared key file, a PEM public key file or a key set, in this order; each may be absent.
+pub(crate) mod read {
+    pub(crate) use super::key::{Key, key_set, public, shared};
+}
+
+/// Who sent a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// Shown in logs and in the status.
+    pub(crate) subject: Arc<str>,
+    /// What they may do.
+    pub(crate) scopes: Scopes,
+}
+
+/// Why credentials were not accepted: for our debug log only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rejection(pub(crate) &'static str);
+
+/// What the connection itself proves about the peer.
+#[derive(Debug, Clone)]
+pub(crate) enum Peer {
+    /// `--insecure-no-auth` on a loopback address: everybody may do everything.
+    Anybody,
+    /// A client certificate or an allowed uid.
+    Known(Caller),
+    /// Nothing.
+    Unknown,
+}
+
+/// Who sent a request with these headers, at `now` (seconds since the epoch).
+///
+/// A token, if there is one, decides alone: credentials that were sent and are wrong are an error
+/// even where the connection would have been enough.
+///
+/// # Errors
+/// What was wrong, for the debug log.
+pub(crate) fn identify(
+    peer: &Peer,
+    headers: &HeaderMap,
+    tokens: &Tokens,
+    now: u64,
+) -> Result<Caller, Rejection> {
+    let known = match peer {
+        Peer::Anybody => {
+            return Ok(Caller { subject: Arc::from("anybody"), scopes: Scopes::CONTROL });
+        }
+        Peer::Known(caller) => Some(caller),
+        Peer::Unknown => None,
+    };
+    match bearer::read(headers) {
+        Bearer::Token(token) => tokens.verify(token, now),
+        Bearer::Malformed => Err(Rejection("not one bearer token")),
+        Bearer::Absent => known.cloned().ok_or(Rejection("no credentials")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::keys as testing;

@@ -1,0 +1,155 @@
+//! Request bodies: small, in time, and one JSON object.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use crate::lifecycle::Refusal;
+use stayput_api::Code;
+
+/// The largest body in bytes; ours are a tenth of it.
+pub(super) const MAX_BODY: usize = 16 * 1024;
+
+/// Reads the whole body within `limit`.
+///
+/// # Errors
+/// Too large, too slow, or broken off. The connection cannot be used any more then.
+pub(super) async fn read<B>(body: B, limit: Duration) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let too_large = || {
+        Refusal::new(Code::BodyTooLarge, format!("a body has at most {MAX_BODY} bytes: send less"))
+    };
+    // Said before it is sent: not a byte of it is read.
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
+    match timeout(limit, Limited::new(body, MAX_BODY).collect()).await {
+        Err(_) => Err(Refusal::new(
+            Code::RequestTimeout,
+            format!("the body did not arrive within {}: send it at once", show(limit)),
+        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => {
+            Err(Refusal::new(Code::InvalidBody, "the body broke off: send the whole of it"))
+        }
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+    }
+}
+
+/// Reads the request out of a body; an empty one stands for `{}`.
+///
+/// # Errors
+/// Names the field that is unknown or of the wrong type.
+pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
+    let body = body.trim_ascii();
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    // Checked here, because an array would be taken for a struct's fields in their order.
+    if !body.starts_with(b"{") {
+        return Err(refuse("the body is not a JSON object such as {\"sequence\": 7}".to_owned()));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        refuse(
+            field_at_fault::<T>(body)
+                .unwrap_or_else(|| format!("the body cannot be read: {error}")),
+        )
+    })
+}
+
+/// serde names unknown and doubled fields, but not one of the wrong type: tried one by one. `None`
+/// where the body is no JSON at all.
+fn field_at_fault<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
+    let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    fields.into_iter().find_map(|(name, value)| {
+        let alone = Map::from_iter([(name.clone(), value)]);
+        let error = serde_json::from_value::<T>(Value::Object(alone)).err()?;
+        Some(format!("field {name:?}: {error}"))
+    })
+}
+
+fn refuse(detail: String) -> Refusal {
+    // What was sent is repeated, but not at any length.
+    Refusal::new(Code::InvalidBody, detail.chars().take(300).collect::<String>())
+}
+
+fn show(limit: Duration) -> impl std::fmt::Display {
+    humantime::format_duration(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use stayput_api::{ConfigChoice, StartRequest, StopRequest};
+
+    #[test]
+    fn empty_bodies_stand_for_an_empty_object() {
+        for body in [&b""[..], b" \r\n", b"{}"] {
+            assert_eq!(parse::<StopRequest>(body), Ok(StopRequest::default()));
+        }
+        let start = parse::<StartRequest>(br#"{"sequence":7,"config":"last_good"}"#).unwrap();
+        assert_eq!((start.sequence, start.config), (Some(7), ConfigChoice::LastGood));
+    }
+
+    #[test]
+    fn every_refusal_names_the_field() {
+        for (body, word) in [
+            (r#"{"sequenc":7}"#, "sequenc"),
+            (r#"{"sequence":"7"}"#, "sequence"),
+            (r#"{"sequence":-1}"#, "sequence"),
+            (r#"{"sequence":7.5}"#, "sequence"),
+            (r#"{"pod":7}"#, "pod"),
+            (r#"{"grace":"soon"}"#, "grace"),
+            (r#"{"grace":"2days"}"#, "grace"),
+            (r#"{"sequence":1,"sequence":2}"#, "sequence"),
+            (r#"{"checksum":"a"}"#, "checksum"),
+            ("[7]", "object"),
+            ("7", "object"),
+            (r#"{"sequence":null}"#, "sequence"),
+            (r#"{"pod":""}"#, "pod"),
+            (r#"{"pod":"u-1\u001b[2J"}"#, "pod"),
+            (&format!("{{\"pod\":{:?}}}", "u".repeat(254)), "pod"),
+            ("{", "body"),
+            ("{} {}", "body"),
+        ] {
+            let refusal = parse::<StopRequest>(body.as_bytes()).unwrap_err();
+            assert_eq!(refusal.code, Code::InvalidBody);
+            assert!(refusal.detail.contains(word), "{body}: {refusal:?}");
+            assert!(refusal.detail.len() < 1000);
+        }
+    }
+
+    #[test]
+    fn a_start_is_refused_for_what_cannot_be_a_checksum_or_a_config() {
+        for (body, word) in [
+            (r#"{"checksum":"sha256:a"}"#, "field \"checksum\": \"sha256:a\" is not a config"),
+            (r#"{"checksum":"\u001b"}"#, "field \"checksum\": \"\\u{1b}\" is not"),
+            (r#"{"checksum":null}"#, "field \"checksum\""),
+            (r#"{"config":null}"#, "field \"config\""),
+            (r#"{"config":"moon"}"#, "field \"config\""),
+        ] {
+            let refusal = parse::<StartRequest>(body.as_bytes()).unwrap_err();
+            assert_eq!(refusal.code, Code::InvalidBody);
+            assert!(refusal.detail.starts_with(word), "{body}: {refusal:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+        #[test]
+        fn no_body_makes_it_panic(body: Vec<u8>, text: String) {
+            let _ = parse::<StartRequest>(&body);
+            let _ = parse::<StartRequest>(format!("{{{text}}}").as_bytes());
+            let _ = parse::<StopRequest>(format!("{{\"grace\":{text:?}}}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Answers: JSON, problems, plain words.
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
+use hyper::{Response, StatusCode};
+
+use crate::lifecycle::Refusal;
+use stayput_api::{Code, Problem, Status};
+
+/// An answer, and the code it carries for the metrics.
+pub(super) struct Answer {
+    pub(super) response: Response<Full<Bytes>>,
+    pub(super) code: Option<Code>,
+}
+
+impl Answer {
+    fn new(status: StatusCode, media_type: &'static str, body: Bytes) -> Self {
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status;
+        let answer = Self { response, code: None };
+        let answer = answer.with(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if media_type.is_empty() {
+            return answer;
+        }
+        answer.with(CONTENT_TYPE, HeaderValue::from_static(media_type))
+    }
+
+    fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.response.headers_mut().insert(name, value);
+        self
+    }
+
+    /// A JSON document that is serialized already.
+    pub(super) fn json(status: StatusCode, body: Bytes) -> Self {
+        Self::new(status, "application/json", body)
+    }
+
+    /// Text.
+    pub(super) fn text(status: StatusCode, media_type: &'static str, body: String) -> Self {
+        Self::new(status, media_type, Bytes::from(body))
+    }
+
+    /// The answer of a probe: no details, it is open to everybody.
+    pub(super) fn probe(holds: bool) -> Self {
+        let (status, word) = if holds {
+            (StatusCode::OK, &b"ok\n"[..])
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, &b"no\n"[..])
+        };
+        Self::new(status, "text/plain; charset=utf-8", Bytes::from_static(word))
+    }
+
+    /// Nothing to tell.
+    pub(super) fn no_content() -> Self {
+        Self::new(StatusCode::NO_CONTENT, "", Bytes::new())
+    }
+
+    /// A refusal; `current` only for callers who may read the status.
+    pub(super) fn problem(refusal: Refusal, current: Option<&Status>) -> Self {
+        let mut problem = Problem::new(refusal.code, refusal.detail);
+        problem.current = current.cloned().map(Box::new);
+        let status =
+            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // Strings, numbers and bools only: serializing them does not fail.
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut answer = Self::new(status, "application/problem+json", Bytes::from(body));
+        answer.code = Some(refusal.code);
+        match refusal.code {
+            Code::Unauthenticated => {
+                answer.with(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+            }
+            // The rest of the body is still on its way and will not be read.
+            Code::RequestTimeout | Code::BodyTooLarge => {
+                answer.with(CONNECTION, HeaderValue::from_static("close"))
+            }
+            Code::TooManyWaiting => answer.with(RETRY_AFTER, HeaderValue::from_static("1")),
+            _ => answer,
+        }
+    }
+
+    /// 405, with the methods there are.
+    pub(super) fn method_not_allowed(allow: &'static str) -> Self {
+        let detail = format!("this route takes {allow}");
+        Self::problem(Refusal::new(Code::MethodNotAllowed, detail), None)
+            .with(ALLOW, HeaderValue::from_static(allow))
+    }
+}

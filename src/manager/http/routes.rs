@@ -1,0 +1,177 @@
+//! The routes: path, method, who may, handler, each on one line. Nothing else is served.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http_body_util::Full;
+use hyper::body::{Body, Bytes};
+use hyper::{Method, Request, Response};
+
+use super::app::{App, Door};
+use super::auth::{Caller, Peer, identify};
+use super::browser;
+use super::handlers::{self, Sent};
+use super::respond::Answer;
+use crate::lifecycle::Refusal;
+use stayput_api::Code;
+
+/// Who may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody: it tells nothing.
+    Open,
+    /// Whoever may read the status.
+    Read,
+    /// Whoever may read the status, or everybody with `--open-metrics`.
+    Metrics,
+    /// Whoever may stop and start the engine.
+    Control,
+}
+
+/// One route.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// The exact path.
+    pub path: &'static str,
+    /// `GET`, which includes `HEAD`, or `POST`.
+    pub method: &'static str,
+    /// Who may use it.
+    pub access: Access,
+    handler: Handler,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Handler {
+    Status,
+    Stop,
+    Start,
+    Livez,
+    Readyz,
+    Metrics,
+}
+
+/// Every route.
+#[rustfmt::skip]
+pub const ROUTES: [Route; 6] = [
+    Route { path: "/es/status", method: "GET",  access: Access::Read,    handler: Handler::Status },
+    Route { path: "/es/stop",   method: "POST", access: Access::Control, handler: Handler::Stop },
+    Route { path: "/es/start",  method: "POST", access: Access::Control, handler: Handler::Start },
+    Route { path: "/livez",     method: "GET",  access: Access::Open,    handler: Handler::Livez },
+    Route { path: "/readyz",    method: "GET",  access: Access::Open,    handler: Handler::Readyz },
+    Route { path: "/metrics",   method: "GET",  access: Access::Metrics, handler: Handler::Metrics },
+];
+
+/// Answers a request that came over a connection of `peer`.
+pub(super) async fn answer<B>(
+    app: &Arc<App>,
+    door: Door,
+    peer: &Peer,
+    request: Request<B>,
+) -> Response<Full<Bytes>>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // Labels come from here, never from the request: callers cannot make up series.
+    let method = match *request.method() {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        _ => "other",
+    };
+    let route = ROUTES.iter().find(|route| route.path == request.uri().path());
+    let answer = match route {
+        None => {
+            let detail = "the routes are /es/status, /es/stop, /es/start, /livez, /readyz and \
+                          /metrics";
+            Answer::problem(Refusal::new(Code::NotFound, detail), None)
+        }
+        Some(route) if method != route.method && (route.method, method) != ("GET", "HEAD") => {
+            Answer::method_not_allowed(if route.method == "GET" { "GET, HEAD" } else { "POST" })
+        }
+        Some(route) => match authorize(app, peer, route, &request) {
+            Ok(caller) => handle(app, door, route.handler, caller, request).await,
+            Err(refusal) => Answer::problem(refusal, None),
+        },
+    };
+    app.metrics.count_request(
+        route.map_or("other", |route| route.path),
+        method,
+        answer.response.status().as_u16(),
+        answer.code.map_or("", Code::as_str),
+    );
+    answer.response
+}
+
+/// Who it is, if the route asks for it.
+fn authorize<B>(
+    app: &App,
+    peer: &Peer,
+    route: &Route,
+    request: &Request<B>,
+) -> Result<Option<Caller>, Refusal> {
+    let is_open = match route.access {
+        Access::Open => true,
+        Access::Metrics => app.open_metrics,
+        Access::Read | Access::Control => false,
+    };
+    if is_open {
+        return Ok(None);
+    }
+    if matches!(peer, Peer::Anybody) {
+        browser::keep_out(request)?;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let tokens = app.material.borrow().tokens.clone();
+    let caller = identify(peer, request.headers(), &tokens, now).map_err(|rejection| {
+        tracing::debug!(route = route.path, reason = rejection.0, "credentials were not accepted");
+        // Always the same words: which check failed helps only those who try.
+        Refusal::new(
+            Code::Unauthenticated,
+            "send a bearer token made for this manager, or use an allowed client certificate",
+        )
+    })?;
+    let (may, needed) = match route.access {
+        Access::Control => (caller.scopes.may_control(), "es:control"),
+        Access::Open | Access::Read | Access::Metrics => (caller.scopes.may_read(), "es:read"),
+    };
+    if !may {
+        tracing::debug!(route = route.path, by = %caller.subject, needed, "the scope is missing");
+        let detail = format!("{} needs the scope {needed}, which is not granted", route.path);
+        return Err(Refusal::new(Code::Forbidden, detail));
+    }
+    Ok(Some(caller))
+}
+
+async fn handle<B>(
+    app: &Arc<App>,
+    door: Door,
+    handler: Handler,
+    caller: Option<Caller>,
+    request: Request<B>,
+) -> Answer
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let query = parts.uri.query();
+    let sent = || Sent {
+        door,
+        by: caller.as_ref().map_or_else(String::new, |caller| caller.subject.to_string()),
+        query,
+        body,
+    };
+    let answer = match handler {
+        Handler::Status => handlers::status(app, door, query).await,
+        Handler::Stop => handlers::stop(app, sent()).await,
+        Handler::Start => handlers::start(app, sent()).await,
+        Handler::Livez => Ok(handlers::livez(app).await),
+        Handler::Readyz => Ok(handlers::readyz(app).await),
+        Handler::Metrics => Ok(handlers::metrics(app)),
+    };
+    // Whoever got here on a guarded route may read the status: control includes it.
+    answer.unwrap_or_else(|refusal| {
+        Answer::problem(refusal, caller.is_some().then(|| app.handle.status()).as_deref())
+    })
+}

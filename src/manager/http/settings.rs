@@ -1,0 +1,167 @@
+//! How the API may be reached, and the refusal to start open.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::auth::Rules;
+use stayput_api::Pod;
+use stayput_net::jwt::{self, Scopes};
+
+/// How the API may be reached and by whom.
+#[derive(Debug, Clone, Default)]
+pub struct HttpSettings {
+    /// `--listen`: address of the TLS listener.
+    pub listen: Option<SocketAddr>,
+    /// `--socket`: path of the unix socket.
+    pub socket: Option<PathBuf>,
+    /// `--tls-cert`: certificate chain in PEM.
+    pub tls_cert: Option<PathBuf>,
+    /// `--tls-key`: its private key in PEM.
+    pub tls_key: Option<PathBuf>,
+    /// `--client-ca`: who signs client certificates, in PEM.
+    pub client_ca: Option<PathBuf>,
+    /// `--allow-client`: DNS or URI names of client certificates, and what they may do.
+    pub allow_client: Vec<(String, Scopes)>,
+    /// `--jwt-key`: shared key for HS256.
+    pub jwt_key: Option<PathBuf>,
+    /// `--jwt-public-key`: public keys in PEM.
+    pub jwt_public_key: Option<PathBuf>,
+    /// `--jwks`: key set of a token issuer.
+    pub jwks: Option<PathBuf>,
+    /// `--jwt-issuer`: `iss` of the key set's tokens.
+    pub jwt_issuer: Option<String>,
+    /// `--jwt-audience`: `aud` of tokens that cannot be bound to the pod.
+    pub jwt_audience: Option<String>,
+    /// `--allow-subject`: `sub` of the key set's tokens, and what they may do.
+    pub allow_subject: Vec<(String, Scopes)>,
+    /// `--allow-uid`: who may use the unix socket besides root and our own uid.
+    pub allow_uid: Vec<u32>,
+    /// `--insecure-no-auth`: everybody may do everything, on a loopback address only.
+    pub insecure_no_auth: bool,
+    /// `--open-metrics`: `/metrics` without credentials.
+    pub open_metrics: bool,
+    /// The pod, as far as the downward API told.
+    pub pod: Pod,
+}
+
+impl HttpSettings {
+    /// Every way in which these settings would leave the API open, or could not work. Empty if
+    /// there is none. Each sentence says what to do.
+    pub fn validate(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        let mut unless = |holds: bool, sentence: &str| {
+            if !holds {
+                errors.push(sentence.to_owned());
+            }
+        };
+        let rules = self.rules();
+        let has_tls = self.tls_cert.is_some() && self.tls_key.is_some();
+        let has_tokens =
+            self.jwt_key.is_some() || self.jwt_public_key.is_some() || self.jwks.is_some();
+        let has_auth = has_tokens || self.client_ca.is_some();
+        let is_loopback = self.listen.is_none_or(|address| address.ip().is_loopback());
+
+        unless(
+            self.tls_cert.is_some() == self.tls_key.is_some(),
+            "--tls-cert and --tls-key belong together: give both or neither",
+        );
+        unless(
+            !self.insecure_no_auth || is_loopback,
+            "--insecure-no-auth is only for a loopback address: listen on 127.0.0.1, or remove it \
+             and give --jwt-key, --jwt-public-key, --jwks or --client-ca",
+        );
+        unless(
+            !self.insecure_no_auth || !has_auth,
+            "--insecure-no-auth would make the given keys pointless: remove it, or remove \
+             --jwt-key, --jwt-public-key, --jwks and --client-ca",
+        );
+        if self.listen.is_some() && !self.insecure_no_auth {
+            unless(
+                has_tls,
+                "--listen needs --tls-cert and --tls-key: tokens do not travel in clear text \
+                 (for a trial on a loopback address there is --insecure-no-auth)",
+            );
+            unless(
+                has_auth,
+                "--listen needs a way to tell who calls: give --jwt-key, --jwt-public-key, --jwks \
+                 or --client-ca",
+            );
+        }
+        unless(
+            self.client_ca.is_none() || !self.allow_client.is_empty(),
+            "--client-ca needs at least one --allow-client NAME=SCOPES: without one it lets nobody \
+             in",
+        );
+        unless(
+            self.client_ca.is_some() || self.allow_client.is_empty(),
+            "--allow-client needs --client-ca: nobody's certificate can be checked without it",
+        );
+        unless(
+            self.client_ca.is_none() || has_tls,
+            "--client-ca needs --tls-cert and --tls-key: client certificates exist only with TLS",
+        );
+        unless(
+            (self.jwt_key.is_none() && self.jwt_public_key.is_none())
+                || rules.required_audience().is_some(),
+            "tokens must name whom they are for: give --jwt-audience, or the pod's namespace and \
+             uid from the downward API",
+        );
+        if self.jwks.is_some() {
+            unless(
+                self.jwt_issuer.is_some(),
+                "--jwks needs --jwt-issuer: the `iss` of the tokens its keys sign",
+            );
+            unless(
+                rules.required_audience().is_some(),
+                "--jwks needs --jwt-audience, or the pod's namespace and uid from the downward \
+                 API: otherwise a token for any other service would do",
+            );
+            unless(
+                !self.allow_subject.is_empty(),
+                "--jwks needs at least one --allow-subject NAME=SCOPES: without one it lets nobody \
+                 in",
+            );
+        } else {
+            unless(
+                self.jwt_issuer.is_none() && self.allow_subject.is_empty(),
+                "--jwt-issuer and --allow-subject are about the tokens of an issuer: give its keys \
+                 with --jwks",
+            );
+        }
+        errors
+    }
+
+    /// What tokens have to say.
+    pub(super) fn rules(&self) -> Rules {
+        let pod_audience = match (&self.pod.namespace, &self.pod.uid) {
+            (Some(namespace), Some(uid)) => Some(jwt::pod_audience(namespace, uid)),
+            _ => None,
+        };
+        Rules {
+            pod_audience,
+            audience: self.jwt_audience.clone(),
+            issuer: self.jwt_issuer.clone(),
+            subjects: self.allow_subject.clone(),
+        }
+    }
+}
+
+/// Reads a listen address: `127.0.0.1:9199`, `[::1]:9199`, or `:9199` for all interfaces.
+///
+/// # Errors
+/// A sentence that names the value and what would be accepted.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let on_all_interfaces = text
+        .strip_prefix(':')
+        .and_then(|port| port.parse().ok())
+        // The unspecified IPv6 address takes IPv4 connections too.
+        .map(|port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
+    on_all_interfaces.or_else(|| text.parse().ok()).ok_or_else(|| {
+        format!(
+            "{text:?} is not an address such as \":9199\", \"127.0.0.1:9199\" or \"[::1]:9199\""
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! The manager: runs the engine as PID 1 of its container, and its command line.
+//!
+//! * [`lifecycle`]: every decision about the engine, pure: `step(now, event) -> effects`.
+//! * [`supervisor`]: one task that owns engine, timers and journal, and carries effects out.
+//! * [`process`]: spawn, signals, the only caller of `wait`; the only `unsafe`.
+//! * [`config_watch`]: the mounted config, its checksum, staging, last good.
+//! * [`http`]: listeners, TLS, who may call, routes.
+//! * [`metrics`]: what `/metrics` serves.
+//! * [`settings`]: the options of `stayput run`, checked.
+//! * [`cli`]: the subcommands of `stayput`.
+
+pub mod cli;
+pub mod config_watch;
+pub mod http;
+pub mod lifecycle;
+pub mod metrics;
+pub mod process;
+pub mod settings;
+pub mod supervisor;

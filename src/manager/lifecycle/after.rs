@@ -1,0 +1,110 @@
+//! What follows when a run is over.
+
+use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, OnExit, Origin, Phase, Run, Timer};
+use stayput_api::{Desired, ExitReason};
+
+impl Lifecycle {
+    pub(super) fn run_is_over(
+        &mut self,
+        now: Millis,
+        run: &Run,
+        reason: ExitReason,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.terminating {
+            self.phase = Phase::Stopped;
+            self.record(out);
+            self.end(self.exit_code(reason));
+        } else if self.intent.desired == Desired::Stopped {
+            self.phase = Phase::Stopped;
+            self.record(out);
+        } else if run.origin == Origin::Request && !run.was_ready {
+            let message = format!(
+                "the engine {} before it was ready; start it again when its config is mended, or \
+                 with the last good one",
+                self.how_it_ended()
+            );
+            self.hold(Held { code: HeldCode::StartFailed, message }, out);
+        } else {
+            self.ended_by_itself(now, out);
+        }
+    }
+
+    /// The policy for an end that nobody asked for.
+    pub(super) fn ended_by_itself(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let message =
+            format!("the engine {}; start it again when its cause is mended", self.how_it_ended());
+        self.by_policy(now, Held { code: HeldCode::EndedByItself, message }, out);
+    }
+
+    /// The policy for an end, or a start that came to nothing, that nobody asked for.
+    pub(super) fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
+        match self.policy.on_exit {
+            OnExit::Exit => self.end_failed(held, out),
+            OnExit::Hold => self.hold(held, out),
+            OnExit::Restart => self.restart_later(now, held, out),
+        }
+    }
+
+    /// Ends the manager because the engine does not run, and says why.
+    fn end_failed(&mut self, failure: Held, out: &mut Vec<Effect>) {
+        self.failure = Some(failure);
+        self.phase = Phase::Failed;
+        self.record(out);
+        self.end(self.own_code.unwrap_or(1));
+    }
+
+    fn restart_later(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
+        self.own_ends.retain(|ended| ended + Limits::RESTART_WINDOW > now);
+        self.own_ends.push(now);
+        let ends = self.own_ends.len();
+        if ends > Limits::RESTARTS {
+            let message = format!(
+                "{} times in {} minutes: {}",
+                ends,
+                Limits::RESTART_WINDOW / 60_000,
+                held.message
+            );
+            self.own_ends.clear();
+            let held = Held { code: HeldCode::TooManyRestarts, message };
+            if self.policy.api {
+                self.hold(held, out);
+            } else {
+                // Nobody could ask for a start: the container's restart policy is all there is.
+                self.end_failed(held, out);
+            }
+            return;
+        }
+        self.failure = Some(held);
+        self.phase = Phase::Backoff;
+        self.record(out);
+        let wait = backoff(ends, self.policy.seed.wrapping_add(self.starts));
+        self.timers.insert(Timer::Backoff, now + wait);
+    }
+
+    /// Waits for a request, also after a restart of the container.
+    pub(super) fn hold(&mut self, held: Held, out: &mut Vec<Effect>) {
+        self.phase = Phase::Failed;
+        self.clear_timers();
+        self.amend(|intent| intent.held = Some(held.clone()), out);
+    }
+
+    /// The manager's own exit code after TERM.
+    fn exit_code(&self, reason: ExitReason) -> i32 {
+        let code = self.own_code.unwrap_or(0);
+        let clean = reason == ExitReason::Stopped && self.policy.success_exit.contains(&code);
+        if clean { 0 } else { code }
+    }
+}
+
+/// How long to wait before restart number `ends` in the window: doubling, with ± 10 % so that the
+/// pods of a cluster that fell together do not rise together.
+fn backoff(ends: usize, seed: u64) -> Millis {
+    let doublings = u32::try_from(ends.saturating_sub(1)).unwrap_or(u32::MAX);
+    let base = Limits::BACKOFF
+        .saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX))
+        .min(Limits::BACKOFF_MAX);
+    // A multiplicative hash (Knuth) is enough to spread; nothing here needs to be unpredictable.
+    let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 21;
+    base * (90 + spread) / 100
+}

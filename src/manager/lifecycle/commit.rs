@@ -1,0 +1,335 @@
+//! Writing an intent down before acting on it.
+
+use super::{
+    Asked, Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared,
+    Refusal, Timer,
+};
+use stayput_api::{Code, ConfigChoice, Desired, Span};
+
+/// The step of a decision that an answer is awaited for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Deciding {
+    /// A start that nobody asked for now: its config is being prepared.
+    Preparing(Origin),
+    /// A requested start: its config is being prepared.
+    Verifying(Pending),
+    /// An intent is being written down; then comes the act.
+    Committing { proposed: Box<Intent>, pending: Pending, version: u64, act: Act },
+    /// The leader is being spawned.
+    Spawning {
+        origin: Origin,
+        pending: Option<Pending>,
+        prepared: Prepared,
+        /// The mounted config changed meanwhile.
+        config_moved: bool,
+    },
+}
+
+/// What follows when the intent is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Act {
+    /// Stop the engine, with the request's own times.
+    Stop {
+        /// From the stop signal to KILL.
+        grace: Option<Span>,
+        /// Unready before the stop signal.
+        drain: Option<Span>,
+    },
+    /// Spawn it with this config.
+    Spawn(Prepared),
+    /// Nothing: it runs as asked.
+    Acknowledge,
+    /// Nothing: the request is refused.
+    Refuse(Refusal),
+}
+
+/// A fenced request on its way to a decision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Pending {
+    pub(super) sequence: u64,
+    pub(super) body: Body,
+    pub(super) by: String,
+    pub(super) at: Millis,
+    /// The intent before this request.
+    pub(super) before: Intent,
+}
+
+impl Pending {
+    pub(super) fn fence(&self, accepted: bool) -> Fence {
+        let judged = Judged { body: self.body.clone(), accepted, by: self.by.clone(), at: self.at };
+        Fence { sequence: self.sequence, last: Some(judged), unknown: false }
+    }
+
+    /// The intent if the request is accepted. It lifts a hold.
+    pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
+        let mut intent =
+            Intent { desired, held: None, fence: self.fence(true), ..self.before.clone() };
+        if desired != self.before.desired {
+            intent.asked = Some(Asked { by: self.by.clone(), at: self.at });
+        }
+        if desired == Desired::Stopped {
+            intent.unproven = false;
+        }
+        (self, intent)
+    }
+
+    /// The intent if the request is refused: only the fence moves.
+    pub(super) fn refused(self) -> (Self, Intent) {
+        let intent = Intent { fence: self.fence(false), ..self.before.clone() };
+        (self, intent)
+    }
+}
+
+impl Lifecycle {
+    /// No request may be handed in: one is between its acceptance and its answer, the engine is
+    /// being started, or the manager is about to end.
+    pub fn is_deciding(&self) -> bool {
+        self.deciding.is_some() || self.exit.is_some()
+    }
+
+    /// A config is being verified and staged.
+    pub(super) fn is_preparing(&self) -> bool {
+        matches!(self.deciding, Some(Deciding::Preparing(_) | Deciding::Verifying(_)))
+    }
+
+    /// Whether the present intent is on disk.
+    pub fn is_durable(&self) -> bool {
+        self.durable >= self.asked
+    }
+
+    /// What the journal must hold: the intent on its way, or else the present one.
+    pub fn journaled_intent(&self) -> &Intent {
+        match &self.deciding {
+            Some(Deciding::Committing { proposed, .. }) => proposed,
+            Some(Deciding::Preparing(_) | Deciding::Verifying(_) | Deciding::Spawning { .. })
+            | None => &self.intent,
+        }
+    }
+
+    /// Writes the proposed intent down; `act` follows.
+    pub(super) fn commit(
+        &mut self,
+        now: Millis,
+        (pending, proposed): (Pending, Intent),
+        act: Act,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.insert(Timer::Journal, now + Limits::JOURNAL);
+        let version = self.persist(out);
+        let proposed = Box::new(proposed);
+        self.deciding = Some(Deciding::Committing { proposed, pending, version, act });
+    }
+
+    pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+        self.durable = self.durable.max(version);
+        self.answered = self.answered.max(version);
+        self.journal_error = None;
+        match self.deciding.take() {
+            Some(Deciding::Committing { proposed, pending, version: awaited, act })
+                if awaited <= version =>
+            {
+                self.timers.remove(&Timer::Journal);
+                self.intent = *proposed;
+                self.act(now, pending, act, out);
+            }
+            other => self.deciding = other,
+        }
+    }
+
+    /// Changes the present intent because of what happened to the engine, and with it the one that
+    /// is on its way to the disk. A stop on its way stands above that.
+    pub(super) fn amend(&mut self, change: impl Fn(&mut Intent), out: &mut Vec<Effect>) {
+        change(&mut self.intent);
+        match &mut self.deciding {
+            Some(Deciding::Committing { act: Act::Stop { .. }, .. }) => {
+                self.record(out);
+                return;
+            }
+            Some(Deciding::Committing { proposed, .. }) => change(proposed),
+            Some(Deciding::Preparing(_) | Deciding::Verifying(_) | Deciding::Spawning { .. })
+            | None => {}
+        }
+        self.persist(out);
+    }
+
+    /// What was asked and is not on disk is written again and again: the disk may be repaired, and
+    /// nothing else might happen that would write.
+    pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
+        if self.durable < self.asked && self.answered == self.written {
+            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::REWRITE);
+        } else {
+            self.timers.remove(&Timer::Rewrite);
+        }
+    }
+
+    /// The journal cannot be written, or not in time. A stop that would be forgotten by the next
+    /// container is refused; a start is carried out all the same.
+    pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+        self.answered = self.answered.max(version);
+        match self.deciding.take() {
+            Some(Deciding::Committing { proposed, pending, version: awaited, act })
+                if awaited <= version =>
+            {
+                self.timers.remove(&Timer::Journal);
+                match act {
+                    Act::Stop { .. } => self.refuse_stop(&pending, out),
+                    Act::Spawn(_) | Act::Acknowledge | Act::Refuse(_) => {
+                        self.intent = *proposed;
+                        self.act(now, pending, act, out);
+                    }
+                }
+            }
+            other => self.deciding = other,
+        }
+    }
+
+    fn refuse_stop(&mut self, pending: &Pending, out: &mut Vec<Effect>) {
+        let error = self.journal_error.as_deref().unwrap_or("no answer");
+        out.push(Effect::Reply(Err(Refusal::new(
+            Code::JournalUnavailable,
+            format!(
+                "the stop could not be written down ({error}), so the next container would not \
+                 know of it; nothing was stopped. Free or repair the volume behind --state-dir"
+            ),
+        ))));
+        // The hung write may still reach the disk: let the intent that holds follow it.
+        self.intent.fence = pending.fence(false);
+        self.persist(out);
+    }
+
+    fn act(&mut self, now: Millis, pending: Pending, act: Act, out: &mut Vec<Effect>) {
+        match act {
+            Act::Stop { grace, drain } => {
+                if !self.terminating {
+                    // The engine ended by itself meanwhile, but now it is wanted stopped, not back.
+                    self.exit = None;
+                }
+                self.stop_engine(now, grace, drain, out);
+                out.push(Effect::Reply(self.outcome(&pending)));
+            }
+            Act::Spawn(prepared) => {
+                self.deciding = Some(Deciding::Spawning {
+                    origin: Origin::Request,
+                    pending: Some(pending),
+                    prepared: prepared.clone(),
+                    config_moved: false,
+                });
+                out.push(Effect::Spawn(prepared));
+            }
+            Act::Acknowledge => out.push(Effect::Reply(self.outcome(&pending))),
+            Act::Refuse(refusal) => out.push(Effect::Reply(Err(refusal))),
+        }
+    }
+
+    pub(super) fn prepared(
+        &mut self,
+        now: Millis,
+        result: Result<Prepared, Refusal>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.remove(&Timer::Prepare);
+        match (self.deciding.take(), result) {
+            (Some(Deciding::Verifying(pending)), Ok(prepared)) => {
+                let (pending, mut intent) = pending.accepted(Desired::Running);
+                intent.config = prepared.choice;
+                intent.checksum.clone_from(&prepared.checksum);
+                intent.unproven = true;
+                self.commit(now, (pending, intent), Act::Spawn(prepared), out);
+            }
+            (Some(Deciding::Verifying(pending)), Err(refusal)) => {
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
+            (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
+                self.deciding = Some(Deciding::Spawning {
+                    origin,
+                    pending: None,
+                    prepared: prepared.clone(),
+                    config_moved: false,
+                });
+                out.push(Effect::Spawn(prepared));
+            }
+            (Some(Deciding::Preparing(_)), Err(refusal)) => {
+                self.prepare_failed(now, refusal, out);
+            }
+            // TERM dropped the start that this prepares.
+            (
+                other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
+                Ok(_) | Err(_),
+            ) => self.deciding = other,
+        }
+    }
+
+    /// Prepares once more: what was verified is no longer what is mounted.
+    pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let (expected, choice);
+        match self.deciding.take() {
+            Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
+                expected = match &pending.body {
+                    Body::Start(request) => request.checksum.clone(),
+                    Body::Stop(_) => None,
+                };
+                choice = prepared.choice;
+                self.deciding = Some(Deciding::Verifying(pending));
+            }
+            Some(Deciding::Spawning { origin, pending: None, prepared, .. }) => {
+                expected = None;
+                choice = prepared.choice;
+                self.deciding = Some(Deciding::Preparing(origin));
+            }
+            other => {
+                self.deciding = other;
+                return;
+            }
+        }
+        if self.terminating {
+            self.drop_start_in_flight(now, out);
+            self.end_without_engine();
+            return;
+        }
+        self.prepare(now, choice, expected, out);
+    }
+
+    /// Has a config verified and staged, within its time.
+    pub(super) fn prepare(
+        &mut self,
+        now: Millis,
+        choice: ConfigChoice,
+        expected: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.insert(Timer::Prepare, now + Limits::PREPARE);
+        out.push(Effect::Prepare { choice, expected });
+    }
+
+    /// A hung mount or staging directory must not hold requests for ever. An answer that comes
+    /// after all finds nobody who waits for it.
+    pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let detail = format!(
+            "the config was not verified and staged within {} s: a volume behind --config or \
+             --stage does not answer",
+            Limits::PREPARE / 1000
+        );
+        self.prepared(now, Err(Refusal::new(Code::StageFailed, detail)), out);
+    }
+
+    /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the
+    /// refusal is written down as every other one: the next container must judge it afresh.
+    pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match self.deciding.take() {
+            Some(Deciding::Preparing(_)) => {}
+            Some(
+                Deciding::Verifying(pending)
+                | Deciding::Committing { pending, act: Act::Spawn(_), .. },
+            ) => {
+                let refusal = Refusal::new(
+                    Code::Terminating,
+                    "the manager was told to end before the engine was spawned",
+                );
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
+            other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None) => {
+                self.deciding = other;
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What the lifecycle wants done. Effects that can fail come back as events.
+
+use super::{Prepared, Refusal};
+use stayput_api::ConfigChoice;
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// Verify and stage a config; answered by [`super::Event::Prepared`].
+    Prepare {
+        /// Which config.
+        choice: ConfigChoice,
+        /// The checksum it must have.
+        expected: Option<String>,
+    },
+    /// Write this version of [`super::Lifecycle::journal`] down; answered by
+    /// [`super::Event::Persisted`] or [`super::Event::PersistFailed`].
+    Persist(u64),
+    /// Spawn the leader, if the prepared config is still the mounted one; answered by
+    /// [`super::Event::Spawned`], [`super::Event::SpawnFailed`] or
+    /// [`super::Event::ConfigOutdated`].
+    Spawn(Prepared),
+    /// Signal the leader.
+    SignalLeader(i32),
+    /// Signal server JVMs that outlived the leader.
+    SignalServer(i32),
+    /// TERM what outlived leader and server.
+    TermStragglers,
+    /// QUIT the server JVM, so that it prints its threads.
+    DumpThreads,
+    /// KILL every process of the engine.
+    KillTree,
+    /// Look at the tree; answered by [`super::Event::Tree`].
+    ScanTree,
+    /// Keep the staged generation as the last good one.
+    KeepLastGood,
+    /// Answer the request that is being decided.
+    Reply(Result<Accepted, Refusal>),
+    /// End the manager with this code.
+    Exit(i32),
+}
+
+/// A request that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Accepted {
+    /// The sequence it was accepted under.
+    pub sequence: u64,
+    /// What was asked for already holds; otherwise it is under way.
+    pub done: bool,
+}

@@ -1,0 +1,71 @@
+//! Fencing: which requests may still act.
+
+use super::{Body, Fence, Refusal};
+use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP};
+
+/// What the fence says of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Judge it under this sequence.
+    Fresh(u64),
+    /// It was accepted before: answer, do not act.
+    Retry,
+}
+
+impl Fence {
+    /// Judges the sequence of a request.
+    pub(super) fn judge(&self, body: &Body) -> Result<Verdict, Refusal> {
+        let highest = self.sequence;
+        let sequence = body.sequence().unwrap_or(highest.saturating_add(1));
+        if sequence > MAX_SEQUENCE {
+            return Err(Refusal::new(
+                Code::SequenceJump,
+                format!("sequence {sequence} is above {MAX_SEQUENCE}, the largest one"),
+            ));
+        }
+        if self.unknown {
+            // Any sequence may be the next one, as long as there is room for those after it.
+            return if sequence <= MAX_SEQUENCE - MAX_SEQUENCE_JUMP {
+                Ok(Verdict::Fresh(sequence))
+            } else {
+                Err(Refusal::new(
+                    Code::SequenceJump,
+                    format!("sequence {sequence} leaves no room for later ones; take a lower one"),
+                ))
+            };
+        }
+        if sequence > highest.saturating_add(MAX_SEQUENCE_JUMP) {
+            return Err(Refusal::new(
+                Code::SequenceJump,
+                format!(
+                    "sequence {sequence} is more than {MAX_SEQUENCE_JUMP} above {highest}, the \
+                     highest so far; leave it out to take the next one"
+                ),
+            ));
+        }
+        if sequence > highest {
+            return Ok(Verdict::Fresh(sequence));
+        }
+        if sequence < highest || self.last.is_none() {
+            return Err(Refusal::new(
+                Code::StaleSequence,
+                format!(
+                    "sequence {sequence} is not above {highest}, the highest so far; leave it out \
+                     to take the next one"
+                ),
+            ));
+        }
+        match &self.last {
+            Some(last) if last.body == *body && last.accepted => Ok(Verdict::Retry),
+            Some(last) if last.body == *body => Ok(Verdict::Fresh(sequence)),
+            Some(last) => Err(Refusal::new(
+                Code::SequenceReused,
+                format!(
+                    "sequence {sequence} was used for another {} request; take a higher one",
+                    last.body.kind().as_str()
+                ),
+            )),
+            None => Ok(Verdict::Fresh(sequence)),
+        }
+    }
+}

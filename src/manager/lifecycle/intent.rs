@@ -1,0 +1,163 @@
+//! What was asked, as it survives in the journal.
+
+use serde::{Deserialize, Serialize};
+
+use stayput_api::{ConfigChoice, Desired, RequestKind, StartRequest, StopRequest};
+
+/// The asked-for part of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Intent {
+    /// What the engine should be.
+    pub desired: Desired,
+    /// The config that a start without a request uses.
+    pub config: ConfigChoice,
+    /// Checksum of the config of the last start.
+    pub checksum: Option<String>,
+    /// Why the engine is not started without a request.
+    pub held: Option<Held>,
+    /// Who last changed [`Self::desired`]; none if nobody did.
+    #[serde(default)]
+    pub asked: Option<Asked>,
+    /// The last start was asked for, and the engine has not been ready since: if it ends, it is
+    /// held, also by the next container.
+    #[serde(default)]
+    pub unproven: bool,
+    /// The highest sequence and its request.
+    pub fence: Fence,
+}
+
+/// Who asked for something, and when.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Asked {
+    /// Who.
+    pub by: String,
+    /// In milliseconds since the Unix epoch.
+    pub at: u64,
+}
+
+impl Default for Intent {
+    fn default() -> Self {
+        Self {
+            desired: Desired::Running,
+            config: ConfigChoice::Mounted,
+            checksum: None,
+            held: None,
+            asked: None,
+            unproven: false,
+            fence: Fence::default(),
+        }
+    }
+}
+
+/// The highest sequence judged, and what it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Fence {
+    /// 0 before the first request.
+    pub sequence: u64,
+    /// The request that had it.
+    pub last: Option<Judged>,
+    /// The journal was lost: any sequence may be the next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
+}
+
+/// A request that was judged.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Judged {
+    /// What was asked, with its sequence filled in.
+    pub body: Body,
+    /// Whether it was accepted.
+    pub accepted: bool,
+    /// Who asked.
+    pub by: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at: u64,
+}
+
+/// A request of either kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Body {
+    /// `POST /es/stop`.
+    Stop(StopRequest),
+    /// `POST /es/start`.
+    Start(StartRequest),
+}
+
+impl Body {
+    /// Which of the two.
+    pub const fn kind(&self) -> RequestKind {
+        match self {
+            Self::Stop(_) => RequestKind::Stop,
+            Self::Start(_) => RequestKind::Start,
+        }
+    }
+
+    /// The sequence its sender gave it.
+    pub const fn sequence(&self) -> Option<u64> {
+        match self {
+            Self::Stop(StopRequest { sequence, .. })
+            | Self::Start(StartRequest { sequence, .. }) => *sequence,
+        }
+    }
+
+    /// The pod its sender meant.
+    pub const fn pod(&self) -> Option<&String> {
+        match self {
+            Self::Stop(StopRequest { pod, .. }) | Self::Start(StartRequest { pod, .. }) => {
+                pod.as_ref()
+            }
+        }
+    }
+
+    /// The same request under this sequence.
+    #[must_use]
+    pub fn with_sequence(mut self, number: u64) -> Self {
+        match &mut self {
+            Self::Stop(StopRequest { sequence, .. })
+            | Self::Start(StartRequest { sequence, .. }) => *sequence = Some(number),
+        }
+        self
+    }
+}
+
+/// The engine is not running and is not started without a request.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Held {
+    /// For programs.
+    pub code: HeldCode,
+    /// For people.
+    pub message: String,
+}
+
+/// Why the engine is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldCode {
+    /// It ended before it was ready, after a start that somebody asked for.
+    StartFailed,
+    /// Its command could not be executed.
+    SpawnFailed,
+    /// Its config could not be staged.
+    PrepareFailed,
+    /// It ended by itself, and `--on-exit hold` is set.
+    EndedByItself,
+    /// It ended by itself too often.
+    TooManyRestarts,
+    /// The journal cannot be read, so nobody knows what it should be.
+    JournalUnreadable,
+}
+
+impl HeldCode {
+    /// The name as it stands in the status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::StartFailed => "start_failed",
+            Self::SpawnFailed => "spawn_failed",
+            Self::PrepareFailed => "prepare_failed",
+            Self::EndedByItself => "ended_by_itself",
+            Self::TooManyRestarts => "too_many_restarts",
+            Self::JournalUnreadable => "journal_unreadable",
+        }
+    }
+}

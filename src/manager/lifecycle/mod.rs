@@ -1,0 +1,201 @@
+//! The engine's state machine: `step(now, event)` changes plain data and returns the effects that
+//! the supervisor must carry out. No clock, no I/O, no async: what is checked is what ships.
+//!
+//! ```text
+//!            Boot / Start / Backoff over                    Ready
+//!  Stopped ───────────────────────────► Starting ───────────────────► Running
+//!  Failed  ◄──── held ────┐                │ Stop, Terminate, own end    │
+//!  Backoff ◄── restart ───┤                ▼                             ▼
+//!                         │   Draining ─► Signalled ─► (Dumping) ─► Killing ─► Stuck
+//!                         │                │ leader gone                │
+//!                         └── tree empty ◄─┴─► Lingering ─► Straggling ─┘
+//! ```
+//! * What is asked ([`Intent`]), what is ([`Phase`]) and how the last run ended are apart.
+//! * A request is *decided* in up to three steps (verify the config, write the intent down, act);
+//!   meanwhile [`Lifecycle::is_deciding`] holds and the supervisor takes no other request. TERM,
+//!   timers and deaths are taken at any time.
+//! * Timers are state: the supervisor sleeps until the earliest of [`Lifecycle::timers`] and hands
+//!   it back as an event.
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
+
+mod after;
+mod commit;
+mod effect;
+mod ending;
+mod event;
+mod fence;
+mod intent;
+mod phase;
+mod policy;
+mod refusal;
+mod request;
+mod start;
+mod terminate;
+mod view;
+
+use std::collections::BTreeMap;
+
+use stayput_api::Exit;
+
+pub use commit::Act;
+pub use effect::{Accepted, Effect};
+pub use ending::Ending;
+pub use event::{Event, ExitStatus, Prepared, Recovered, Timer, Tree};
+pub use intent::{Asked, Body, Fence, Held, HeldCode, Intent, Judged};
+pub use phase::Phase;
+pub use policy::{Limits, OnExit, Policy};
+pub use refusal::Refusal;
+pub use start::{Origin, Run};
+pub use view::LAST_INSTANT;
+pub use view::timestamp;
+
+use commit::Deciding;
+
+/// Milliseconds: a length of time, or an instant since the Unix epoch.
+pub type Millis = u64;
+
+/// Everything the manager knows and decides about its engine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lifecycle {
+    policy: Policy,
+    phase: Phase,
+    /// When `phase` last changed in a way that shows in the status.
+    since: Millis,
+    intent: Intent,
+    deciding: Option<Deciding>,
+    run: Option<Run>,
+    ending: Option<Ending>,
+    last_exit: Option<Exit>,
+    /// Shell code of the last run or failed spawn of this boot, for the manager's own exit.
+    own_code: Option<i32>,
+    starts: u64,
+    /// When runs ended by themselves, within [`Limits::RESTART_WINDOW`].
+    own_ends: Vec<Millis>,
+    /// Why the engine does not run, where that is not part of what is asked.
+    failure: Option<Held>,
+    /// Why the journal was last not written; none once it was.
+    journal_error: Option<String>,
+    /// The first TERM came.
+    terminating: bool,
+    /// The manager ends with this code, once nothing is left to answer or to write.
+    exit: Option<i32>,
+    timers: BTreeMap<Timer, Millis>,
+    /// Number of the last version of the journal handed out for writing.
+    written: u64,
+    /// Number of the last version that changed what is asked; the later ones tell what was seen.
+    asked: u64,
+    /// Number of the last version whose writing succeeded, failed or had its time.
+    answered: u64,
+    /// Number of the last version known to be on disk.
+    durable: u64,
+}
+
+impl Lifecycle {
+    /// A manager that has not yet read its journal.
+    pub fn new(policy: Policy, now: Millis) -> Self {
+        Self {
+            policy,
+            phase: Phase::Stopped,
+            since: now,
+            intent: Intent::default(),
+            deciding: None,
+            run: None,
+            ending: None,
+            last_exit: None,
+            own_code: None,
+            starts: 0,
+            own_ends: Vec::new(),
+            failure: None,
+            journal_error: None,
+            terminating: false,
+            exit: None,
+            timers: BTreeMap::new(),
+            written: 0,
+            asked: 0,
+            answered: 0,
+            durable: 0,
+        }
+    }
+
+    /// Takes one event and returns what must be done about it, in order.
+    pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
+        let before = self.phase.state();
+        let mut effects = Vec::new();
+        let out = &mut effects;
+        match event {
+            Event::Boot(recovered) => self.boot(now, recovered, out),
+            Event::Stop { request, by } => self.stop_requested(now, request, by, out),
+            Event::Start { request, by } => self.start_requested(now, request, by, out),
+            Event::Prepared(result) => self.prepared(now, result, out),
+            Event::Persisted(version) => self.persisted(now, version, out),
+            Event::PersistFailed { version, error } => {
+                self.journal_error = Some(error);
+                self.persist_failed(now, version, out);
+            }
+            Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
+            Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
+            Event::ConfigOutdated => self.config_outdated(now, out),
+            Event::ConfigMoved => self.config_moved(out),
+            Event::Ready => self.became_ready(out),
+            Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
+            Event::Tree(tree) => self.tree_seen(now, tree, out),
+            Event::Timer(timer) => self.timer_fired(now, timer, out),
+            Event::Terminate => self.terminate(now, out),
+            Event::Forward(signal) => self.forward(now, signal, out),
+        }
+        if self.phase.state() != before {
+            self.since = now;
+        }
+        self.keep_trying_to_write(now);
+        self.end_when_settled(now, &mut effects);
+        effects
+    }
+
+    fn timer_fired(&mut self, now: Millis, timer: Timer, out: &mut Vec<Effect>) {
+        if self.timers.remove(&timer).is_none() {
+            return;
+        }
+        match timer {
+            Timer::Journal => {
+                let waited = format!("the disk did not answer for {} s", Limits::JOURNAL / 1000);
+                self.journal_error.get_or_insert(waited);
+                self.persist_failed(now, self.written, out);
+            }
+            Timer::Rewrite => self.record(out),
+            Timer::Prepare => self.prepare_timed_out(now, out),
+            Timer::Settle => self.became_ready(out),
+            Timer::Backoff => self.backoff_over(now, out),
+            Timer::Drain => self.drain_over(now, out),
+            Timer::Grace => self.grace_over(now, out),
+            Timer::Dump | Timer::TreeGrace => self.last_rung(now, out),
+            Timer::Kill => self.kill_over(out),
+        }
+    }
+
+    fn forward(&mut self, now: Millis, signal: i32, out: &mut Vec<Effect>) {
+        const SIGINT: i32 = 2;
+        if self.leader_is_alive() {
+            out.push(Effect::SignalLeader(signal));
+        } else if signal == SIGINT {
+            // Nobody is there to be interrupted but the manager itself: a person at a terminal.
+            self.terminate(now, out);
+        }
+    }
+
+    /// Hands out a version of the journal that changes what is asked.
+    fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
+        self.record(out);
+        self.asked = self.written;
+        self.written
+    }
+
+    /// Hands out a version of the journal that tells what was seen.
+    fn record(&mut self, out: &mut Vec<Effect>) {
+        self.written += 1;
+        out.push(Effect::Persist(self.written));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a test names the cases it looks for")]
+mod tests;

@@ -1,0 +1,66 @@
+//! Where the engine is, finer than the state shown to users.
+
+use stayput_api::State;
+
+/// One phase of the engine's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// No process, as was asked (or not yet started).
+    Stopped,
+    /// No process; waits for a request.
+    Failed,
+    /// No process; waits for [`super::Timer::Backoff`].
+    Backoff,
+    /// Spawned, not yet ready.
+    Starting,
+    /// Was ready in this run.
+    Running,
+    /// Unready on purpose, the stop signal comes when the drain is over.
+    Draining,
+    /// The stop signal was sent to the leader, which has not ended yet.
+    Signalled,
+    /// The leader is gone, the server JVM is not (or the tree was not looked at yet).
+    Lingering,
+    /// Leader and server are gone, others are not; they were sent TERM.
+    Straggling,
+    /// The JVM was asked for its threads; KILL follows.
+    Dumping,
+    /// Everything was sent KILL.
+    Killing,
+    /// KILL did not end everything.
+    Stuck,
+}
+
+impl Phase {
+    /// Every phase, in the order of declaration.
+    pub const ALL: [Self; 12] = [
+        Self::Stopped,
+        Self::Failed,
+        Self::Backoff,
+        Self::Starting,
+        Self::Running,
+        Self::Draining,
+        Self::Signalled,
+        Self::Lingering,
+        Self::Straggling,
+        Self::Dumping,
+        Self::Killing,
+        Self::Stuck,
+    ];
+
+    /// The state that users see.
+    pub const fn state(self) -> State {
+        match self {
+            Self::Stopped => State::Stopped,
+            Self::Failed => State::Failed,
+            Self::Backoff => State::Backoff,
+            Self::Starting => State::Starting,
+            Self::Running => State::Running,
+            Self::Draining | Self::Signalled | Self::Lingering | Self::Straggling => {
+                State::Stopping
+            }
+            Self::Dumping | Self::Killing => State::Killing,
+            Self::Stuck => State::Stuck,
+        }
+    }
+}

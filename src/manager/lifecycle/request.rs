@@ -1,0 +1,191 @@
+//! Stop and start requests: fence first, then what the phase allows.
+
+use super::commit::{Act, Deciding, Pending};
+use super::fence::Verdict;
+use super::{Accepted, Body, Effect, Held, HeldCode, Lifecycle, Millis, Phase, Refusal};
+use stayput_api::{Code, ConfigChoice, Desired, StartRequest, StopRequest};
+
+impl Lifecycle {
+    pub(super) fn stop_requested(
+        &mut self,
+        now: Millis,
+        request: StopRequest,
+        by: String,
+        out: &mut Vec<Effect>,
+    ) {
+        let act = Act::Stop { grace: request.grace, drain: request.drain };
+        let Some((pending, verdict)) = self.fenced(now, Body::Stop(request), by, out) else {
+            return;
+        };
+        match verdict {
+            Verdict::Retry => out.push(Effect::Reply(self.outcome(&pending))),
+            Verdict::Fresh(_) => self.commit(now, pending.accepted(Desired::Stopped), act, out),
+        }
+    }
+
+    pub(super) fn start_requested(
+        &mut self,
+        now: Millis,
+        request: StartRequest,
+        by: String,
+        out: &mut Vec<Effect>,
+    ) {
+        let body = Body::Start(request.clone());
+        let Some((pending, verdict)) = self.fenced(now, body, by, out) else {
+            return;
+        };
+        if verdict == Verdict::Retry {
+            out.push(Effect::Reply(self.outcome(&pending)));
+            return;
+        }
+        if self.terminating {
+            let refusal = Refusal::new(
+                Code::Terminating,
+                "the manager was told to end; ask the one in the next container",
+            );
+            self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            return;
+        }
+        match self.phase {
+            Phase::Stopped | Phase::Failed | Phase::Backoff => {
+                self.prepare(now, request.config, request.checksum.clone(), out);
+                self.deciding = Some(Deciding::Verifying(pending));
+            }
+            Phase::Starting | Phase::Running => match self.runs_as_asked(&request) {
+                Ok(()) => {
+                    let proposed = pending.accepted(Desired::Running);
+                    self.commit(now, proposed, Act::Acknowledge, out);
+                }
+                Err(refusal) => {
+                    self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+                }
+            },
+            Phase::Draining
+            | Phase::Signalled
+            | Phase::Lingering
+            | Phase::Straggling
+            | Phase::Dumping
+            | Phase::Killing => {
+                let refusal = Refusal::new(
+                    Code::Stopping,
+                    "the engine is being stopped; wait until it is stopped and start it then",
+                );
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
+            Phase::Stuck => self.commit(now, pending.refused(), Act::Refuse(stuck()), out),
+        }
+    }
+
+    /// The pod and the sequence; answers at once where the request goes no further.
+    fn fenced(
+        &mut self,
+        now: Millis,
+        body: Body,
+        by: String,
+        out: &mut Vec<Effect>,
+    ) -> Option<(Pending, Verdict)> {
+        let judged = self.for_this_pod(&body).and_then(|()| self.intent.fence.judge(&body));
+        match judged {
+            Ok(verdict) => {
+                let sequence = match verdict {
+                    Verdict::Fresh(sequence) => sequence,
+                    Verdict::Retry => self.intent.fence.sequence,
+                };
+                let body = body.with_sequence(sequence);
+                let before = self.intent.clone();
+                Some((Pending { sequence, body, by, at: now, before }, verdict))
+            }
+            Err(refusal) => {
+                out.push(Effect::Reply(Err(refusal)));
+                None
+            }
+        }
+    }
+
+    fn for_this_pod(&self, body: &Body) -> Result<(), Refusal> {
+        match (body.pod(), &self.policy.pod) {
+            (None, _) => Ok(()),
+            (Some(_), None) => Err(Refusal::new(
+                Code::PodUnknown,
+                "this manager does not know its pod; set STAYPUT_POD_UID from metadata.uid, or \
+                 leave `pod` out",
+            )),
+            (Some(asked), Some(own)) if asked == own => Ok(()),
+            (Some(asked), Some(own)) => Err(Refusal::new(
+                Code::WrongPod,
+                format!("the request is for pod {asked}, this is pod {own}"),
+            )),
+        }
+    }
+
+    /// Whether the running engine is what a start asks for.
+    fn runs_as_asked(&self, request: &StartRequest) -> Result<(), Refusal> {
+        let Some(run) = &self.run else {
+            return Ok(());
+        };
+        let wrong = |detail| Err(Refusal::new(Code::WrongConfig, detail));
+        if request.config == ConfigChoice::LastGood && run.config != ConfigChoice::LastGood {
+            return wrong("the engine runs on the mounted config; stop it first".to_owned());
+        }
+        match (&request.checksum, &run.checksum) {
+            (None, _) => Ok(()),
+            (Some(asked), Some(actual)) if asked == actual => Ok(()),
+            (Some(asked), Some(actual)) => {
+                wrong(format!("the engine runs with {actual}, not with {asked}; stop it first"))
+            }
+            (Some(_), None) => wrong(
+                "the config the engine was started with is not known for certain; stop it first"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// What an accepted request has come to.
+    pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
+        let done = match &pending.body {
+            Body::Stop(_) => self.is_stopped_for_good(),
+            Body::Start(request) => self.has_started(request)?,
+        };
+        Ok(Accepted { sequence: pending.sequence, done })
+    }
+
+    /// Whether an accepted start has come to its end. The engine may have been started anew since,
+    /// on another config.
+    fn has_started(&self, request: &StartRequest) -> Result<bool, Refusal> {
+        match self.phase {
+            Phase::Starting => self.runs_as_asked(request).map(|()| false),
+            Phase::Running => self.runs_as_asked(request).map(|()| true),
+            Phase::Failed => Err(self.failed()),
+            Phase::Stuck => Err(stuck()),
+            Phase::Stopped
+            | Phase::Backoff
+            | Phase::Draining
+            | Phase::Signalled
+            | Phase::Lingering
+            | Phase::Straggling
+            | Phase::Dumping
+            | Phase::Killing => Ok(false),
+        }
+    }
+
+    fn failed(&self) -> Refusal {
+        let code = match &self.intent.held {
+            Some(Held { code: HeldCode::SpawnFailed, .. }) => Code::SpawnFailed,
+            Some(_) | None => Code::StartFailed,
+        };
+        Refusal::new(code, self.failure_message())
+    }
+
+    /// Stopped, and a container restart would not change that.
+    pub(super) fn is_stopped_for_good(&self) -> bool {
+        self.phase == Phase::Stopped && self.intent.desired == Desired::Stopped && self.is_durable()
+    }
+}
+
+fn stuck() -> Refusal {
+    Refusal::new(
+        Code::Stuck,
+        "a process of the engine survives KILL (see why); an engine started beside it would \
+         fight for the same data",
+    )
+}

@@ -1,0 +1,193 @@
+//! From the journal or a request to a ready engine.
+
+use super::commit::Deciding;
+use super::{
+    Accepted, Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Refusal, Timer,
+};
+use stayput_api::{Code, ConfigChoice, Desired};
+
+/// Why a run was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// The manager started.
+    Boot,
+    /// Somebody asked.
+    Request,
+    /// It had ended by itself.
+    Restart,
+}
+
+/// One life of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Run {
+    /// Random; also in the engine's environment.
+    pub id: String,
+    /// Pid of the leader.
+    pub pid: u32,
+    /// When the leader was spawned.
+    pub started_at: Millis,
+    /// Checksum of its config, as long as that is certain.
+    pub checksum: Option<String>,
+    /// Where its config came from.
+    pub config: ConfigChoice,
+    /// The mounted config changed while it was being read.
+    pub config_uncertain: bool,
+    /// Why it was started.
+    pub origin: Origin,
+    /// It has been ready.
+    pub was_ready: bool,
+}
+
+impl Lifecycle {
+    pub(super) fn boot(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
+        match recovered {
+            Recovered::Fresh => {
+                self.persist(out);
+                self.prepare_own(now, Origin::Boot, out);
+            }
+            Recovered::Journal { intent, last_exit } => {
+                self.intent = *intent;
+                self.last_exit = last_exit;
+                // What is asked was read from the disk, so it is there.
+                self.record(out);
+                // A start that was asked for and never proved itself is still that start.
+                let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
+                match (&self.intent.held, self.intent.desired) {
+                    (Some(_), _) => self.phase = Phase::Failed,
+                    (None, Desired::Stopped) => self.phase = Phase::Stopped,
+                    (None, Desired::Running) => self.prepare_own(now, origin, out),
+                }
+            }
+            Recovered::Unreadable(message) => {
+                // Nothing is written before somebody decides: the file may still tell a person.
+                self.phase = Phase::Failed;
+                self.intent.fence.unknown = true;
+                self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
+            }
+        }
+        self.since = now;
+    }
+
+    /// Prepares a start that nobody asked for now.
+    fn prepare_own(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
+        self.deciding = Some(Deciding::Preparing(origin));
+        self.prepare(now, self.intent.config, None, out);
+    }
+
+    pub(super) fn backoff_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if self.phase != Phase::Backoff {
+            return;
+        }
+        if self.is_deciding() {
+            // A request is being judged; if it is refused, the restart is still due.
+            self.timers.insert(Timer::Backoff, now + Limits::BACKOFF);
+        } else {
+            self.prepare_own(now, Origin::Restart, out);
+        }
+    }
+
+    pub(super) fn spawned(&mut self, now: Millis, id: String, pid: u32, out: &mut Vec<Effect>) {
+        let Some(Deciding::Spawning { origin, pending, prepared, config_moved }) =
+            self.deciding.take()
+        else {
+            return;
+        };
+        self.clear_timers();
+        self.failure = None;
+        self.phase = Phase::Starting;
+        self.starts += 1;
+        self.intent.checksum.clone_from(&prepared.checksum);
+        self.run = Some(Run {
+            id,
+            pid,
+            started_at: now,
+            checksum: prepared.checksum,
+            config: prepared.choice,
+            config_uncertain: false,
+            origin,
+            was_ready: false,
+        });
+        if !self.policy.probe {
+            self.timers.insert(Timer::Settle, now + Limits::SETTLE);
+        }
+        self.record(out);
+        if config_moved {
+            self.config_moved(out);
+        }
+        if let Some(pending) = pending {
+            out.push(Effect::Reply(Ok(Accepted { sequence: pending.sequence, done: false })));
+        }
+        if self.terminating {
+            self.stop_to_end(now, out);
+        }
+    }
+
+    pub(super) fn spawn_failed(
+        &mut self,
+        now: Millis,
+        code: i32,
+        message: String,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(Deciding::Spawning { pending, .. }) = self.deciding.take() else {
+            return;
+        };
+        self.own_code = Some(code);
+        let held = Held { code: HeldCode::SpawnFailed, message: message.clone() };
+        if pending.is_some() {
+            self.hold(held, out);
+            out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
+        } else {
+            self.by_policy(now, held, out);
+        }
+        if self.terminating {
+            self.end(code);
+        }
+    }
+
+    pub(super) fn prepare_failed(&mut self, now: Millis, refusal: Refusal, out: &mut Vec<Effect>) {
+        /// EX_CONFIG of sysexits.h, which the engines use for a bad config as well.
+        const EX_CONFIG: i32 = 78;
+        self.own_code = Some(EX_CONFIG);
+        let held = Held { code: HeldCode::PrepareFailed, message: refusal.detail };
+        self.by_policy(now, held, out);
+    }
+
+    pub(super) fn config_moved(&mut self, out: &mut Vec<Effect>) {
+        if self.policy.staged {
+            return;
+        }
+        if let Some(Deciding::Spawning { config_moved, .. }) = &mut self.deciding {
+            *config_moved = true;
+        }
+        if let (Phase::Starting, Some(run)) = (self.phase, &mut self.run)
+            && !run.config_uncertain
+        {
+            run.checksum = None;
+            run.config_uncertain = true;
+            self.amend(|intent| intent.checksum = None, out);
+        }
+    }
+
+    pub(super) fn became_ready(&mut self, out: &mut Vec<Effect>) {
+        if self.phase != Phase::Starting {
+            return;
+        }
+        self.phase = Phase::Running;
+        self.timers.remove(&Timer::Settle);
+        // Descent is lost with a parent's death, and known later only if it was seen before.
+        out.push(Effect::ScanTree);
+        if self.intent.unproven {
+            self.amend(|intent| intent.unproven = false, out);
+        }
+        if let Some(run) = &mut self.run {
+            run.was_ready = true;
+            if self.policy.keep_last_good
+                && run.config == ConfigChoice::Mounted
+                && run.checksum.is_some()
+            {
+                out.push(Effect::KeepLastGood);
+            }
+        }
+    }
+}

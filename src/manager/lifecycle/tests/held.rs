@@ -1,0 +1,100 @@
+//! A failed start waits for a request, whatever happens meanwhile.
+
+use super::scenario::{done, on_exit, start, start_last_good, stop, under_way};
+use super::world::World;
+use crate::lifecycle::{Event, ExitStatus, HeldCode, OnExit, Phase, Policy, Recovered, Timer};
+use stayput_api::{Code, Desired};
+
+#[test]
+fn an_end_before_the_first_ready_after_a_requested_start_is_held_under_every_policy() {
+    for policy in [OnExit::Exit, OnExit::Restart, OnExit::Hold] {
+        let mut world = World::started_by_request(on_exit(policy));
+        world.dies(78);
+        assert_eq!((world.phase(), world.exit), (Phase::Failed, None), "{policy:?}");
+        let held = world.lifecycle.intent().held.as_ref().unwrap();
+        assert_eq!(held.code, HeldCode::StartFailed);
+        assert!(held.message.contains("code 78"), "{held:?}");
+        assert_eq!(world.answer_to(start(2)), Err(Code::StartFailed));
+    }
+}
+
+#[test]
+fn an_end_after_ready_is_not() {
+    let mut world = World::started_by_request(on_exit(OnExit::Restart));
+    world.happens(Event::Ready);
+    world.dies(1);
+    assert_eq!(world.phase(), Phase::Backoff);
+}
+
+#[test]
+fn held_stays_held_when_the_container_comes_back() {
+    let mut world = World::started_by_request(Policy::default());
+    world.dies(78);
+    world.forget();
+    world.comes_back();
+    world.works();
+    assert_eq!((world.phase(), world.spawns()), (Phase::Failed, 0));
+    assert_eq!(world.lifecycle.why().unwrap().code, "start_failed");
+    assert_eq!(world.answer_to(start_last_good(3)), under_way(3));
+}
+
+#[test]
+fn a_stop_lifts_the_hold_for_good() {
+    let mut world = World::started_by_request(Policy::default());
+    world.dies(78);
+    assert_eq!(world.answer_to(stop(3)), done(3));
+    world.comes_back();
+    assert_eq!((world.phase(), world.lifecycle.intent().held.clone()), (Phase::Stopped, None));
+}
+
+#[test]
+fn a_hold_beside_a_request_that_changes_nothing_is_neither_lost_nor_late() {
+    let mut world = World::started_by_request(Policy::default());
+    world.asks(start(3));
+    world.leader_ends(ExitStatus::Code(78), false, false, false);
+    world.scanned();
+    assert!(world.due(Timer::Journal).is_some(), "a hung disk must not swallow the answer");
+    world.works();
+    assert_eq!(world.answer().unwrap_err().code, Code::StartFailed);
+    let saved = &world.disk.as_ref().unwrap().intent;
+    assert!(saved.held.is_some());
+    assert_eq!(saved.fence.sequence, 3);
+}
+
+#[test]
+fn a_hold_beside_a_stop_that_cannot_be_written_holds() {
+    let mut world = World::started_by_request(on_exit(OnExit::Exit));
+    world.asks(stop(3));
+    world.leader_ends(ExitStatus::Code(78), false, false, false);
+    world.scanned();
+    world.works_without_disk();
+    assert_eq!(world.answer().unwrap_err().code, Code::JournalUnavailable);
+    assert_eq!((world.phase(), world.exit), (Phase::Failed, None));
+    assert!(world.lifecycle.intent().held.is_some());
+}
+
+#[test]
+fn an_unreadable_journal_is_held_and_not_written_over() {
+    let mut world = World::new(Policy::default());
+    world.happens(Event::Boot(Recovered::Unreadable("schema 9 is newer".to_owned())));
+    assert_eq!((world.phase(), world.effects.len()), (Phase::Failed, 0));
+    let why = world.lifecycle.why().unwrap();
+    assert_eq!(
+        (why.code.as_str(), why.message.as_str()),
+        ("journal_unreadable", "schema 9 is newer")
+    );
+    world.happens(Event::Terminate);
+    assert_eq!(world.exit, Some(0));
+    assert_eq!(world.writing.len(), 0);
+}
+
+#[test]
+fn an_unreadable_journal_waits_for_a_start_or_a_stop() {
+    for (body, desired) in [(start(7), Desired::Running), (stop(7), Desired::Stopped)] {
+        let mut world = World::new(Policy::default());
+        world.happens(Event::Boot(Recovered::Unreadable("torn".to_owned())));
+        world.answer_to(body).unwrap();
+        assert_eq!(world.disk.as_ref().unwrap().intent.desired, desired);
+        assert!(!world.disk.as_ref().unwrap().intent.fence.unknown);
+    }
+}

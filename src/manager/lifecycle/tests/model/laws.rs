@@ -1,0 +1,168 @@
+//! What must hold whatever happens. The world itself complains of forbidden effects; here is what
+//! takes memory, or a look at the inside.
+
+use std::collections::BTreeSet;
+
+use super::super::world::{Saved, World};
+use super::moves::Move;
+use crate::lifecycle::commit::{Act, Deciding};
+use crate::lifecycle::{Accepted, Body, Effect, Intent, OnExit, Phase, Timer};
+use stayput_api::{Code, Desired};
+
+/// What the checker remembers, across crashes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Memory {
+    /// Highest sequence that got an answer in this boot, and that must outlive it.
+    highest: u64,
+    highest_durable: u64,
+    /// Starts that were written down and spawned an engine.
+    acted: BTreeSet<u64>,
+    /// The last thing that was promised is a stop.
+    stopped: bool,
+    /// The hold that is on the disk.
+    held: Option<Intent>,
+}
+
+impl Memory {
+    /// Holds one move against the laws.
+    pub(super) fn judge(
+        &mut self,
+        before: &World,
+        step: &Move,
+        after: &World,
+    ) -> Result<(), &'static str> {
+        if let Some(complaint) = after.broken {
+            return Err(complaint);
+        }
+        structure(after)?;
+        durability(after)?;
+        if *step == Move::Crash {
+            self.highest = self.highest_durable;
+            if let Some(held) = self.held.take() {
+                let still = after.phase() == Phase::Failed
+                    && after.lifecycle.intent().held == held.held
+                    && after.preparing.is_none();
+                law(still, "a hold did not outlive a crash")?;
+            }
+        }
+        let asked = match step {
+            Move::Asks(body) => Some(body),
+            _ => before.open.as_ref(),
+        };
+        for effect in &after.effects {
+            match effect {
+                Effect::Reply(Ok(accepted)) => self.accepted(asked, *accepted, after)?,
+                Effect::Reply(Err(refusal)) => match refusal.code {
+                    Code::StaleSequence | Code::SequenceReused | Code::SequenceJump => {}
+                    _ => self.answered(after),
+                },
+                Effect::Spawn(_) if before.open.is_none() => {
+                    law(!self.stopped, "an engine came back after a promised stop")?;
+                }
+                Effect::Exit(_) => {
+                    let policy = after.lifecycle.policy().on_exit == OnExit::Exit;
+                    law(after.lifecycle.is_terminating() || policy, "an end nobody asked for")?;
+                }
+                _ => {}
+            }
+        }
+        if *step == Move::Spawned && matches!(before.open, Some(Body::Start(_))) {
+            self.stopped = false;
+            if before.lifecycle.is_durable() {
+                let first = self.acted.insert(after.lifecycle.intent().fence.sequence);
+                law(first, "a sequence acted twice")?;
+            }
+        }
+        if let Some(Saved { intent, .. }) = &after.disk {
+            let start = intent.fence.last.as_ref().filter(|last| last.accepted);
+            if start.is_some_and(|last| matches!(last.body, Body::Start(_))) {
+                self.stopped = false;
+            }
+        }
+        let intent = after.lifecycle.intent();
+        let settled = after.lifecycle.is_durable() && after.lifecycle.deciding.is_none();
+        self.held = (settled && intent.held.is_some()).then(|| intent.clone());
+        Ok(())
+    }
+
+    fn accepted(
+        &mut self,
+        asked: Option<&Body>,
+        accepted: Accepted,
+        world: &World,
+    ) -> Result<(), &'static str> {
+        law(accepted.sequence >= self.highest, "a lower sequence was accepted")?;
+        if let Some(Body::Stop(_)) = asked {
+            self.stopped = true;
+        }
+        self.answered(world);
+        Ok(())
+    }
+
+    fn answered(&mut self, world: &World) {
+        self.highest = world.lifecycle.intent().fence.sequence;
+        if world.lifecycle.is_durable() {
+            self.highest_durable = self.highest;
+        }
+    }
+}
+
+fn law(holds: bool, name: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(name) }
+}
+
+/// Durable means: on the disk. (The checksum is of the last start, seen rather than asked.)
+fn durability(world: &World) -> Result<(), &'static str> {
+    let lifecycle = &world.lifecycle;
+    if !lifecycle.is_durable() || matches!(lifecycle.deciding, Some(Deciding::Committing { .. })) {
+        return Ok(());
+    }
+    let mut known = world.disk.as_ref().map(|saved| saved.intent.clone()).unwrap_or_default();
+    known.checksum.clone_from(&lifecycle.intent.checksum);
+    law(known == lifecycle.intent, "called durable, and not on the disk")
+}
+
+/// Phase, run, timers and decision fit together.
+fn structure(world: &World) -> Result<(), &'static str> {
+    let lifecycle = &world.lifecycle;
+    let phase = lifecycle.phase;
+    let has = |timer| lifecycle.timers.contains_key(&timer);
+    let none = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Backoff);
+    let alive = matches!(phase, Phase::Starting | Phase::Running);
+    law(lifecycle.run.is_none() == none, "a run outside its phases")?;
+    law(lifecycle.ending.is_some() != (none || alive), "an ending outside its phases")?;
+    law(lifecycle.intent.held.is_none() || phase == Phase::Failed, "held, and not failed")?;
+    let wanted = lifecycle.intent.desired == Desired::Running;
+    law(!alive || wanted, "an engine that is wanted stopped runs on")?;
+    law(!lifecycle.terminating || !alive, "an engine runs on after TERM")?;
+    let committing = match &lifecycle.deciding {
+        Some(Deciding::Committing { act, .. }) => {
+            law(!matches!(act, Act::Spawn(_)) || none, "a start is decided beside an engine")?;
+            true
+        }
+        Some(Deciding::Verifying(_) | Deciding::Spawning { .. } | Deciding::Preparing(_)) => {
+            law(none, "a start is decided beside an engine")?;
+            false
+        }
+        None => false,
+    };
+    law(!committing || has(Timer::Journal), "the journal is awaited without end")?;
+    let request = world.open.is_some();
+    law(!request || lifecycle.deciding.is_some(), "a request waits for nothing")?;
+    let due = match phase {
+        Phase::Backoff => has(Timer::Backoff) || lifecycle.is_deciding(),
+        Phase::Draining => has(Timer::Drain),
+        Phase::Straggling => has(Timer::TreeGrace),
+        Phase::Dumping => has(Timer::Dump),
+        Phase::Killing => has(Timer::Kill),
+        Phase::Signalled => has(Timer::Grace) || lifecycle.terminating,
+        Phase::Starting => has(Timer::Settle) || lifecycle.policy.probe,
+        Phase::Stopped | Phase::Failed | Phase::Running | Phase::Lingering | Phase::Stuck => true,
+    };
+    law(due, "a phase without its deadline")?;
+    let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
+    let rewrites = !lifecycle.is_durable();
+    let only = |timer: &Timer| rewrites && matches!(timer, Timer::Rewrite);
+    let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);
+    law(!rest || awake, "a timer at rest")
+}

@@ -1,0 +1,154 @@
+//! What can happen next: everything, at any moment.
+
+use super::super::scenario::{start, start_last_good, start_with, stop};
+use super::super::world::{Life, OTHER, World};
+use crate::lifecycle::{Body, Event, ExitStatus, Phase, Refusal, Timer};
+use stayput_api::Code;
+
+/// One thing that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Move {
+    Asks(Body),
+    Prepared,
+    PrepareFails,
+    Written,
+    WriteFails,
+    Spawned,
+    SpawnFails,
+    ConfigOutdated,
+    Ready,
+    LeaderEnds {
+        status: ExitStatus,
+        server: bool,
+        straggler: bool,
+    },
+    ServerEnds,
+    StragglerEnds,
+    Scanned,
+    Fires(Timer),
+    Term,
+    Interrupt,
+    /// The container is killed and comes back.
+    Crash,
+}
+
+impl Move {
+    pub(super) fn happens_in(&self, world: &mut World) {
+        match self {
+            Self::Asks(body) => world.asks(body.clone()),
+            Self::Prepared => world.prepared(world.verify()),
+            Self::PrepareFails => {
+                world.prepared(Err(Refusal::new(Code::StageFailed, "")));
+            }
+            Self::Written => world.write_ends(true),
+            Self::WriteFails => world.write_ends(false),
+            Self::Spawned => world.spawned(),
+            Self::SpawnFails => world.spawn_fails(),
+            Self::ConfigOutdated => world.config_outdated(),
+            Self::Ready => world.happens(Event::Ready),
+            Self::LeaderEnds { status, server, straggler } => {
+                world.leader_ends(*status, false, *server, *straggler);
+            }
+            Self::ServerEnds => world.server_ends(),
+            Self::StragglerEnds => world.straggler_ends(),
+            Self::Scanned => world.scanned(),
+            Self::Fires(timer) => {
+                if *timer == Timer::Prepare {
+                    // The supervisor lets go of the old one when another is to be prepared.
+                    world.preparing = None;
+                }
+                world.happens(Event::Timer(*timer));
+            }
+            Self::Term => world.happens(Event::Terminate),
+            Self::Interrupt => world.happens(Event::Forward(2)),
+            Self::Crash => world.comes_back(),
+        }
+    }
+}
+
+/// The requests that are tried: each way to be lower, equal, higher, and without a number.
+pub(super) fn requests(world: &World, sequences: u64) -> Vec<Body> {
+    if world.lifecycle.is_deciding() {
+        return vec![];
+    }
+    let mut bodies = vec![];
+    for sequence in 1..=sequences {
+        bodies.push(stop(sequence));
+        bodies.push(start(sequence));
+        bodies.push(start_with(sequence, OTHER));
+    }
+    if world.lifecycle.intent().fence.sequence < sequences {
+        bodies.push(stop(0));
+        bodies.push(start_last_good(0));
+    }
+    bodies
+}
+
+/// Everything else that can happen.
+pub(super) fn nature(world: &World) -> Vec<Move> {
+    let mut moves = vec![Move::Term, Move::Interrupt];
+    if world.preparing.is_some() {
+        moves.extend([Move::Prepared, Move::PrepareFails]);
+    }
+    if !world.writing.is_empty() {
+        moves.extend([Move::Written, Move::WriteFails]);
+    }
+    if world.spawning.is_some() {
+        moves.extend([Move::Spawned, Move::SpawnFails, Move::ConfigOutdated]);
+    }
+    if world.scan {
+        moves.push(Move::Scanned);
+    }
+    moves.extend(world.lifecycle.timers().map(|(timer, _)| Move::Fires(timer)));
+    if world.engine.leader != Life::Gone {
+        // Leaving both, of which either may end before anybody looks, covers leaving one.
+        for left in [false, true] {
+            let status = ExitStatus::Code(1);
+            moves.push(Move::LeaderEnds { status, server: left, straggler: left });
+        }
+    }
+    if world.engine.server != Life::Gone {
+        moves.push(Move::ServerEnds);
+    }
+    if world.engine.straggler != Life::Gone {
+        moves.push(Move::StragglerEnds);
+    }
+    if is_unready(world) {
+        moves.push(Move::Ready);
+    }
+    moves
+}
+
+/// The next thing that happens when everybody does their part; none when all is said and done.
+pub(super) fn kind(world: &World) -> Option<Move> {
+    if world.preparing.is_some() {
+        return Some(Move::Prepared);
+    }
+    if !world.writing.is_empty() {
+        return Some(Move::Written);
+    }
+    if world.spawning.is_some() {
+        return Some(Move::Spawned);
+    }
+    if world.scan {
+        return Some(Move::Scanned);
+    }
+    if world.engine.leader == Life::Told {
+        let status = ExitStatus::Code(143);
+        return Some(Move::LeaderEnds { status, server: false, straggler: false });
+    }
+    if world.engine.server == Life::Told {
+        return Some(Move::ServerEnds);
+    }
+    if world.engine.straggler == Life::Told {
+        return Some(Move::StragglerEnds);
+    }
+    if let Some((timer, _)) = world.lifecycle.timers().next() {
+        return Some(Move::Fires(timer));
+    }
+    is_unready(world).then_some(Move::Ready)
+}
+
+fn is_unready(world: &World) -> bool {
+    world.lifecycle.phase() == Phase::Starting && world.lifecycle.policy().probe
+}

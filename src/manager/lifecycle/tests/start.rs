@@ -1,0 +1,176 @@
+//! From a request, the journal or nothing to a ready engine.
+
+use super::scenario::{done, on_exit, start, start_last_good, start_with, stop, under_way};
+use super::world::{MOUNTED, OTHER, World};
+use crate::lifecycle::{Effect, Event, HeldCode, Limits, OnExit, Phase, Policy, Refusal, Timer};
+use stayput_api::{Code, ConfigChoice, Desired, State};
+
+#[test]
+fn a_fresh_pod_starts_its_engine_without_being_asked() {
+    let mut world = World::new(Policy::default());
+    world.boot();
+    assert_eq!(world.preparing, Some((ConfigChoice::Mounted, None)));
+    world.works();
+    assert_eq!(world.lifecycle.state(), State::Starting);
+    assert_eq!(world.lifecycle.run().unwrap().checksum.as_deref(), Some(MOUNTED));
+    assert_eq!(world.lifecycle.starts(), 1);
+}
+
+#[test]
+fn without_a_probe_ready_means_it_lived_ten_seconds() {
+    let mut world = World::starting(Policy::default());
+    assert_eq!(world.due(Timer::Settle), Some(world.now + Limits::SETTLE));
+    world.waits_for(Timer::Settle);
+    assert_eq!(world.phase(), Phase::Running);
+    assert_eq!(world.lifecycle.timers().count(), 0, "nothing wakes at rest");
+}
+
+#[test]
+fn with_a_probe_only_the_probe_makes_it_ready() {
+    let mut world = World::starting(Policy { probe: true, ..Policy::default() });
+    assert_eq!(world.lifecycle.timers().count(), 0);
+    world.happens(Event::Ready);
+    assert_eq!(world.phase(), Phase::Running);
+}
+
+#[test]
+fn a_start_with_the_mounted_checksum_is_verified_and_spawned_as_one_step() {
+    let mut world = World::stopped(Policy::default());
+    assert_eq!(world.answer_to(start_with(2, MOUNTED)), under_way(2));
+    assert_eq!(world.phase(), Phase::Starting);
+}
+
+#[test]
+fn a_start_with_another_checksum_starts_nothing_and_stays_stopped() {
+    let mut world = World::stopped(Policy::default());
+    assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::ChecksumMismatch));
+    assert_eq!((world.phase(), world.spawns()), (Phase::Stopped, 0));
+    assert_eq!(world.lifecycle.desired(), Desired::Stopped);
+}
+
+#[test]
+fn a_config_that_moved_after_its_verification_is_verified_again() {
+    let mut world = World::stopped(Policy::default());
+    world.asks(start_with(2, MOUNTED));
+    world.prepared(world.verify());
+    world.write_ends(true);
+    world.config_outdated();
+    assert_eq!(world.preparing, Some((ConfigChoice::Mounted, Some(MOUNTED.to_owned()))));
+    world.prepared(Err(Refusal::new(Code::ChecksumMismatch, "it moved")));
+    world.works();
+    assert_eq!(world.answer().unwrap_err().code, Code::ChecksumMismatch);
+    let intent = &world.disk.as_ref().unwrap().intent;
+    assert_eq!((world.phase(), intent.desired), (Phase::Stopped, Desired::Stopped));
+}
+
+#[test]
+fn a_config_that_moved_does_not_lift_the_hold_of_a_refused_start() {
+    let mut world = World::started_by_request(Policy::default());
+    world.dies(78);
+    world.asks(start(3));
+    world.prepared(world.verify());
+    world.write_ends(true);
+    world.config_outdated();
+    world.prepared(Err(Refusal::new(Code::ConfigUnknown, "unreadable")));
+    world.works();
+    assert!(world.lifecycle.intent().held.is_some());
+    world.comes_back();
+    world.works();
+    assert_eq!((world.phase(), world.spawns()), (Phase::Failed, 1), "only the first one");
+}
+
+#[test]
+fn a_running_engine_answers_for_its_own_config() {
+    let mut world = World::running(Policy::default());
+    assert_eq!(world.answer_to(start_with(1, OTHER)), Err(Code::WrongConfig));
+    assert_eq!(world.answer_to(start_last_good(2)), Err(Code::WrongConfig));
+    assert_eq!(world.answer_to(start_with(3, MOUNTED)), done(3));
+    assert_eq!(world.spawns(), 0);
+}
+
+#[test]
+fn a_swap_while_an_unstaged_engine_reads_makes_its_config_uncertain() {
+    let mut world = World::starting(Policy::default());
+    world.happens(Event::ConfigMoved);
+    let run = world.lifecycle.run().unwrap();
+    assert_eq!((run.checksum, run.config_uncertain), (None, true));
+    world.forget();
+    world.happens(Event::ConfigMoved);
+    assert_eq!(world.effects, [], "it cannot become more uncertain");
+    world.works();
+    assert_eq!(world.answer_to(start_with(1, MOUNTED)), Err(Code::WrongConfig));
+}
+
+#[test]
+fn a_swap_between_the_last_check_and_the_news_of_the_spawn_counts() {
+    let mut world = World::stopped(Policy::default());
+    world.asks(start(2));
+    world.prepared(world.verify());
+    world.write_ends(true);
+    world.happens(Event::ConfigMoved);
+    world.works();
+    assert!(world.lifecycle.run().unwrap().config_uncertain);
+}
+
+#[test]
+fn a_staged_or_ready_engine_does_not_mind_a_swap() {
+    let mut world = World::starting(Policy { staged: true, ..Policy::default() });
+    world.happens(Event::ConfigMoved);
+    assert!(!world.lifecycle.run().unwrap().config_uncertain);
+    let mut world = World::running(Policy::default());
+    world.happens(Event::ConfigMoved);
+    assert!(!world.lifecycle.run().unwrap().config_uncertain);
+}
+
+#[test]
+fn the_generation_that_became_ready_is_kept_unless_it_is_the_kept_one() {
+    let keeps = Policy { keep_last_good: true, staged: true, ..Policy::default() };
+    let mut world = World::starting(keeps.clone());
+    world.happens(Event::Ready);
+    assert!(world.did(&Effect::KeepLastGood));
+
+    let mut world = World::stopped(keeps);
+    world.answer_to(start_last_good(2)).unwrap();
+    world.happens(Event::Ready);
+    assert!(!world.did(&Effect::KeepLastGood));
+}
+
+#[test]
+fn a_rolled_back_engine_starts_its_last_good_config_again() {
+    let mut world = World::stopped(Policy::default());
+    world.answer_to(start_last_good(2)).unwrap();
+    world.comes_back();
+    assert_eq!(world.preparing, Some((ConfigChoice::LastGood, None)));
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_held_and_its_retry_says_so_too() {
+    let mut world = World::stopped(Policy::default());
+    world.asks(start(2));
+    world.prepared(world.verify());
+    world.write_ends(true);
+    world.spawn_fails();
+    world.works();
+    assert_eq!(world.answer().unwrap_err().code, Code::SpawnFailed);
+    assert_eq!(world.lifecycle.intent().held.as_ref().unwrap().code, HeldCode::SpawnFailed);
+    assert_eq!(world.answer_to(start(2)), Err(Code::SpawnFailed));
+    assert_eq!(world.spawns(), 1);
+    assert_eq!(world.exit, None, "whoever asked is still there");
+}
+
+#[test]
+fn a_start_during_a_stop_is_refused_and_the_stop_goes_on() {
+    let mut world = World::running(on_exit(OnExit::Hold));
+    world.answer_to(stop(1)).unwrap();
+    assert_eq!(world.answer_to(start(2)), Err(Code::Stopping));
+    world.obeys();
+    assert_eq!(world.phase(), Phase::Stopped);
+}
+
+#[test]
+fn a_stop_during_a_start_stops_it() {
+    let mut world = World::started_by_request(Policy::default());
+    assert_eq!(world.answer_to(stop(3)), under_way(3));
+    world.obeys();
+    assert_eq!((world.phase(), world.exit), (Phase::Stopped, None));
+}

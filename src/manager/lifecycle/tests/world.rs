@@ -1,0 +1,323 @@
+//! The world around a lifecycle: a disk, a config, an engine, and whoever asks. What the lifecycle
+//! wants done stays outstanding until the test, or the model, lets it happen. The world complains
+//! about every effect that must not be.
+
+use crate::lifecycle::{
+    Accepted, Body, Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared,
+    Recovered, Refusal, Timer, Tree,
+};
+use stayput_api::{Code, ConfigChoice, Desired, Exit, Process};
+
+/// Checksum of what is mounted.
+pub(super) const MOUNTED: &str = "sha256:mounted";
+/// Checksum of something else.
+pub(super) const OTHER: &str = "sha256:other";
+
+/// A process of the engine, as its parent sees it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) enum Life {
+    #[default]
+    Gone,
+    Alive,
+    /// Sent a signal that ends it, if it listens.
+    Told,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct Engine {
+    pub(super) leader: Life,
+    pub(super) server: Life,
+    pub(super) straggler: Life,
+}
+
+impl Engine {
+    pub(super) fn is_gone(self) -> bool {
+        self == Self::default()
+    }
+
+    fn tree(self) -> Tree {
+        let process = |life, pid| match life {
+            Life::Gone => vec![],
+            Life::Alive | Life::Told => vec![Process { pid, command: "java".to_owned() }],
+        };
+        Tree {
+            jvm: true,
+            server: process(self.server, 2),
+            stragglers: process(self.straggler, 3),
+            strangers: vec![],
+            unseen: None,
+        }
+    }
+}
+
+/// What a version of the journal holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Saved {
+    pub(super) intent: Intent,
+    pub(super) last_exit: Option<Exit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    pub(super) lifecycle: Lifecycle,
+    pub(super) now: Millis,
+    pub(super) disk: Option<Saved>,
+    /// Versions handed out, in order, of which nobody knows yet whether they reach the disk.
+    pub(super) writing: Vec<(u64, Saved)>,
+    pub(super) preparing: Option<(ConfigChoice, Option<String>)>,
+    pub(super) spawning: Option<Prepared>,
+    pub(super) scan: bool,
+    pub(super) engine: Engine,
+    /// The request that has no answer yet.
+    pub(super) open: Option<Body>,
+    pub(super) replies: Vec<Result<Accepted, Refusal>>,
+    pub(super) exit: Option<i32>,
+    /// Effects since the test last looked.
+    pub(super) effects: Vec<Effect>,
+    /// What must not have happened.
+    pub(super) broken: Option<&'static str>,
+}
+
+impl World {
+    /// A manager that has not booted.
+    pub(super) fn new(policy: Policy) -> Self {
+        Self {
+            lifecycle: Lifecycle::new(policy, 0),
+            now: 0,
+            disk: None,
+            writing: vec![],
+            preparing: None,
+            spawning: None,
+            scan: false,
+            engine: Engine::default(),
+            open: None,
+            replies: vec![],
+            exit: None,
+            effects: vec![],
+            broken: None,
+        }
+    }
+
+    /// The manager starts and reads what is on the disk.
+    pub(super) fn boot(&mut self) {
+        let recovered = match &self.disk {
+            None => Recovered::Fresh,
+            Some(Saved { intent, last_exit }) => Recovered::Journal {
+                intent: Box::new(intent.clone()),
+                last_exit: last_exit.clone(),
+            },
+        };
+        self.happens(Event::Boot(recovered));
+    }
+
+    /// The container ends, in whatever way, and comes back: only the disk is left.
+    pub(super) fn comes_back(&mut self) {
+        let mut next = Self::new(self.lifecycle.policy().clone());
+        next.disk = self.disk.take();
+        next.now = self.now;
+        next.effects = std::mem::take(&mut self.effects);
+        next.replies = std::mem::take(&mut self.replies);
+        next.broken = self.broken;
+        *self = next;
+        self.boot();
+    }
+
+    /// Hands an event in.
+    pub(super) fn happens(&mut self, event: Event) {
+        let effects = self.lifecycle.step(self.now, event);
+        for effect in effects {
+            self.takes(effect);
+        }
+    }
+
+    /// Hands a request in, as the supervisor does.
+    pub(super) fn asks(&mut self, body: Body) {
+        self.must(!self.lifecycle.is_deciding(), "a request was handed in during a decision");
+        self.open = Some(body.clone());
+        let by = "test".to_owned();
+        self.happens(match body {
+            Body::Stop(request) => Event::Stop { request, by },
+            Body::Start(request) => Event::Start { request, by },
+        });
+    }
+
+    /// Whether the config that is being prepared is what it must be.
+    pub(super) fn verify(&self) -> Result<Prepared, Refusal> {
+        let Some((choice, expected)) = &self.preparing else {
+            return Err(Refusal::new(Code::ConfigUnknown, "nothing to prepare"));
+        };
+        if expected.as_deref().is_none_or(|expected| expected == MOUNTED) {
+            Ok(Prepared { checksum: Some(MOUNTED.to_owned()), choice: *choice })
+        } else {
+            Err(Refusal::new(Code::ChecksumMismatch, "another config is mounted"))
+        }
+    }
+
+    pub(super) fn prepared(&mut self, result: Result<Prepared, Refusal>) {
+        self.preparing = None;
+        self.happens(Event::Prepared(result));
+    }
+
+    /// The oldest outstanding version is written, or not.
+    pub(super) fn write_ends(&mut self, well: bool) {
+        let (version, saved) = self.writing.remove(0);
+        if well {
+            self.disk = Some(saved);
+            self.happens(Event::Persisted(version));
+        } else {
+            self.happens(Event::PersistFailed { version, error: "no space".to_owned() });
+        }
+    }
+
+    pub(super) fn spawned(&mut self) {
+        self.spawning = None;
+        self.engine.leader = Life::Alive;
+        self.happens(Event::Spawned { id: "run".to_owned(), pid: 1 });
+    }
+
+    pub(super) fn spawn_fails(&mut self) {
+        self.spawning = None;
+        let message = "no such command".to_owned();
+        self.happens(Event::SpawnFailed { code: 127, message });
+    }
+
+    pub(super) fn config_outdated(&mut self) {
+        self.spawning = None;
+        self.happens(Event::ConfigOutdated);
+    }
+
+    /// The leader ends and leaves others behind; a launcher passes on what it was told.
+    pub(super) fn leader_ends(
+        &mut self,
+        status: ExitStatus,
+        oom: bool,
+        server: bool,
+        straggler: bool,
+    ) {
+        let told = self.engine.leader;
+        self.engine = Engine {
+            leader: Life::Gone,
+            server: if server { told } else { Life::Gone },
+            straggler: if straggler { Life::Alive } else { Life::Gone },
+        };
+        self.happens(Event::EngineExited { status, oom });
+    }
+
+    pub(super) fn server_ends(&mut self) {
+        self.engine.server = Life::Gone;
+        self.scan |= self.lifecycle.is_ending();
+    }
+
+    pub(super) fn straggler_ends(&mut self) {
+        self.engine.straggler = Life::Gone;
+        self.scan |= self.lifecycle.is_ending();
+    }
+
+    pub(super) fn scanned(&mut self) {
+        self.scan = false;
+        self.happens(Event::Tree(self.engine.tree()));
+    }
+
+    /// Time passes until this timer is due.
+    pub(super) fn waits_for(&mut self, timer: Timer) {
+        let due = self.due(timer);
+        self.now = self.now.max(due.unwrap_or_else(|| panic!("{timer:?} does not run")));
+        self.happens(Event::Timer(timer));
+    }
+
+    pub(super) fn due(&self, timer: Timer) -> Option<Millis> {
+        self.lifecycle.timers().find(|(running, _)| *running == timer).map(|(_, due)| due)
+    }
+
+    fn must(&mut self, holds: bool, complaint: &'static str) {
+        if !holds {
+            self.broken.get_or_insert(complaint);
+        }
+    }
+
+    fn takes(&mut self, effect: Effect) {
+        let leader = self.engine.leader;
+        match &effect {
+            Effect::Prepare { choice, expected } => {
+                let terminating = self.lifecycle.is_terminating();
+                self.must(self.preparing.is_none(), "two configs are prepared at once");
+                self.must(!terminating, "a config is prepared after TERM");
+                self.preparing = Some((*choice, expected.clone()));
+            }
+            Effect::Persist(version) => {
+                let saved = Saved {
+                    intent: self.lifecycle.journaled_intent().clone(),
+                    last_exit: self.lifecycle.last_exit().cloned(),
+                };
+                // One write at a time; of those that wait, only the last one counts.
+                self.writing.truncate(1);
+                self.writing.push((*version, saved));
+            }
+            Effect::Spawn(prepared) => self.spawn_is_wanted(prepared.clone()),
+            Effect::SignalLeader(signal) => {
+                self.must(leader != Life::Gone, "a leader that is gone was signalled");
+                if *signal == self.lifecycle.policy().stop_signal {
+                    self.engine.leader = Life::Told;
+                }
+            }
+            Effect::SignalServer(_) => tell(&mut self.engine.server),
+            Effect::TermStragglers => tell(&mut self.engine.straggler),
+            Effect::DumpThreads | Effect::KeepLastGood => {}
+            Effect::KillTree => {
+                tell(&mut self.engine.leader);
+                tell(&mut self.engine.server);
+                tell(&mut self.engine.straggler);
+            }
+            Effect::ScanTree => self.scan = true,
+            Effect::Reply(reply) => {
+                let open = self.open.take();
+                self.must(open.is_some(), "an answer without a request");
+                if let Some(body) = open {
+                    self.answer_is_true(&body, reply);
+                }
+                self.replies.push(reply.clone());
+            }
+            Effect::Exit(code) => {
+                self.must(self.open.is_none(), "the manager ends and owes an answer");
+                self.must(self.spawning.is_none(), "the manager ends while it spawns");
+                self.must(
+                    self.engine.is_gone()
+                        || self.lifecycle.phase() == Phase::Stuck
+                        || !self.lifecycle.policy().api,
+                    "the manager ends beside an engine",
+                );
+                self.exit = Some(*code);
+            }
+        }
+        self.effects.push(effect);
+    }
+
+    fn spawn_is_wanted(&mut self, prepared: Prepared) {
+        let intent = self.lifecycle.intent();
+        let wanted = intent.desired == Desired::Running && intent.held.is_none();
+        self.must(wanted, "a spawn that nobody wants");
+        self.must(self.engine.is_gone(), "a spawn beside processes of an earlier run");
+        self.must(self.spawning.is_none(), "two spawns at once");
+        self.must(!self.lifecycle.is_terminating(), "a spawn after TERM");
+        self.spawning = Some(prepared);
+    }
+
+    /// A promise given in an answer must survive a crash right after it.
+    fn answer_is_true(&mut self, body: &Body, reply: &Result<Accepted, Refusal>) {
+        let (Body::Stop(_), Ok(Accepted { done, .. })) = (body, reply) else {
+            return;
+        };
+        let kept = self.disk.as_ref().is_some_and(|saved| {
+            saved.intent.desired == Desired::Stopped && saved.intent.held.is_none()
+        });
+        self.must(kept, "a stop was accepted that the disk does not know");
+        let gone = self.engine.is_gone() && self.lifecycle.phase() == Phase::Stopped;
+        self.must(!done || gone, "a stop was called done beside an engine");
+    }
+}
+
+fn tell(life: &mut Life) {
+    if *life == Life::Alive {
+        *life = Life::Told;
+    }
+}

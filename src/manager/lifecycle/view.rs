@@ -1,0 +1,226 @@
+//! The lifecycle as users see it.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::{Held, Intent, Lifecycle, Millis, Phase, Policy, Timer};
+use stayput_api::{self as api, Desired, Exit, LastRequest, State, Why};
+
+/// The last instant that RFC 3339 can write: the end of the year 9999.
+pub const LAST_INSTANT: Millis = 253_402_300_799_999;
+
+/// An instant as RFC 3339 in UTC.
+pub fn timestamp(at: Millis) -> String {
+    let since_epoch = Duration::from_millis(at.min(LAST_INSTANT));
+    humantime::format_rfc3339_millis(UNIX_EPOCH + since_epoch).to_string()
+}
+
+impl Lifecycle {
+    /// The settings it was made with.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Where the engine is.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// What users see of the phase.
+    pub fn state(&self) -> State {
+        self.phase.state()
+    }
+
+    /// What was asked.
+    pub fn desired(&self) -> Desired {
+        self.intent.desired
+    }
+
+    /// Everything that was asked.
+    pub fn intent(&self) -> &Intent {
+        &self.intent
+    }
+
+    /// Since when [`Self::state`] holds.
+    pub fn since(&self) -> Millis {
+        self.since
+    }
+
+    /// How often the engine was spawned in this boot.
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+
+    /// How the last run ended.
+    pub fn last_exit(&self) -> Option<&Exit> {
+        self.last_exit.as_ref()
+    }
+
+    /// The manager was told to end.
+    pub fn is_terminating(&self) -> bool {
+        self.terminating
+    }
+
+    /// The present run, for the status and the journal.
+    pub fn run(&self) -> Option<api::Run> {
+        self.run.as_ref().map(|run| api::Run {
+            id: run.id.clone(),
+            pid: run.pid,
+            started_at: timestamp(run.started_at),
+            checksum: run.checksum.clone(),
+            config: run.config,
+            config_uncertain: run.config_uncertain,
+        })
+    }
+
+    /// The last request that was judged.
+    pub fn last_request(&self) -> Option<LastRequest> {
+        let fence = &self.intent.fence;
+        fence.last.as_ref().map(|judged| LastRequest {
+            sequence: fence.sequence,
+            kind: judged.body.kind(),
+            accepted: judged.accepted,
+            by: judged.by.clone(),
+            at: timestamp(judged.at),
+        })
+    }
+
+    /// What the engine waits for, or why it is held; none while it simply runs.
+    pub fn why(&self) -> Option<Why> {
+        let why = |code: &str, message: String| Some(Why { code: code.to_owned(), message });
+        let failed = self.intent.held.as_ref().or(self.failure.as_ref());
+        if let (Phase::Failed, Some(Held { code, message })) = (self.phase, failed) {
+            return why(code.as_str(), message.clone());
+        }
+        if self.is_preparing() {
+            let message = "the config is being verified and staged for a start";
+            return why("preparing", message.to_owned());
+        }
+        match self.phase {
+            Phase::Running => None,
+            Phase::Stopped if self.intent.desired == Desired::Stopped => {
+                why("stopped_by_request", self.asked_by("stopped"))
+            }
+            Phase::Stopped if self.terminating => {
+                why("terminating", "the engine is gone and the manager is about to end".to_owned())
+            }
+            Phase::Stopped => why("not_started", "the engine is about to be started".to_owned()),
+            Phase::Failed => why("ended_by_itself", format!("the engine {}", self.how_it_ended())),
+            Phase::Backoff => why(
+                "backoff",
+                format!("{}; the engine is started again {}", self.failure_message(), {
+                    let due = self.timers.get(&Timer::Backoff);
+                    due.map_or("now".to_owned(), |due| format!("at {}", timestamp(*due)))
+                }),
+            ),
+            Phase::Starting => {
+                why("starting", "the engine was spawned and is not ready yet".to_owned())
+            }
+            Phase::Draining => why(
+                "draining",
+                format!("unready on purpose; the stop signal is sent {}", self.until(Timer::Drain)),
+            ),
+            Phase::Signalled => why(
+                "stop_signal_sent",
+                format!("the engine was asked to end; KILL {}", self.until(Timer::Grace)),
+            ),
+            Phase::Lingering => why(
+                "server_lingers",
+                format!(
+                    "the launcher ended, the server did not yet; KILL {}",
+                    self.until(Timer::Grace)
+                ),
+            ),
+            Phase::Straggling => why(
+                "stragglers",
+                format!(
+                    "the engine ended and left {}; KILL {}",
+                    self.left_behind(),
+                    self.until(Timer::TreeGrace)
+                ),
+            ),
+            Phase::Dumping => why(
+                "thread_dump",
+                "the engine's time is over; its threads are printed before KILL".to_owned(),
+            ),
+            Phase::Killing => why("killing", "everything of the engine was sent KILL".to_owned()),
+            Phase::Stuck => why("stuck", self.survivors()),
+        }
+    }
+
+    /// Why the engine does not run, for sentences.
+    pub(super) fn failure_message(&self) -> String {
+        match self.intent.held.as_ref().or(self.failure.as_ref()) {
+            Some(held) => held.message.clone(),
+            None => format!("the engine {}", self.how_it_ended()),
+        }
+    }
+
+    /// "ended with code 78 after 1.2s", for sentences that begin with "the engine".
+    pub(super) fn how_it_ended(&self) -> String {
+        let Some(exit) = &self.last_exit else {
+            return "did not run".to_owned();
+        };
+        let ran = humantime::format_duration(Duration::from_millis(exit.ran_ms));
+        let how = match (exit.code, exit.signal) {
+            (Some(code), _) => format!("ended with code {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => "ended".to_owned(),
+        };
+        let reason = match exit.reason {
+            api::ExitReason::Oom => " (out of memory)",
+            api::ExitReason::Stopped | api::ExitReason::Exited | api::ExitReason::Killed => "",
+        };
+        format!("{how}{reason} after {ran}")
+    }
+
+    fn asked_by(&self, what: &str) -> String {
+        match &self.intent.asked {
+            Some(asked) => format!("{what} by {} at {}", asked.by, timestamp(asked.at)),
+            None => format!("{what} by request"),
+        }
+    }
+
+    fn until(&self, timer: Timer) -> String {
+        match self.timers.get(&timer) {
+            Some(due) => format!("at {}", timestamp(*due)),
+            None => "is left to the kubelet".to_owned(),
+        }
+    }
+
+    /// What KILL did not end.
+    fn survivors(&self) -> String {
+        match self.unseen() {
+            Some(why) => format!(
+                "processes are left that may be the engine's and cannot be seen, so KILL could not \
+                 reach them: {why}; then replace the pod"
+            ),
+            None => format!(
+                "KILL did not end {}: probably blocked in the kernel on a disk; repair that, or \
+                 replace the pod",
+                self.left_behind()
+            ),
+        }
+    }
+
+    fn unseen(&self) -> Option<&str> {
+        self.ending.as_ref().and_then(super::Ending::unseen)
+    }
+
+    fn left_behind(&self) -> String {
+        let stragglers = self.ending.as_ref().map_or(&[][..], super::Ending::stragglers);
+        if let Some(why) = self.unseen() {
+            return format!("processes that cannot be seen ({why})");
+        }
+        if stragglers.is_empty() {
+            return "its processes".to_owned();
+        }
+        let named: Vec<String> = stragglers
+            .iter()
+            .take(5)
+            .map(|process| format!("{} ({})", process.pid, process.command))
+            .collect();
+        let more = stragglers.len().saturating_sub(named.len());
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{rest}", named.join(", "))
+    }
+}

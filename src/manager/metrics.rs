@@ -1,0 +1,165 @@
+//! Every metric by name. What the status knows is taken from the status at the scrape; only what
+//! it does not keep is counted here.
+
+use std::collections::BTreeSet;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use stayput_api::{Desired, ExitReason, State, Status};
+
+/// The media type of [`Metrics::scrape`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Counters that outlive the request or the run they are about.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    requests: Family<Request, Counter>,
+    exits: Family<Reason, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    route: &'static str,
+    method: &'static str,
+    status: u16,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reason {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
+impl Metrics {
+    /// Counts an answered request. `route` and `method` are from our own table, never from the
+    /// request, so that callers cannot make up series; `code` is empty where nothing went wrong.
+    pub fn count_request(
+        &self,
+        route: &'static str,
+        method: &'static str,
+        status: u16,
+        code: &'static str,
+    ) {
+        self.requests.get_or_create(&Request { route, method, status, code }).inc();
+    }
+
+    /// Counts the end of a run.
+    pub fn count_exit(&self, reason: ExitReason) {
+        self.exits.get_or_create(&Reason { reason: reason.as_str() }).inc();
+    }
+
+    /// The metrics in text. `reload_failed`: a key or certificate on disk is not the one in force.
+    pub fn scrape(&self, status: &Status, reload_failed: bool) -> String {
+        let mut registry = Registry::with_prefix("stayput");
+        let build = Family::<Build, Gauge>::default();
+        build.get_or_create(&Build { version: status.manager.version.clone() }).set(1);
+        registry.register("build_info", "The manager", build);
+        self.register_engine(&mut registry, status);
+        register_config(&mut registry, status);
+        gauge(
+            &mut registry,
+            "journal_durable",
+            "Whether the intent would survive a crash now",
+            status.manager.durable,
+        );
+        gauge(
+            &mut registry,
+            "reload_failed",
+            "Whether a key or certificate on disk could not be taken over",
+            reload_failed,
+        );
+        registry.register("http_requests", "Answered requests", self.requests.clone());
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &registry);
+        plain(&text)
+    }
+
+    fn register_engine(&self, registry: &mut Registry, status: &Status) {
+        let states = Family::<StateLabel, Gauge>::default();
+        for state in State::ALL {
+            let label = StateLabel { state: state.as_str() };
+            states.get_or_create(&label).set(i64::from(state == status.state));
+        }
+        registry.register("engine_state", "1 for the state the engine is in", states);
+        gauge(
+            registry,
+            "engine_desired_running",
+            "Whether the engine was asked to run",
+            status.desired == Desired::Running,
+        );
+        if let Some(ready) = status.ready {
+            gauge(registry, "engine_ready", "Last answer of the readiness probe", ready);
+        }
+        let starts = Counter::<u64>::default();
+        starts.inc_by(status.starts);
+        registry.register("engine_starts", "Starts since the manager started", starts);
+        registry.register("engine_exits", "Ends of runs, by reason", self.exits.clone());
+        let sequence = Gauge::<i64>::default();
+        sequence.set(i64::try_from(status.sequence).unwrap_or(i64::MAX));
+        registry.register("sequence", "Highest sequence accepted for judgement", sequence);
+    }
+}
+
+/// From OpenMetrics to Prometheus' own text format, which every scraper reads: there a counter's
+/// name has its `_total` in the comments as well, and nothing marks the end.
+fn plain(open_metrics: &str) -> String {
+    let counters: BTreeSet<&str> = open_metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut text = String::with_capacity(open_metrics.len() + 64);
+    for line in open_metrics.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(name) => {
+                text.extend(["# ", kind, " ", name, "_total ", rest]);
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn register_config(registry: &mut Registry, status: &Status) {
+    let Some(config) = &status.config else { return };
+    if let Some(drift) = config.drift {
+        gauge(
+            registry,
+            "config_drift",
+            "Whether the engine runs on another config than the mounted one",
+            drift,
+        );
+    }
+    gauge(
+        registry,
+        "config_failed",
+        "Whether something is wrong with the mounted config",
+        !config.errors.is_empty(),
+    );
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: bool) {
+    let gauge = Gauge::<i64>::default();
+    gauge.set(i64::from(value));
+    registry.register(name, help, gauge);
+}
+
+#[cfg(test)]
+mod tests;

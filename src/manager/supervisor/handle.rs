@@ -1,0 +1,94 @@
+//! What other rooms hold of the supervisor: a way to ask it, and its published status.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::lifecycle::{Accepted, Refusal};
+use stayput_api::{Code, StartRequest, Status, StopRequest};
+
+pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
+
+/// What the supervisor can be asked.
+#[derive(Debug)]
+pub(crate) enum Call {
+    Stop {
+        request: StopRequest,
+        by: String,
+        reply: Reply,
+    },
+    Start {
+        request: StartRequest,
+        by: String,
+        reply: Reply,
+    },
+    /// Ask the readiness probe now, unless it was asked within the last second.
+    Probe {
+        reply: oneshot::Sender<()>,
+    },
+    /// Answered by the loop itself: proof that it turns.
+    Ping {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+/// A cheap, cloneable handle on the supervisor.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    calls: mpsc::Sender<Call>,
+    status: watch::Receiver<Arc<Status>>,
+}
+
+impl Handle {
+    pub(crate) fn new(calls: mpsc::Sender<Call>, status: watch::Receiver<Arc<Status>>) -> Self {
+        Self { calls, status }
+    }
+
+    /// Asks for a stop in the name of `by`.
+    ///
+    /// # Errors
+    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
+    pub async fn stop(&self, request: StopRequest, by: String) -> Result<Accepted, Refusal> {
+        self.ask(|reply| Call::Stop { request, by, reply }).await.unwrap_or_else(unavailable)
+    }
+
+    /// Asks for a start in the name of `by`.
+    ///
+    /// # Errors
+    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
+    pub async fn start(&self, request: StartRequest, by: String) -> Result<Accepted, Refusal> {
+        self.ask(|reply| Call::Start { request, by, reply }).await.unwrap_or_else(unavailable)
+    }
+
+    /// The published status, as it stands.
+    pub fn status(&self) -> Arc<Status> {
+        self.status.borrow().clone()
+    }
+
+    /// The status after a look at the readiness probe, which is asked at most once a second.
+    pub async fn fresh_status(&self) -> Arc<Status> {
+        // A supervisor that has ended leaves its last status, which is all there is to tell.
+        self.ask(|reply| Call::Probe { reply }).await;
+        self.status()
+    }
+
+    /// Follows the status: every change of it is a new value.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Status>> {
+        self.status.clone()
+    }
+
+    /// Whether the supervisor's loop turns. Does not return while it hangs: bound it.
+    pub async fn answers(&self) -> bool {
+        self.ask(|reply| Call::Ping { reply }).await.is_some()
+    }
+
+    async fn ask<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> Call) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.calls.send(call(reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+fn unavailable() -> Result<Accepted, Refusal> {
+    Err(Refusal::new(Code::Unavailable, "the manager is ending and takes no more requests"))
+}

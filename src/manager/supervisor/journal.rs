@@ -1,0 +1,215 @@
+//! What must survive the container: one small JSON file in the state directory.
+//!
+//! Written to a temporary file, synced, renamed, and the directory synced: after a crash there is
+//! the old version or the new one, nothing between.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
+use crate::process::with_own_descriptors;
+use stayput_api::{Exit, MAX_SEQUENCE, Run};
+
+/// Version of the file's layout. A newer one is held, never guessed at.
+const SCHEMA: u32 = 1;
+/// Real journals are a few kilobytes; a larger file is not ours.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The journal's place on disk.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    dir: PathBuf,
+}
+
+/// Why a journal cannot be used or written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{path} {what}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// The whole content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) schema: u32,
+    pub(super) boot_id: String,
+    /// Uid of the pod that wrote it: another pod's intent is not ours.
+    pub(super) pod: Option<String>,
+    pub(super) intent: Intent,
+    pub(super) run: Option<Run>,
+    pub(super) last_exit: Option<Exit>,
+}
+
+impl Record {
+    pub(super) fn new(
+        boot_id: String,
+        pod: Option<String>,
+        intent: Intent,
+        run: Option<Run>,
+        last_exit: Option<Exit>,
+    ) -> Self {
+        Self { schema: SCHEMA, boot_id, pod, intent, run, last_exit }
+    }
+}
+
+impl Journal {
+    /// The journal inside the state directory `dir`.
+    pub fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join("journal.json")
+    }
+
+    /// Looks whether the state directory is one. Blocks.
+    ///
+    /// # Errors
+    /// A sentence with the remedy: without it, no stop could ever be accepted.
+    pub fn check(&self) -> Result<(), String> {
+        let dir = self.dir.display();
+        match fs::metadata(&self.dir) {
+            Ok(meta) if meta.is_dir() => Ok(()),
+            Ok(_) => Err(format!("--state-dir {dir} is not a directory: mount an emptyDir there")),
+            Err(error) => Err(format!(
+                "--state-dir {dir} cannot be used ({error}): mount an emptyDir there, or make it"
+            )),
+        }
+    }
+
+    /// Reads what an earlier boot left. Blocks.
+    pub fn recover(&self, pod: Option<&str>) -> Recovered {
+        match self.read(pod) {
+            Ok(None) => Recovered::Fresh,
+            Ok(Some(record)) => {
+                Recovered::Journal { intent: Box::new(record.intent), last_exit: record.last_exit }
+            }
+            Err(error) => Recovered::Unreadable(format!(
+                "{error}; so it is not known whether the engine should run: start or stop it (the \
+                 file is then kept as journal.json.unreadable)"
+            )),
+        }
+    }
+
+    fn read(&self, pod: Option<&str>) -> Result<Option<Record>, JournalError> {
+        let path = self.path();
+        let content = |what: String| JournalError::Content { path: path.clone(), what };
+        let bytes = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(meta) if !meta.is_file() => return Err(content("is not a file".to_owned())),
+            Ok(meta) if meta.len() > MAX_BYTES => {
+                return Err(content(format!("is larger than {MAX_BYTES} bytes: not a journal")));
+            }
+            Ok(_) => with_own_descriptors(|| fs::read(&path)),
+            Err(error) => Err(error),
+        };
+        let bytes = bytes.map_err(|source| JournalError::Read { path: path.clone(), source })?;
+        parse(&bytes, pod).map(Some).map_err(content)
+    }
+
+    /// Writes the record so that it survives a crash. Blocks until the disk has it.
+    ///
+    /// # Errors
+    /// The system's error, with the file it is about.
+    pub(super) fn write(&self, record: &Record) -> Result<(), JournalError> {
+        let path = self.path();
+        with_own_descriptors(|| self.replace(&path, record))
+            .map_err(|source| JournalError::Write { path, source })
+    }
+
+    fn replace(&self, path: &Path, record: &Record) -> io::Result<()> {
+        let new = self.dir.join("journal.json.new");
+        // The mode of a file that is already there would stay: what it says of people is private.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(record)?)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    /// Moves an unreadable journal out of the way, once somebody decided. Blocks.
+    ///
+    /// # Errors
+    /// The system's error, with the file it is about.
+    pub(super) fn set_aside(&self) -> Result<(), JournalError> {
+        let path = self.path();
+        match fs::rename(&path, self.dir.join("journal.json.unreadable")) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(JournalError::Write { path, source })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Reads the file's content; the error is the rest of a sentence that begins with its path.
+fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u32,
+    }
+    if bytes.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    let head: Head = serde_json::from_slice(bytes)
+        .map_err(|error| format!("is torn, or no journal of stayput ({error})"))?;
+    if head.schema != SCHEMA {
+        return Err(format!(
+            "has schema {}, this version of stayput knows {SCHEMA}: it was written by another one",
+            head.schema
+        ));
+    }
+    let record: Record = serde_json::from_slice(bytes)
+        .map_err(|error| format!("is not a whole journal ({error})"))?;
+    let fence = &record.intent.fence;
+    if fence.sequence > MAX_SEQUENCE {
+        return Err(format!("has sequence {}, which no manager accepts", fence.sequence));
+    }
+    let instants = [
+        fence.last.as_ref().map(|last| last.at),
+        record.intent.asked.as_ref().map(|asked| asked.at),
+    ];
+    if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {
+        return Err("has a time after the year 9999".to_owned());
+    }
+    match (&record.pod, pod) {
+        (Some(theirs), Some(ours)) if theirs != ours => Err(format!(
+            "was written by pod {theirs}, this is pod {ours}: the state directory must not \
+             outlive its pod (use an emptyDir)"
+        )),
+        (Some(_) | None, Some(_) | None) => Ok(record),
+    }
+}
+
+#[cfg(test)]
+mod tests;

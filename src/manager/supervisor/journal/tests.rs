@@ -1,0 +1,144 @@
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::lifecycle::{Held, HeldCode};
+use stayput_api::Desired;
+
+fn record(pod: Option<&str>) -> Record {
+    let held = Held { code: HeldCode::StartFailed, message: "it ended".to_owned() };
+    let intent = Intent { desired: Desired::Stopped, held: Some(held), ..Intent::default() };
+    Record::new("b00t".to_owned(), pod.map(str::to_owned), intent, None, None)
+}
+
+fn journal_with(content: &[u8]) -> (TempDir, Journal) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("journal.json"), content).unwrap();
+    let journal = Journal::new(dir.path());
+    (dir, journal)
+}
+
+#[track_caller]
+fn assert_unreadable(journal: &Journal, pod: Option<&str>, expected: &str) {
+    match journal.recover(pod) {
+        Recovered::Unreadable(why) => {
+            assert!(why.contains(expected), "{why:?} does not say {expected:?}");
+            assert!(why.contains("start or stop it"), "{why:?} does not say what to do");
+        }
+        other @ (Recovered::Fresh | Recovered::Journal { .. }) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_written_is_recovered() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::new(dir.path());
+    assert_eq!(journal.recover(None), Recovered::Fresh);
+    let record = record(Some("uid-1"));
+    journal.write(&record).unwrap();
+    let expected = Recovered::Journal { intent: Box::new(record.intent.clone()), last_exit: None };
+    assert_eq!(journal.recover(Some("uid-1")), expected);
+    journal.write(&record).unwrap();
+    assert_eq!(journal.recover(None), expected, "a pod that cannot be told is not foreign");
+}
+
+#[test]
+fn the_file_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    Journal::new(dir.path()).write(&record(None)).unwrap();
+    let mode = fs::metadata(dir.path().join("journal.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn an_empty_journal_is_held() {
+    let (_dir, journal) = journal_with(b"");
+    assert_unreadable(&journal, None, "is empty");
+}
+
+#[test]
+fn a_torn_journal_is_held_at_every_length() {
+    let whole = serde_json::to_vec(&record(Some("uid-1"))).unwrap();
+    for length in 1..whole.len() {
+        let (_dir, journal) = journal_with(&whole[..length]);
+        assert_unreadable(&journal, Some("uid-1"), "journal.json");
+    }
+}
+
+#[test]
+fn a_foreign_file_is_held() {
+    let (_dir, journal) = journal_with(b"{\"state\":\"started\"}");
+    assert_unreadable(&journal, None, "no journal of stayput");
+    let (_dir, journal) = journal_with(b"{\"schema\":1,\"desired\":\"running\"}");
+    assert_unreadable(&journal, None, "not a whole journal");
+}
+
+#[test]
+fn a_newer_journal_is_held_and_names_both_schemas() {
+    let (_dir, journal) = journal_with(b"{\"schema\":2,\"anything\":[]}");
+    assert_unreadable(&journal, None, "has schema 2, this version of stayput knows 1");
+}
+
+#[test]
+fn the_journal_of_another_pod_is_held() {
+    let bytes = serde_json::to_vec(&record(Some("uid-1"))).unwrap();
+    let (_dir, journal) = journal_with(&bytes);
+    assert_unreadable(&journal, Some("uid-2"), "was written by pod uid-1, this is pod uid-2");
+}
+
+#[test]
+fn a_directory_in_its_place_and_a_huge_file_are_held() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("journal.json")).unwrap();
+    assert_unreadable(&Journal::new(dir.path()), None, "is not a file");
+    let (_dir, journal) = journal_with(&vec![b' '; 2 << 20]);
+    assert_unreadable(&journal, None, "not a journal");
+}
+
+#[test]
+fn an_unreadable_journal_is_kept_when_somebody_decided() {
+    let (dir, journal) = journal_with(b"torn");
+    journal.set_aside().unwrap();
+    journal.write(&record(None)).unwrap();
+    let kept = fs::read(dir.path().join("journal.json.unreadable")).unwrap();
+    assert_eq!(kept, b"torn");
+    assert!(matches!(journal.recover(None), Recovered::Journal { .. }));
+}
+
+#[test]
+fn a_leftover_of_a_crash_before_the_rename_is_ignored_and_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::new(dir.path());
+    fs::write(dir.path().join("journal.json.new"), b"torn").unwrap();
+    assert_eq!(journal.recover(None), Recovered::Fresh);
+    journal.write(&record(None)).unwrap();
+    assert!(matches!(journal.recover(None), Recovered::Journal { .. }));
+}
+
+#[test]
+fn a_missing_state_directory_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::new(&dir.path().join("gone"));
+    let error = journal.write(&record(None)).unwrap_err().to_string();
+    assert!(error.contains("gone/journal.json") && error.contains("No such file"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn any_bytes_are_a_journal_or_a_sentence(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        if let Err(why) = parse(&bytes, Some("uid")) {
+            prop_assert!(!why.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_journal_with_one_byte_changed_never_panics(at in 0_usize..2_000, byte in any::<u8>()) {
+        let mut bytes = serde_json::to_vec(&record(Some("uid"))).unwrap();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let _ = parse(&bytes, Some("uid"));
+    }
+}

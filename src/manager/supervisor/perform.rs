@@ -1,0 +1,164 @@
+//! Carries out the lifecycle's effects.
+
+use std::ffi::OsString;
+
+use super::actor::{Ended, Supervisor};
+use super::identity::random_id;
+use super::journal::Record;
+use crate::lifecycle::{self, Effect, Event, ExitStatus};
+use crate::process::{self, Launch, Member, RUN_VARIABLE, Tree, oom};
+use stayput_api as api;
+
+impl Supervisor {
+    /// Carries out one effect; an answer that is there at once is returned.
+    pub(super) fn perform(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Prepare { choice, expected } => return self.prepare(choice, expected),
+            Effect::Persist(version) => return self.persist(version),
+            Effect::Spawn(_) => return Some(self.spawn()),
+            Effect::SignalLeader(signal) => self.with_tree(|tree| {
+                tree.signal_leader(signal);
+            }),
+            Effect::SignalServer(signal) => self.with_tree(|tree| {
+                for server in tree.scan().server {
+                    tree.signal(&server, signal);
+                }
+            }),
+            Effect::TermStragglers => self.with_tree(|tree| {
+                tree.signal_stragglers(libc::SIGTERM);
+            }),
+            Effect::DumpThreads => self.with_tree(|tree| {
+                let asked = tree.dump_threads();
+                tracing::warn!(?asked, "the engine's time is over; its threads are printed");
+            }),
+            Effect::KillTree => self.with_tree(|tree| {
+                let killed = tree.kill_all();
+                tracing::warn!(killed, "the engine's processes were sent KILL");
+            }),
+            Effect::ScanTree => return self.scan(),
+            Effect::KeepLastGood => self.keep_last_good(),
+            Effect::Reply(answer) => {
+                // Whoever is answered may look at the status at once.
+                self.publisher.touch();
+                self.publish();
+                if let Some(reply) = self.reply.take() {
+                    // A caller that hung up has lost its answer, not its request.
+                    let _ = reply.send(answer);
+                }
+            }
+            Effect::Exit(code) => self.exit(code),
+        }
+        None
+    }
+
+    fn persist(&mut self, version: u64) -> Option<Event> {
+        let Some(journal) = &mut self.journal else {
+            return Some(Event::Persisted(version));
+        };
+        let record = Record::new(
+            self.publisher.boot_id().to_owned(),
+            self.engine.pod.uid.clone(),
+            self.lifecycle.journaled_intent().clone(),
+            self.lifecycle.run(),
+            self.lifecycle.last_exit().cloned(),
+        );
+        journal.write(version, record);
+        None
+    }
+
+    fn spawn(&mut self) -> Event {
+        if let (Some(config), Some(prepared)) = (&self.engine.config, &self.prepared)
+            && !config.still_current(prepared)
+        {
+            return Event::ConfigOutdated;
+        }
+        let id = random_id();
+        let mut set_env = vec![(OsString::from(RUN_VARIABLE), OsString::from(&id))];
+        if let Some(temp_dir) = &self.engine.temp_dir {
+            set_env.extend(temp_dir.variables());
+        }
+        self.oom_kills = self.count_oom_kills();
+        let launch = Launch { argv: self.engine.command.clone(), set_env };
+        match process::launch(&launch) {
+            Ok(pid) => {
+                tracing::info!(pid, run = %id, "the engine was spawned");
+                let tree = Tree::new(pid, &id, !process::is_pid_1());
+                self.tree = Some(tree.beside(&self.inherited));
+                self.readiness.run_began();
+                Event::Spawned { id, pid }
+            }
+            Err(error) => {
+                tracing::error!(%error, "the engine was not spawned");
+                Event::SpawnFailed { code: error.shell_code(), message: error.to_string() }
+            }
+        }
+    }
+
+    /// Looks at what is left of the engine.
+    pub(super) fn scan(&mut self) -> Option<Event> {
+        let scan = self.tree.as_mut()?.scan();
+        if let Some(why) = &scan.unseen {
+            tracing::error!(why, "processes are left that cannot be seen");
+        }
+        let jvm = scan.members().any(|member| member.jvm);
+        Some(Event::Tree(lifecycle::Tree {
+            jvm,
+            server: named(scan.server),
+            stragglers: named(scan.stragglers),
+            strangers: named(scan.strangers),
+            unseen: scan.unseen,
+        }))
+    }
+
+    fn with_tree(&mut self, act: impl FnOnce(&mut Tree)) {
+        if let Some(tree) = &mut self.tree {
+            act(tree);
+        }
+    }
+
+    /// A KILL that nobody here sent, while the kernel's out-of-memory count rose. An ES launcher
+    /// passes its server's death on as code 137.
+    pub(super) fn was_out_of_memory(&self, status: ExitStatus) -> bool {
+        status.shell_code() == 128 + libc::SIGKILL
+            && match (self.oom_kills, self.count_oom_kills()) {
+                (Some(before), Some(after)) => after > before,
+                (None, _) | (_, None) => false,
+            }
+    }
+
+    fn count_oom_kills(&self) -> Option<u64> {
+        self.oom_counter.as_ref().and_then(oom::Counter::read)
+    }
+
+    fn keep_last_good(&self) {
+        if let Some(config) = self.engine.config.clone() {
+            tokio::spawn(async move {
+                if let Err(error) = config.keep_last_good().await {
+                    tracing::error!(%error, "cannot keep the last good config");
+                }
+            });
+        }
+    }
+
+    fn exit(&mut self, code: i32) {
+        let message = match (self.lifecycle.why(), self.lifecycle.last_exit()) {
+            _ if self.lifecycle.is_terminating() => format!("told to end; exit code {code}"),
+            (Some(why), _) => why.message,
+            (None, _) => format!("exit code {code}"),
+        };
+        self.ended = Some(Ended { code, message });
+    }
+}
+
+/// For people, who must be told when a process is out of KILL's reach.
+fn named(members: Vec<Member>) -> Vec<api::Process> {
+    members
+        .into_iter()
+        .map(|Member { pid, mut command, uninterruptible, .. }| {
+            if uninterruptible {
+                command.push_str(" (in uninterruptible wait)");
+            }
+            api::Process { pid, command }
+        })
+        .collect()
+}

@@ -1,0 +1,135 @@
+//! Builds the status and publishes it when it changed.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use tokio::sync::watch;
+
+use super::identity::random_id;
+use crate::config_watch::Observed;
+use crate::lifecycle::{Lifecycle, Millis, timestamp};
+use stayput_api::{self as api, Config, Cursor, Manager, State, Status};
+
+/// The publishing end of the status.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    manager: Manager,
+    generation: u64,
+    touched: bool,
+    sender: watch::Sender<Arc<Status>>,
+}
+
+impl Publisher {
+    pub(super) fn new(
+        pod: api::Pod,
+        now: Millis,
+        lifecycle: &Lifecycle,
+        ready: Option<bool>,
+    ) -> (Self, watch::Receiver<Arc<Status>>) {
+        let manager = Manager {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            boot_id: random_id(),
+            pid: std::process::id(),
+            since: timestamp(now),
+            durable: true,
+            pod,
+        };
+        let status = build(&manager, 0, lifecycle, None, ready);
+        let (sender, receiver) = watch::channel(Arc::new(status));
+        (Self { manager, generation: 0, touched: true, sender }, receiver)
+    }
+
+    pub(super) fn boot_id(&self) -> &str {
+        &self.manager.boot_id
+    }
+
+    /// Something happened that may show in the status.
+    pub(super) fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// Publishes the status if it differs from the last one.
+    pub(super) fn publish(
+        &mut self,
+        lifecycle: &Lifecycle,
+        observed: Option<&Observed>,
+        ready: Option<bool>,
+    ) {
+        if !std::mem::take(&mut self.touched) {
+            return;
+        }
+        let last = self.sender.borrow().clone();
+        let mut status = build(&self.manager, self.generation, lifecycle, observed, ready);
+        if status == *last {
+            return;
+        }
+        if status.state != last.state {
+            announce(&status);
+        }
+        self.generation += 1;
+        status.cursor = cursor(&self.manager, self.generation);
+        self.sender.send_replace(Arc::new(status));
+    }
+}
+
+fn cursor(manager: &Manager, generation: u64) -> Cursor {
+    Cursor(format!("{}:{generation}", manager.boot_id))
+}
+
+fn build(
+    manager: &Manager,
+    generation: u64,
+    lifecycle: &Lifecycle,
+    observed: Option<&Observed>,
+    ready: Option<bool>,
+) -> Status {
+    let run = lifecycle.run();
+    let config = observed.map(|observed| config(observed, run.as_ref()));
+    Status {
+        manager: Manager { durable: lifecycle.is_durable(), ..manager.clone() },
+        cursor: cursor(manager, generation),
+        desired: lifecycle.desired(),
+        state: lifecycle.state(),
+        ready,
+        since: timestamp(lifecycle.since()),
+        sequence: lifecycle.intent().fence.sequence,
+        run,
+        starts: lifecycle.starts(),
+        last_exit: lifecycle.last_exit().cloned(),
+        last_request: lifecycle.last_request(),
+        config,
+        why: lifecycle.why(),
+    }
+}
+
+fn config(observed: &Observed, run: Option<&api::Run>) -> Config {
+    let mounted = observed.checksum.as_ref().map(ToString::to_string);
+    let drift = match (&mounted, run.and_then(|run| run.checksum.as_ref())) {
+        (Some(mounted), Some(running)) => Some(mounted != running),
+        (None, _) | (_, None) => None,
+    };
+    Config {
+        checksum: mounted,
+        drift,
+        files: observed.files.clone(),
+        last_good: observed.last_good.as_ref().map(ToString::to_string),
+        errors: observed.errors.clone(),
+        observed_at: observed
+            .observed_at
+            .duration_since(UNIX_EPOCH)
+            .ok()
+            .and_then(|since| Millis::try_from(since.as_millis()).ok())
+            .map(timestamp),
+    }
+}
+
+fn announce(status: &Status) {
+    let why = status.why.as_ref().map_or("", |why| why.message.as_str());
+    let state = status.state.as_str();
+    match status.state {
+        State::Failed | State::Stuck | State::Backoff => tracing::warn!(state, why, "engine"),
+        State::Stopped | State::Starting | State::Running | State::Stopping | State::Killing => {
+            tracing::info!(state, why, "engine");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! From what is written to types that cannot be wrong: every problem at once, each with its remedy.
+
+mod restart;
+
+use glob::Pattern;
+use kube::core::Selector;
+use rustls_pki_types::ServerName;
+
+use super::sources::Part;
+use super::{
+    Auth, Config, Engine, Item, Live, Manager, ManagerAuth, ObjectKind, Pods, Scheme,
+    SearchCluster, Source, Sources,
+};
+use stayput_restart::{Policy, annotation};
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct Invalid {
+    /// Path of the field, such as `spec.restart.drain`.
+    pub field: String,
+    /// What is wrong, and what to write.
+    pub problem: String,
+}
+
+/// A spec without a fault.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// What restarts are allowed to do.
+    pub policy: Policy,
+    /// Finds the pods; never empty.
+    pub pods: Selector,
+    /// Who we say we are to the managers.
+    pub auth: Auth,
+    /// What the config is made from.
+    pub sources: Sources,
+    /// What the engine reloads by itself.
+    pub live: Live,
+}
+
+impl SearchCluster {
+    /// What restarts are allowed to do.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the spec.
+    pub fn policy(&self) -> Result<Policy, Vec<Invalid>> {
+        self.check().map(|checked| checked.policy)
+    }
+
+    /// What can still be used of an invalid spec, to bring to its end what was begun; none if not
+    /// even the pods or their managers are known. What is faulty has its default, and sources count
+    /// as not declared.
+    pub fn salvage(&self) -> Option<Checked> {
+        let spec = &self.spec;
+        let mut problems = Problems::default();
+        let pods = problems.pods(&spec.pods)?;
+        let auth = problems.manager(&spec.manager)?;
+        let mut faults = Problems::default();
+        let sources = Some(faults.config(&spec.config)).filter(|_| faults.0.is_empty());
+        let sources = sources.unwrap_or(Sources { parts: Vec::new(), live: Live::default() });
+        let has_sources = !sources.is_empty();
+        let mut faults = Problems::default();
+        let policy = Some(self.restart(&mut faults, has_sources));
+        let policy = policy.filter(|_| faults.0.is_empty());
+        let policy = policy.unwrap_or(Policy { has_sources, ..Policy::default() });
+        let live = sources.live.clone();
+        Some(Checked { policy, pods, auth, sources, live })
+    }
+
+    /// Names of predicates to be disabled that are not in the spec.
+    pub fn disabled_by_annotation(&self) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(annotation::DISABLE).map(String::as_str)
+    }
+
+    fn restart(&self, problems: &mut Problems, has_sources: bool) -> Policy {
+        let mut policy = problems.restart(&self.spec.restart, has_sources);
+        if let Some(names) = self.disabled_by_annotation() {
+            policy.disabled = policy.disabled.and_by_annotation(names);
+        }
+        policy
+    }
+
+    /// Checks all that the schema cannot, and what it can again: an object may be older than the
+    /// schema.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the spec.
+    pub fn check(&self) -> Result<Checked, Vec<Invalid>> {
+        let mut problems = Problems::default();
+        let spec = &self.spec;
+        let pods = problems.pods(&spec.pods);
+        problems.engine(&spec.engine);
+        let auth = problems.manager(&spec.manager);
+        let sources = problems.config(&spec.config);
+        let policy = self.restart(&mut problems, !sources.is_empty());
+        match (pods, auth) {
+            (Some(pods), Some(auth)) if problems.0.is_empty() => {
+                let live = sources.live.clone();
+                Ok(Checked { policy, pods, auth, sources, live })
+            }
+            _ => Err(problems.0),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Problems(Vec<Invalid>);
+
+impl Problems {
+    fn add(&mut self, field: impl std::fmt::Display, problem: impl Into<String>) {
+        self.0.push(Invalid { field: format!("spec.{field}"), problem: problem.into() });
+    }
+
+    fn pods(&mut self, pods: &Pods) -> Option<Selector> {
+        let field = "pods.selector";
+        let labels = pods.selector.match_labels.iter().flatten().count();
+        let expressions = pods.selector.match_expressions.iter().flatten().count();
+        if labels + expressions == 0 {
+            self.add(
+                field,
+                "is empty and would find every pod of the namespace: write a label under matchLabels",
+            );
+            return None;
+        }
+        Selector::try_from(pods.selector.clone())
+            .map_err(|error| {
+                self.add(
+                    field,
+                    format!("{error}: use the operators In, NotIn, Exists and DoesNotExist"),
+                );
+            })
+            .ok()
+    }
+
+    fn engine(&mut self, engine: &Engine) {
+        if engine.scheme == Scheme::Https && engine.ca_secret.is_none() {
+            self.add(
+                "engine.caSecret",
+                "is missing: name the Secret whose ca.crt is the CA of the engine's certificates, or \
+                 set engine.scheme to http",
+            );
+        }
+        if engine.scheme == Scheme::Http
+            && engine.credentials_secret.is_some()
+            && !engine.allow_plain_credentials
+        {
+            self.add(
+                "engine.credentialsSecret",
+                "would be sent over plain http, where it can be read on its way: set engine.scheme to \
+                 https, or engine.allowPlainCredentials to true",
+            );
+        }
+        if let Some(name) = &engine.server_name {
+            self.server_name("engine.serverName", name);
+        }
+    }
+
+    fn manager(&mut self, manager: &Manager) -> Option<Auth> {
+        self.server_name("manager.serverName", &manager.server_name);
+        let ManagerAuth { service_account_token, jwt_key_secret, client_certificate_secret } =
+            &manager.auth;
+        match (service_account_token, jwt_key_secret, client_certificate_secret) {
+            (Some(_), None, None) => Some(Auth::ServiceAccountToken),
+            (None, Some(secret), None) => Some(Auth::JwtKey { secret: secret.clone() }),
+            (None, None, Some(secret)) => Some(Auth::ClientCertificate { secret: secret.clone() }),
+            _ => {
+                self.add(
+                    "manager.auth",
+                    "needs exactly one of serviceAccountToken, jwtKeySecret and \
+                     clientCertificateSecret: write serviceAccountToken: {} if in doubt",
+                );
+                None
+            }
+        }
+    }
+
+    fn server_name(&mut self, field: &str, name: &str) {
+        if ServerName::try_from(name).is_err() {
+            self.add(
+                field,
+                format!("{name:?} is no name of a server: write the DNS name in its certificate"),
+            );
+        }
+    }
+
+    fn config(&mut self, config: &Config) -> Sources {
+        let mut parts: Vec<Part> = Vec::new();
+        for (at, source) in config.sources.iter().enumerate() {
+            let field = format!("config.sources[{at}]");
+            if let Some(part) = self.source(&field, source) {
+                if parts.contains(&part) {
+                    self.add(&field, "is there twice: remove it");
+                }
+                parts.push(part);
+            }
+        }
+        let named = parts.iter().any(|part| !part.directory.is_empty());
+        if named && parts.iter().any(|part| part.directory.is_empty()) {
+            self.add(
+                "config.sources",
+                "some have a directory and some have none: a manager with several config \
+                 directories has a name for each, so write the names of its --config NAME=DIR",
+            );
+        }
+        let mut live = Vec::new();
+        for (at, glob) in config.live.iter().enumerate() {
+            match Pattern::new(glob) {
+                Ok(pattern) => live.push(pattern),
+                Err(error) => self.add(
+                    format!("config.live[{at}]"),
+                    format!("{glob:?} is no pattern: {} at character {}", error.msg, error.pos),
+                ),
+            }
+        }
+        Sources { parts, live: Live(live) }
+    }
+
+    fn source(&mut self, field: &str, source: &Source) -> Option<Part> {
+        for (at, item) in source.items.iter().enumerate() {
+            self.item(&format!("{field}.items[{at}]"), item);
+        }
+        let (kind, template) = match (&source.secret, &source.config_map) {
+            (Some(secret), None) => (ObjectKind::Secret, secret),
+            (None, Some(config_map)) => (ObjectKind::ConfigMap, config_map),
+            _ => {
+                self.add(field, "needs exactly one of secret and configMap");
+                return None;
+            }
+        };
+        let rest = template.replace("{pod}", "");
+        if rest.contains(['{', '}']) {
+            self.add(
+                field,
+                format!(
+                    "{template:?} has a brace that is no {{pod}}: only the pod's name can be put in"
+                ),
+            );
+        }
+        let items = source.items.iter().map(|item| (item.key.clone(), item.path.clone())).collect();
+        let directory = source.directory.clone();
+        if directory.starts_with('.') || directory.contains('/') {
+            self.add(
+                format!("{field}.directory"),
+                format!(
+                    "{directory:?} is no name of a config directory: write the NAME of the \
+                         manager's --config NAME=DIR"
+                ),
+            );
+        }
+        Some(Part { kind, template: template.clone(), items, directory })
+    }
+
+    fn item(&mut self, field: &str, item: &Item) {
+        let odd = |part: &str| part.is_empty() || part == "." || part.starts_with("..");
+        if item.path.split('/').any(odd) {
+            self.add(
+                format!("{field}.path"),
+                format!(
+                    "{:?} is no path below the directory: write one such as \"certs/node.crt\"",
+                    item.path
+                ),
+            );
+        }
+    }
+}

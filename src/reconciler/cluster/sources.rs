@@ -1,0 +1,172 @@
+//! Sources, globs and who we are, after the check.
+
+use std::collections::BTreeMap;
+
+use glob::{MatchOptions, Pattern};
+
+use stayput_api::checksum::Checksum;
+
+/// Who we say we are to the managers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auth {
+    /// A token of our own service account, one per pod.
+    ServiceAccountToken,
+    /// Tokens signed with the key in this Secret.
+    JwtKey {
+        /// Name of the Secret.
+        secret: String,
+    },
+    /// The client certificate in this Secret.
+    ClientCertificate {
+        /// Name of the Secret.
+        secret: String,
+    },
+}
+
+/// Files that the engine reloads by itself.
+#[derive(Debug, Clone, Default)]
+pub struct Live(pub(super) Vec<Pattern>);
+
+impl Live {
+    /// Whether the file at this path is one of them; the path as managers list it.
+    pub fn covers(&self, path: &str) -> bool {
+        // As in a shell, and as in the manager: `*` does not match a slash.
+        let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
+        self.0.iter().any(|pattern| pattern.matches_with(path, options))
+    }
+}
+
+/// Kind of an object with config in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// A Secret.
+    Secret,
+    /// A ConfigMap: its `data` and its `binaryData`.
+    ConfigMap,
+}
+
+/// An object with config in it, in the namespace of the SearchCluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object {
+    /// Its kind.
+    pub kind: ObjectKind,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            ObjectKind::Secret => "Secret",
+            ObjectKind::ConfigMap => "ConfigMap",
+        };
+        write!(formatter, "{kind} {}", self.name)
+    }
+}
+
+/// One source, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) kind: ObjectKind,
+    /// Name of the object, with `{pod}` for the pod's name.
+    pub(super) template: String,
+    /// Key and path; empty: every key under its own name.
+    pub(super) items: Vec<(String, String)>,
+    pub(super) directory: String,
+}
+
+/// What the engine's config is made from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    pub(super) parts: Vec<Part>,
+    pub(super) live: Live,
+}
+
+impl Sources {
+    /// None are declared: what is mounted is expected.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The objects that the config of this pod is made from, each once.
+    pub fn objects(&self, pod: &str) -> Vec<Object> {
+        let mut objects: Vec<Object> = self.parts.iter().map(|part| part.object(pod)).collect();
+        objects.sort();
+        objects.dedup();
+        objects
+    }
+
+    /// The checksum that this pod's manager will have of its config once the kubelet has brought it
+    /// there. `read` looks up an object's content; none if the object is absent.
+    ///
+    /// # Errors
+    /// A sentence that names the object that is absent or lacks a key.
+    pub fn checksum<'a>(
+        &self,
+        pod: &str,
+        read: impl Fn(&Object) -> Option<&'a BTreeMap<String, Vec<u8>>>,
+    ) -> Result<Checksum, String> {
+        self.files(pod, read).map(Checksum::of_contents)
+    }
+
+    /// The files that checksum is made from, by path: whatever `read` has for each key of an object,
+    /// its content or a digest of it; none if the object is absent.
+    ///
+    /// # Errors
+    /// A sentence that names the object that is absent or lacks a key.
+    pub fn files<'a, T>(
+        &self,
+        pod: &str,
+        read: impl Fn(&Object) -> Option<&'a BTreeMap<String, T>>,
+    ) -> Result<BTreeMap<String, &'a T>, String> {
+        // By path: a later part covers an earlier one, as in a projected volume.
+        let mut files = BTreeMap::new();
+        for part in &self.parts {
+            let object = part.object(pod);
+            let content = read(&object).ok_or_else(|| {
+                format!("{object} is absent: create it, or take it out of spec.config.sources")
+            })?;
+            for (path, value) in part.files(&object, content)? {
+                if !self.live.covers(&path) {
+                    files.insert(path, value);
+                }
+            }
+        }
+        Ok(files)
+    }
+}
+
+impl Part {
+    fn object(&self, pod: &str) -> Object {
+        Object { kind: self.kind, name: self.template.replace("{pod}", pod) }
+    }
+
+    fn files<'a, T>(
+        &self,
+        object: &Object,
+        content: &'a BTreeMap<String, T>,
+    ) -> Result<Vec<(String, &'a T)>, String> {
+        if self.items.is_empty() {
+            return Ok(content.iter().map(|(key, value)| (self.listed(key), value)).collect());
+        }
+        let file = |(key, path): &(String, String)| {
+            let value = content.get(key).ok_or_else(|| {
+                format!(
+                    "{object} has no key {key}, which spec.config.sources mounts at {path}: add the \
+                     key, or take the item out"
+                )
+            })?;
+            Ok((self.listed(path), value))
+        };
+        self.items.iter().map(file).collect()
+    }
+
+    /// The path as managers list it.
+    fn listed(&self, path: &str) -> String {
+        if self.directory.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{}/{path}", self.directory)
+        }
+    }
+}

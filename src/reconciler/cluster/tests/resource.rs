@@ -1,0 +1,49 @@
+//! The object as it is read and written.
+
+use serde_json::json;
+
+use super::{read, smallest};
+use crate::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_restart::{Ledger, MAX_HANDLED, Member, Report, Request, Restart, Step, Time};
+
+#[test]
+fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
+    let member = Member { pod_uid: "u".into(), node: "logs-0".into(), ..Member::default() };
+    let restart = Restart {
+        request: Request { id: "a".into(), ..Request::default() },
+        started: Time(1_000),
+        began: Some(Time(1_500)),
+        direction: Default::default(),
+        ending: None,
+        once: Default::default(),
+        frozen: Some(Time(2_000)),
+        members: vec![Member { step: Step::Restarting, stop: 7, start: 8, ..member }],
+    };
+    let ledger = Ledger {
+        restart: Some(restart),
+        handled: (0..MAX_HANDLED).map(|n| n.to_string()).collect(),
+        ..Ledger::default()
+    };
+    let report = Report { phase: "Restarting".into(), ..Report::default() };
+    let status = SearchClusterStatus { observed_generation: Some(3), report, ledger };
+    let written = serde_json::to_value(&status).unwrap();
+    assert_eq!(written["phase"], "Restarting");
+    assert_eq!(written["restart"]["members"][0]["stop"], 7);
+    assert_eq!(written["restart"]["frozen"], "1970-01-01T00:00:02.000Z");
+    assert_eq!(serde_json::from_value::<SearchClusterStatus>(written).unwrap(), status);
+}
+
+#[test]
+fn a_status_that_holds_nothing_is_a_status() {
+    let mut object = smallest();
+    object["status"] = json!({});
+    assert_eq!(read(object).status, Some(SearchClusterStatus::default()));
+    assert_eq!(read(smallest()).status, None);
+}
+
+#[test]
+fn a_spec_survives_a_round_trip() {
+    let read_once = read(smallest());
+    let written = serde_json::to_value(&read_once).unwrap();
+    assert_eq!(serde_json::from_value::<SearchCluster>(written).unwrap(), read_once);
+}

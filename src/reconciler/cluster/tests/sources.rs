@@ -1,0 +1,94 @@
+//! The checksum of a pod's config from its sources.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{read, with};
+use crate::cluster::{Object, ObjectKind, Sources};
+use stayput_api::checksum::Checksum;
+
+type Store = BTreeMap<Object, BTreeMap<String, Vec<u8>>>;
+
+fn object(kind: ObjectKind, name: &str) -> Object {
+    Object { kind, name: name.into() }
+}
+
+fn content(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+    files.iter().map(|(key, text)| ((*key).to_owned(), text.as_bytes().to_vec())).collect()
+}
+
+fn store() -> Store {
+    let secret = content(&[("opensearch.yml", "a"), ("users.yml", "b"), ("node.crt", "c")]);
+    let shared = content(&[("jvm.options", "d")]);
+    BTreeMap::from([
+        (object(ObjectKind::Secret, "logs-0-config"), secret),
+        (object(ObjectKind::ConfigMap, "shared"), shared),
+    ])
+}
+
+fn sources(config: Value) -> Sources {
+    read(with("config", config)).check().unwrap().sources
+}
+
+fn checksum(sources: &Sources, store: &Store) -> Result<String, String> {
+    sources.checksum("logs-0", |object| store.get(object)).map(|checksum| checksum.to_string())
+}
+
+fn of(files: &[(&str, &str)]) -> Result<String, String> {
+    Ok(Checksum::of_contents(files.iter().copied()).to_string())
+}
+
+#[test]
+fn every_key_is_a_file_and_the_pods_name_is_put_in() {
+    let sources = sources(json!({"sources": [{"secret": "{pod}-config"}]}));
+    assert_eq!(sources.objects("logs-0"), [object(ObjectKind::Secret, "logs-0-config")]);
+    assert_eq!(sources.objects("logs-1"), [object(ObjectKind::Secret, "logs-1-config")]);
+    assert_eq!(
+        checksum(&sources, &store()),
+        of(&[("opensearch.yml", "a"), ("users.yml", "b"), ("node.crt", "c")])
+    );
+}
+
+#[test]
+fn live_files_do_not_count() {
+    let sources =
+        sources(json!({"sources": [{"secret": "{pod}-config"}], "live": ["users*", "*.crt"]}));
+    assert_eq!(checksum(&sources, &store()), of(&[("opensearch.yml", "a")]));
+}
+
+#[test]
+fn a_star_does_not_match_a_slash_as_in_the_manager() {
+    let config = json!({
+        "sources": [{"secret": "{pod}-config", "items": [{"key": "node.crt", "path": "tls/node.crt"}]}],
+        "live": ["*.crt"],
+    });
+    assert_eq!(checksum(&sources(config), &store()), of(&[("tls/node.crt", "c")]));
+}
+
+#[test]
+fn items_choose_and_rename_and_directories_come_first() {
+    let config = json!({"sources": [
+        {
+            "secret": "{pod}-config", "directory": "node",
+            "items": [{"key": "opensearch.yml", "path": "conf/opensearch.yml"}],
+        },
+        {"configMap": "shared", "directory": "jvm"},
+    ]});
+    assert_eq!(
+        checksum(&sources(config), &store()),
+        of(&[("node/conf/opensearch.yml", "a"), ("jvm/jvm.options", "d")])
+    );
+}
+
+#[test]
+fn what_is_absent_is_named() {
+    let secret = sources(json!({"sources": [{"secret": "{pod}-other"}]}));
+    let sentence = checksum(&secret, &store()).unwrap_err();
+    assert!(sentence.starts_with("Secret logs-0-other is absent"), "{sentence}");
+    let key = sources(json!({"sources": [
+        {"configMap": "shared", "items": [{"key": "log4j2.properties", "path": "l"}]},
+    ]}));
+    let sentence = checksum(&key, &store()).unwrap_err();
+    assert!(sentence.starts_with("ConfigMap shared has no key log4j2.properties"), "{sentence}");
+}

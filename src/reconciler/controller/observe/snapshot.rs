@@ -1,0 +1,102 @@
+//! What the watches alone tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kube::core::{Selector, SelectorExt};
+
+use super::unknown;
+use crate::cluster::SearchCluster;
+use crate::controller::pods::{Facts, Pods};
+use stayput_restart::{Cluster, Pod, Snapshot, Sources, Time, annotation};
+
+/// A snapshot in which nobody was asked yet.
+pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
+    let metadata = &cluster.metadata;
+    let name = format!(
+        "{}/{}",
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default()
+    );
+    let all = metadata.annotations.as_ref();
+    let annotations = annotation::ALL
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
+        .collect();
+    let finalizers = metadata.finalizers.iter().flatten();
+    Snapshot {
+        now: now(),
+        fresh_id,
+        cluster: Cluster {
+            name,
+            deleting: metadata.deletion_timestamp.is_some(),
+            finalizer: finalizers.into_iter().any(|name| name == annotation::FINALIZER),
+            has_status: cluster.status.is_some(),
+            annotations,
+            paused: cluster.spec.paused,
+            stopped: cluster.spec.stopped.iter().cloned().collect(),
+            overlaps: Vec::new(),
+        },
+        ledger: cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default(),
+        pods: pods.iter().map(|facts| pod(facts)).collect(),
+        engine: Err(unknown("not asked yet")),
+        flushed: BTreeSet::new(),
+    }
+}
+
+/// What was seen, with SearchCluster and pods as they are known now; the rest stays.
+pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
+    let bare = bare(cluster, pods, seen.fresh_id.clone());
+    let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
+    let asked = |pod: Pod| match known.get(pod.uid.as_str()) {
+        Some(known) => Pod {
+            outdated: known.outdated.clone(),
+            deadly_probe: known.deadly_probe.clone(),
+            sources: known.sources.clone(),
+            manager: known.manager.clone(),
+            ..pod
+        },
+        None => pod,
+    };
+    let overlaps = seen.cluster.overlaps.clone();
+    Snapshot {
+        cluster: Cluster { overlaps, ..bare.cluster },
+        pods: bare.pods.into_iter().map(asked).collect(),
+        engine: seen.engine.clone(),
+        flushed: seen.flushed.clone(),
+        ..bare
+    }
+}
+
+/// A pod whose manager was not asked yet.
+pub(super) fn pod(facts: &Facts) -> Pod {
+    Pod {
+        uid: facts.uid.clone(),
+        name: facts.name.clone(),
+        node: facts.node.clone(),
+        annotations: facts.annotations.clone(),
+        ready: facts.ready,
+        terminating: facts.terminating,
+        crash_looping: facts.crash_looping,
+        outdated: None,
+        deadly_probe: None,
+        sources: Sources::Undeclared,
+        manager: Err(unknown("not asked yet")),
+    }
+}
+
+/// The other SearchClusters that select pods of this one.
+pub(super) fn overlaps(pods: &[Arc<Facts>], others: &[(String, Selector)]) -> Vec<String> {
+    others
+        .iter()
+        .filter(|(_, selector)| pods.iter().any(|pod| selector.matches(&pod.labels)))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// The clock enters here. One set before 1970 is broken, and makes no deadline pass.
+pub(in super::super) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

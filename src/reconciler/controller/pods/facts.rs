@@ -1,0 +1,107 @@
+//! What decisions need of a pod.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::probes::{Aim, aims};
+use stayput_restart::annotation;
+
+/// Label with the revision of its owner that a pod was made from.
+const REVISION: &str = "controller-revision-hash";
+
+/// What decisions need of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Facts {
+    pub(in super::super) uid: String,
+    pub(in super::super) namespace: String,
+    pub(in super::super) name: String,
+    /// Name of its engine node.
+    pub(in super::super) node: String,
+    /// Version of the object; later ones are greater.
+    pub(in super::super) version: u64,
+    pub(in super::super) address: Option<String>,
+    pub(in super::super) labels: BTreeMap<String, String>,
+    /// Ours alone.
+    pub(in super::super) annotations: BTreeMap<String, String>,
+    /// It has annotations at all, whosever.
+    pub(in super::super) is_annotated: bool,
+    pub(in super::super) ready: bool,
+    pub(in super::super) terminating: bool,
+    pub(in super::super) crash_looping: bool,
+    /// The StatefulSet it belongs to.
+    pub(in super::super) owner: Option<Owner>,
+    aims: Vec<Aim>,
+}
+
+/// A StatefulSet, and the revision of it that a pod was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Owner {
+    pub(in super::super) name: String,
+    pub(in super::super) revision: String,
+}
+
+impl Facts {
+    /// Takes them from a pod; `label` holds the name of its engine node, if that is not its own.
+    /// None if it is no pod as the apiserver gives them out.
+    pub(in super::super) fn of(pod: &Pod, label: Option<&str>) -> Option<Self> {
+        let metadata = &pod.metadata;
+        let name = metadata.name.clone()?;
+        let labels = metadata.labels.clone().unwrap_or_default();
+        let status = pod.status.as_ref();
+        let containers = status
+            .into_iter()
+            .flat_map(|status| [&status.container_statuses, &status.init_container_statuses])
+            .flatten()
+            .flatten();
+        let crash_looping = containers
+            .filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
+            .any(|reason| reason == "CrashLoopBackOff");
+        let ready = status.and_then(|status| status.conditions.as_ref()).is_some_and(|all| {
+            all.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        });
+        let all = metadata.annotations.as_ref();
+        let annotations = annotation::ALL
+            .iter()
+            .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
+            .collect();
+        let owner = metadata.owner_references.iter().flatten().find_map(|owner| {
+            (owner.kind == "StatefulSet" && owner.controller == Some(true)).then(|| Owner {
+                name: owner.name.clone(),
+                revision: labels.get(REVISION).cloned().unwrap_or_default(),
+            })
+        });
+        Some(Self {
+            uid: metadata.uid.clone()?,
+            namespace: metadata.namespace.clone()?,
+            node: label.and_then(|label| labels.get(label)).unwrap_or(&name).clone(),
+            name,
+            version: metadata.resource_version.as_ref()?.parse().ok()?,
+            address: status.and_then(|status| status.pod_ip.clone()),
+            labels,
+            annotations,
+            is_annotated: all.is_some_and(|all| !all.is_empty()),
+            ready,
+            terminating: metadata.deletion_timestamp.is_some(),
+            crash_looping,
+            owner,
+            aims: pod.spec.as_ref().map(aims).unwrap_or_default(),
+        })
+    }
+
+    /// Whether a decision could be another one with `other`.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        let timeless = |facts: &Self| Self { version: 0, ..facts.clone() };
+        timeless(self) != timeless(other)
+    }
+
+    /// Which probe would kill the container while the engine at `port` is stopped, in a sentence.
+    pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
+        let aim = self.aims.iter().find(|aim| aim.hits(port))?;
+        Some(format!(
+            "the {} probe of container {} of {} asks the engine (port {port}), and would have the \
+             container killed while the engine is stopped: let it ask the manager's /livez",
+            aim.probe, aim.container, self.name
+        ))
+    }
+}

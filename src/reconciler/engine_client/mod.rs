@@ -1,0 +1,66 @@
+//! A typed client of Elasticsearch 6.8 to 9 and OpenSearch 1 to 3: what a safe restart has to ask
+//! and to set. Every difference between versions and distributions is in this room.
+//!
+//! * Addresses are several endpoints of one cluster. What could not be sent is sent to the next; a
+//!   read that one endpoint cannot answer is asked of the next.
+//! * [`Topology`] is one cluster state read as a whole: nodes, votes and shard copies of the same
+//!   instant. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
+//!   that nobody here needs, and may be refused for its size.
+//! * An answer is bounded in time and size and parsed by a pure function over its bytes.
+
+mod allocation;
+mod answer;
+mod endpoint;
+mod error;
+mod exclusions;
+mod flush;
+mod health;
+mod identify;
+mod members;
+mod shards;
+mod shutdown;
+mod topology;
+mod transport;
+mod version;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::time::Duration;
+
+pub use allocation::Allocation;
+pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, FROM_1_2, tls};
+pub use error::EngineError;
+pub use flush::Flush;
+pub use health::{Color, Health};
+pub use identify::{Distribution, Engine};
+pub use members::{Member, Members};
+pub use shards::{Shard, ShardState, unreplicated};
+pub use shutdown::{Record, RecordKind, RecordStatus, ShardMigration};
+pub use topology::{Node, Topology, Voting};
+pub use version::Version;
+
+use transport::Transport;
+
+/// Talks to one cluster.
+#[derive(Debug)]
+pub struct EngineClient {
+    transport: Transport,
+}
+
+impl EngineClient {
+    /// A client of the cluster that has these endpoints, in order of preference. Nothing is sent
+    /// yet. `bound` is how long one endpoint may take for one answer; the engine is asked to give up
+    /// a little earlier, so that it can say why.
+    ///
+    /// # Errors
+    /// [`EngineError::Unusable`] if there is no endpoint, or if an address, a name or a credential
+    /// cannot be used.
+    pub fn new(
+        endpoints: &[Endpoint],
+        access: &Access,
+        bound: Duration,
+    ) -> Result<Self, EngineError> {
+        Ok(Self { transport: Transport::new(endpoints, access, bound)? })
+    }
+}

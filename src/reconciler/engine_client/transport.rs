@@ -1,0 +1,272 @@
+//! One call: its request, the endpoints it is tried at, its bounds.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer::{Answer, Asked};
+use super::{Access, Endpoint, EngineError};
+use stayput_net::https::{self, Bounds, ExchangeError, Target};
+
+/// How long one endpoint may take to be connected to: a pod's address that nobody has any more is
+/// often not refused, just never answered.
+const CONNECT: Duration = Duration::from_secs(3);
+/// The largest usual answer.
+const SMALL: usize = 16 << 20;
+/// The largest cluster state: a shard copy takes 92 bytes of it, a node some 300, so 10,000 nodes
+/// with 100 copies each are about 100 MB.
+const STATE: usize = 256 << 20;
+
+/// One request, before it has an endpoint.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    method: Method,
+    path: String,
+    body: Option<Value>,
+    largest: usize,
+    bound: Option<Duration>,
+}
+
+impl Call {
+    pub(super) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path.into(), None)
+    }
+
+    pub(super) fn put(path: impl Into<String>, body: Value) -> Self {
+        Self::new(Method::PUT, path.into(), Some(body))
+    }
+
+    pub(super) fn post(path: impl Into<String>) -> Self {
+        Self::new(Method::POST, path.into(), None)
+    }
+
+    pub(super) fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path.into(), None)
+    }
+
+    pub(super) fn options(path: impl Into<String>) -> Self {
+        Self::new(Method::OPTIONS, path.into(), None)
+    }
+
+    const fn new(method: Method, path: String, body: Option<Value>) -> Self {
+        Self { method, path, body, largest: SMALL, bound: None }
+    }
+
+    /// Takes an answer as large as a cluster state.
+    pub(super) const fn large(mut self) -> Self {
+        self.largest = STATE;
+        self
+    }
+
+    /// With a bound of its own.
+    pub(super) const fn within(mut self, bound: Duration) -> Self {
+        self.bound = Some(bound);
+        self
+    }
+
+    /// The request as recorded answers name it: its first line and its body.
+    #[cfg(test)]
+    pub(super) fn as_recorded(&self) -> (String, String) {
+        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        (format!("{} {}", self.method, self.path), body)
+    }
+
+    fn is_read(&self) -> bool {
+        self.method.is_safe()
+    }
+
+    /// Such as `GET /_cluster/health`.
+    fn what(&self) -> String {
+        format!("{} {}", self.method, self.path.split('?').next().unwrap_or_default())
+    }
+}
+
+/// The endpoints of a cluster, and what every call to them has in common.
+#[derive(Debug)]
+pub(super) struct Transport {
+    targets: Vec<Target>,
+    /// The one that answered last is asked first.
+    first: AtomicUsize,
+    authorization: Option<HeaderValue>,
+    shown: &'static str,
+    bound: Duration,
+}
+
+impl Transport {
+    pub(super) fn new(
+        endpoints: &[Endpoint],
+        access: &Access,
+        bound: Duration,
+    ) -> Result<Self, EngineError> {
+        let targets: Result<Vec<Target>, String> =
+            endpoints.iter().map(|endpoint| access.target(endpoint)).collect();
+        let targets = targets.map_err(EngineError::Unusable)?;
+        if targets.is_empty() {
+            return Err(EngineError::Unusable(
+                "the engine has no endpoint: no pod of this \
+                                              cluster has an address"
+                    .into(),
+            ));
+        }
+        let authorization = access.header().map_err(EngineError::Unusable)?;
+        let shown = access.shown();
+        Ok(Self { targets, first: AtomicUsize::new(0), authorization, shown, bound })
+    }
+
+    /// What to tell the engine to wait at most for its master, as a parameter: less than we wait,
+    /// so that it can say why it gave up.
+    pub(super) fn patience(&self) -> String {
+        format!("{}ms", (self.bound / 4 * 3).as_millis())
+    }
+
+    /// Sends one call. What could not be sent goes to the next endpoint. A read that was not
+    /// answered, or answered 502 to 504, as a node that has not joined does, goes to the next one
+    /// too. All endpoints together have twice the time of one.
+    pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
+        let bound = call.bound.unwrap_or(self.bound);
+        let deadline = Instant::now() + bound * 2;
+        let count = self.targets.len();
+        let first = self.first.load(Ordering::Relaxed);
+        let mut failures = Failures::new(call.what());
+        for at in (first..first + count).map(|at| at % count) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                failures.note("the other endpoints were not asked: the time is over".into());
+                break;
+            }
+            let target = &self.targets[at];
+            let whole = bound.min(left);
+            let bounds = Bounds { connect: CONNECT, whole, answer: call.largest };
+            match https::exchange(target, self.request(call)?, bounds).await {
+                Ok(response) => {
+                    let answer = Answer {
+                        status: response.status().as_u16(),
+                        allow: response
+                            .headers()
+                            .get(ALLOW)
+                            .and_then(|value| value.to_str().ok())
+                            .map(str::to_owned),
+                        body: response.into_body(),
+                        asked: Asked {
+                            what: call.what(),
+                            endpoint: target.to_string(),
+                            shown: self.shown,
+                        },
+                    };
+                    if call.is_read() && matches!(answer.status, 502..=504) {
+                        failures.refused(answer);
+                        continue;
+                    }
+                    self.first.store(at, Ordering::Relaxed);
+                    return Ok(answer);
+                }
+                Err(error) => {
+                    let sent = matches!(error, ExchangeError::Unanswered(_));
+                    failures.failed(target, error);
+                    if sent && !call.is_read() {
+                        break;
+                    }
+                }
+            }
+        }
+        failures.into_result()
+    }
+
+    fn request(&self, call: &Call) -> Result<Request<Bytes>, EngineError> {
+        let mut builder = Request::builder()
+            .method(call.method.clone())
+            .uri(&call.path)
+            .header(ACCEPT, "application/json");
+        if let Some(value) = &self.authorization {
+            builder = builder.header(AUTHORIZATION, value.clone());
+        }
+        let body = match &call.body {
+            Some(body) => {
+                builder = builder.header(CONTENT_TYPE, "application/json");
+                Bytes::from(body.to_string())
+            }
+            None => Bytes::new(),
+        };
+        builder.body(body).map_err(|error| {
+            EngineError::Unusable(format!("{} cannot be asked: {error}", call.what()))
+        })
+    }
+}
+
+/// Why every endpoint failed.
+#[derive(Debug)]
+struct Failures {
+    what: String,
+    told: Vec<String>,
+    worst: Kind,
+    refused: Option<Answer>,
+}
+
+/// What is known about the request; the later ones matter more.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    NotReachable,
+    Untrusted,
+    Unanswered,
+}
+
+/// More endpoints than this are not told one by one.
+const TOLD: usize = 3;
+
+impl Failures {
+    const fn new(what: String) -> Self {
+        Self { what, told: vec![], worst: Kind::NotReachable, refused: None }
+    }
+
+    fn note(&mut self, sentence: String) {
+        self.told.push(sentence);
+    }
+
+    fn refused(&mut self, answer: Answer) {
+        self.refused.get_or_insert(answer);
+    }
+
+    fn failed(&mut self, target: &Target, error: ExchangeError) {
+        let (kind, sentence) = match error {
+            ExchangeError::NotConnected(error) => {
+                (Kind::NotReachable, format!("{target} cannot be connected to: {error}"))
+            }
+            ExchangeError::Untrusted(why) => {
+                (Kind::Untrusted, format!("the certificate of {target} is not trusted: {why}"))
+            }
+            ExchangeError::Unanswered(why) => (Kind::Unanswered, format!("{target}: {why}")),
+        };
+        self.note(sentence);
+        self.worst = kind.max(std::mem::replace(&mut self.worst, Kind::NotReachable));
+    }
+
+    /// An engine's own words, where there are any; otherwise what went wrong at each endpoint.
+    fn into_result(self) -> Result<Answer, EngineError> {
+        if let Some(answer) = self.refused {
+            return Ok(answer);
+        }
+        let Self { what, mut told, worst, .. } = self;
+        let more = told.len().saturating_sub(TOLD);
+        told.truncate(TOLD);
+        let mut told = told.join("; ");
+        if more > 0 {
+            told = format!("{told}; and {more} more endpoints");
+        }
+        Err(match worst {
+            Kind::NotReachable => {
+                EngineError::NotReachable(format!("no engine could be asked to {what}: {told}"))
+            }
+            Kind::Untrusted => {
+                EngineError::Untrusted(format!("no engine was asked to {what}: {told}"))
+            }
+            Kind::Unanswered => {
+                EngineError::Unanswered(format!("no engine answered {what}: {told}"))
+            }
+        })
+    }
+}

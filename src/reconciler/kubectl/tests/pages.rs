@@ -1,0 +1,258 @@
+//! The pages.
+
+use serde_json::{Value, json};
+
+use super::{idle, now, pods, rolling, view};
+use crate::kubectl::pages;
+use crate::kubectl::text::Paint;
+use stayput_restart::{Request, Strategy, Target};
+
+const PLAIN: Paint = Paint { colored: false };
+
+#[test]
+fn status_in_the_middle_of_a_restart() {
+    let view = view(&rolling(), &Value::Null, pods());
+    assert_eq!(
+        pages::status(&view, now(), PLAIN),
+        "\
+cluster     search/logs
+phase       Restarting, rolling 1/3 done
+            logs-1 was told to run and has not joined yet
+restart     rolling 4f2a91c07b3e, asked by alice; 3 nodes
+            began 2026-11-21T03:08:00Z (2m ago)
+nodes       3, 2 ready; 1 under way; 1 to come
+available   True (Yellow): every primary is there, a replica is not
+
+NODE     PHASE              ENGINE     CONFIG         WHY
+logs-1   start              starting   0123456789ab   logs-1 was told to run and has not joined yet
+logs-0   schedule-rolling   running    ba9876543210   another node is under way
+"
+    );
+}
+
+#[test]
+fn status_with_what_is_left_and_what_is_off() {
+    let mut status = rolling();
+    let estimate = "about 4 minutes left, estimated from 1 of 3 nodes";
+    status["estimate"] = estimate.into();
+    status["message"] = format!("{}; {estimate}", status["message"].as_str().unwrap()).into();
+    let undo = "kubectl annotate searchcluster logs --namespace search \
+                eck.k8s.elastic.co/disable-upgrade-predicates-";
+    status["conditions"].as_array_mut().unwrap().push(json!({
+        "type": "PredicatesDisabled", "status": "True", "reason": "Disabled",
+        "message": format!("require_started_replica is not evaluated; when it has served its \
+                            purpose: {undo}"),
+        "lastTransitionTime": "2026-11-21T03:08:00Z",
+    }));
+    let page = pages::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
+    let (head, _) = page.split_once("\n\n").unwrap();
+    assert_eq!(
+        head,
+        "\
+cluster     search/logs
+phase       Restarting, rolling 1/3 done
+            logs-1 was told to run and has not joined yet
+restart     rolling 4f2a91c07b3e, asked by alice; 3 nodes
+            began 2026-11-21T03:08:00Z (2m ago)
+            about 4 minutes left, estimated from 1 of 3 nodes
+nodes       3, 2 ready; 1 under way; 1 to come
+available   True (Yellow): every primary is there, a replica is not
+rules off   require_started_replica is not evaluated; when it has served its purpose: kubectl annotate searchcluster logs --namespace search eck.k8s.elastic.co/disable-upgrade-predicates-"
+    );
+    // Blocked, the estimate stands in its place all the same.
+    status["blocked"] = "one_master_at_a_time".into();
+    status["message"] = "another one is under way".into();
+    let page = pages::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
+    assert!(
+        page.contains("blocked by  one_master_at_a_time: another one is under way\n"),
+        "{page}"
+    );
+    assert!(page.contains(&format!("\n            {estimate}\n")), "{page}");
+}
+
+#[test]
+fn status_at_rest() {
+    let view = view(&idle(), &json!({}), Vec::new());
+    assert_eq!(
+        pages::status(&view, now(), PLAIN),
+        "\
+cluster     search/logs
+phase       Idle
+nodes       3, 3 ready
+last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
+"
+    );
+}
+
+#[test]
+fn status_of_what_is_blocked_and_asked_for() {
+    let mut status = idle();
+    status["phase"] = "Blocked".into();
+    status["blocked"] = "health".into();
+    status["message"] = "the cluster is red: index a".into();
+    let request = json!({
+        "id": "b", "strategy": "coordinated", "notBefore": "2026-11-21T04:00:00Z",
+        "deadline": "1h", "target": {"nodes": ["logs-0"], "zone": "z1", "role": "data"},
+    });
+    let asked = json!({"stayput.dev/restart-request": request.to_string()});
+    let view = view(&status, &asked, Vec::new());
+    assert_eq!(
+        pages::status(&view, now(), PLAIN),
+        "\
+cluster     search/logs
+phase       Blocked
+blocked by  health: the cluster is red: index a
+asked       coordinated b of logs-0, role data, zone z1, not before 2026-11-21T04:00:00Z, within 1h: not taken up yet
+nodes       3, 3 ready
+last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
+"
+    );
+}
+
+#[test]
+fn status_before_the_first_look() {
+    let view = view(&Value::Null, &json!({"stayput.dev/restart-request": "{}"}), Vec::new());
+    assert_eq!(
+        pages::status(&view, now(), PLAIN),
+        "\
+cluster     search/logs
+phase       unknown
+            stayput-reconciler has not looked at it yet: does it run, and look after this namespace? (kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler)
+asked       the restart request is not the JSON object this takes: missing field `id` at line 1 column 2; write for example {\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}
+"
+    );
+}
+
+#[test]
+fn why_a_node_waits_and_how_it_was_last() {
+    let view = view(&rolling(), &Value::Null, pods());
+    let page = |node: &str| pages::why(&view, view.node(node).unwrap(), now(), PLAIN);
+    assert_eq!(
+        page("logs-0"),
+        "\
+node        logs-0 of search/logs
+pod         logs-0, ready, uid uid-0
+phase       schedule-rolling
+engine      running
+runs on     ba9876543210…
+why         another node is under way
+restart     4f2a91c07b3e: waits for its turn, since 2026-11-21T03:09:20Z (40s ago)
+last        it was never restarted in this pod
+"
+    );
+    assert_eq!(
+        page("logs-2"),
+        "\
+node        logs-2 of search/logs
+pod         logs-2, ready, uid uid-2
+phase       -
+why         nothing is asked of it
+restart     4f2a91c07b3e: is done, since 2026-11-21T03:09:20Z (40s ago)
+last        4f2a91c07b3e done
+            began 2026-11-21T03:08:00Z (2m ago), took 1m 14s
+"
+    );
+}
+
+#[test]
+fn plan_says_what_is_next_and_why_the_others_wait() {
+    assert_eq!(
+        pages::plan(&view(&rolling(), &Value::Null, pods()), "nobody answers", PLAIN),
+        "\
+restart     rolling 4f2a91c07b3e, asked by alice
+now         logs-1: logs-1 was told to run and has not joined yet
+waits       logs-0: another node is under way
+done        1 node
+no dry run  nobody answers
+"
+    );
+    let mut pending = idle();
+    pending["counts"]["pendingRestart"] = 2.into();
+    assert_eq!(
+        pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
+        "\
+next        nothing: nobody has asked; 2 nodes run on another config than the sources have, see `kubectl stayput restart logs`
+no dry run  nobody answers
+"
+    );
+}
+
+#[test]
+fn a_dry_run_tells_the_order() {
+    let mut pods = pods();
+    pods[0]["metadata"]["annotations"] = json!({"stayput.dev/stopped": "true"});
+    let view = view(&idle(), &Value::Null, pods);
+    let rolling = Request { id: "a".into(), ..Request::default() };
+    assert_eq!(
+        pages::asked(&view, &rolling, None),
+        "\
+asks        rolling a
+order       logs-1, logs-2
+            (in this order, except that data nodes go before master-eligible ones and the elected master goes last, which only the engine can tell)
+left out    logs-0: kept stopped
+Nothing was asked: this is a dry run.
+"
+    );
+    let target = Target { role: Some("data".into()), ..Target::default() };
+    let role = Request { target, ..rolling };
+    let coordinated = Request { strategy: Strategy::Coordinated, ..role.clone() };
+    assert_eq!(
+        pages::asked(&view, &role, None),
+        "\
+asks        rolling a, role data
+order       logs-1, logs-2
+            (those of them that have the role or zone, which the engine tells)
+            (in this order, except that data nodes go before master-eligible ones and the elected master goes last, which only the engine can tell)
+left out    logs-0: kept stopped
+Nothing was asked: this is a dry run.
+"
+    );
+    assert_eq!(
+        pages::asked(&view, &coordinated, None),
+        "\
+asks        coordinated a, role data
+nodes       logs-1, logs-2, all stopped before any is started
+            (those of them that have the role or zone, which the engine tells)
+left out    logs-0: kept stopped
+Nothing was asked: this is a dry run.
+"
+    );
+}
+
+#[test]
+fn history_is_a_table_with_the_latest_first() {
+    let mut status = idle();
+    status["history"].as_array_mut().unwrap().push(json!({
+        "id": "b", "strategy": "coordinated", "outcome": "rolledBack",
+        "reason": "logs-1 did not come up", "started": "2026-11-21T03:10:00Z", "seconds": 4000,
+        "nodes": 12,
+    }));
+    assert_eq!(
+        pages::history(&view(&status, &Value::Null, pods())),
+        "\
+STARTED                TOOK     STRATEGY      NODES   OUTCOME      ID             REASON
+2026-11-21T03:10:00Z   1h 6m    coordinated   12      rolledBack   b              logs-1 did not come up
+2026-11-21T03:08:00Z   1m 40s   rolling       3       done         4f2a91c07b3e
+"
+    );
+    let none = view(&json!({"phase": "Idle"}), &Value::Null, pods());
+    assert_eq!(pages::history(&none), "no restart has ended yet\n");
+}
+
+#[test]
+fn nothing_in_an_annotation_moves_the_cursor() {
+    let mut status = rolling();
+    status["message"] = "\u{1b}[2J\u{7}".into();
+    status["nodes"][0]["message"] = "\u{1b}[2J".into();
+    status["restart"]["request"]["by"] = "eve\r".into();
+    let view = view(&status, &Value::Null, pods());
+    let pages = [
+        pages::status(&view, now(), PLAIN),
+        pages::plan(&view, "nobody answers", PLAIN),
+        pages::why(&view, view.node("logs-1").unwrap(), now(), PLAIN),
+    ];
+    for page in pages {
+        assert!(!page.replace('\n', "").contains(char::is_control), "{page:?}");
+        assert!(page.contains(r"\u{1b}[2J"), "{page}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Decisions about restarting a whole cluster: data in, data out.
+//!
+//! [`plan()`] looks at one [`Snapshot`] and says what to do now and why everybody else waits. It has
+//! no memory but the [`Ledger`], no clock but [`Snapshot::now`], and may be called again at any
+//! moment, by anybody, on what is stale or partial: what it allows is fenced by the ledger's
+//! compare-and-set and by the sequences in it.
+
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
+
+pub mod annotation;
+mod code;
+mod disabled;
+mod estimate;
+mod flow;
+mod forecast;
+mod gate;
+mod ledger;
+mod lookup;
+mod phase;
+mod plan;
+mod planner;
+mod policy;
+mod predicate;
+mod report;
+mod request;
+mod rules;
+mod snapshot;
+mod time;
+mod view;
+
+use gate::Refusal;
+use planner::Planner;
+
+pub use code::Code;
+pub use disabled::Disabled;
+pub use forecast::{Basis, Forecast, Stage, StageKind, Turn, When, forecast};
+pub use ledger::{
+    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, Entry, ExclusionDebt,
+    Fence, LastRestart, Ledger, LiftedExclusion, MAX_HANDLED, MAX_HISTORY, Member, Once, Outcome,
+    RecordDebt, Restart, StartDebt, Step,
+};
+pub use phase::{Phase, UnknownPhase};
+pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
+pub use policy::{OnConfigChange, Policy, Share};
+pub use predicate::Predicate;
+pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, report};
+pub use request::{Request, Strategy, Target};
+pub use snapshot::snapshot_schema;
+pub use snapshot::{
+    Allocation, Cluster, Color, Engine, Health, Known, LastExit, LastRequest, Manager, Marker,
+    Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
+};
+pub use time::Time;
+
+/// In which order a restart would take these pods; without an engine, roles and the elected master
+/// are unknown, and what is broken goes first, then each set by its ordinals, the highest first.
+pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
+    rules::order(pods.iter(), engine)
+}
+
+/// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
+pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
+    let mut planner = Planner::new(snapshot, policy);
+    planner.decide();
+    if is_aftermath(snapshot) {
+        planner.again_within(AFTERMATH / 6);
+    }
+    planner.into_plan()
+}
+
+/// For how long after a restart's end the engine is still looked at, in milliseconds: a request of
+/// ours that was slow may arrive late.
+const AFTERMATH: u64 = 60_000;
+
+/// Whether a restart ended a short while ago.
+fn is_aftermath(snapshot: &Snapshot) -> bool {
+    snapshot.ledger.history.last().is_some_and(|entry| {
+        let ended = entry.started.plus(entry.seconds * 1000);
+        snapshot.now.since(ended) < AFTERMATH
+    })
+}
+
+/// Whether a decision may depend on the engine's view, so that it must be read.
+pub fn needs_engine(snapshot: &Snapshot) -> bool {
+    let ledger = &snapshot.ledger;
+    let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
+    let fence = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
+    let asked = snapshot.cluster.annotations.get(annotation::REQUEST).is_some_and(|text| {
+        Request::parse(text).is_ok_and(|request| !ledger.has_handled(&request.id))
+    });
+    is_aftermath(snapshot)
+        || asked
+        || ledger.restart.is_some()
+        || ledger.queued.is_some()
+        || !ledger.debts.is_empty()
+        || !ledger.fences.is_empty()
+        || ledger.lifted.iter().any(|lifted| lifted.may_come_again(snapshot.now))
+        || !snapshot.cluster.stopped.is_empty()
+        || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
+}
+
+#[cfg(test)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a test names the cases it looks for")]
+mod tests;

@@ -1,0 +1,312 @@
+//! Requests to managers: never without the ledger, never against the rules.
+
+use super::view::View;
+use super::{claims, votes};
+use crate::{Action, Color, Direction, Manager, Member, Plan, Pod, Sources, Step, Strategy};
+use stayput_api::{ConfigChoice, RequestKind, State};
+
+/// What gives a stop its sequence.
+enum Cause<'a> {
+    Turn(&'a Member),
+    WayBack,
+    Fence,
+}
+
+pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
+    let Some(cause) = cause_of_stop(view, uid, sequence) else {
+        wrong.push(format!("S6: stop {sequence} of {uid} is not in the ledger"));
+        return;
+    };
+    let Some(pod) = view.pod(uid) else {
+        wrong.push(format!("a stop of {uid}, which is no pod of this snapshot"));
+        return;
+    };
+    let name = &pod.name;
+    let again = |action: &&Action| {
+        matches!(action, Action::Stop { uid: other, .. } | Action::Start { uid: other, .. }
+            if other == uid)
+    };
+    if plan.actions.iter().filter(again).count() != 1 {
+        wrong.push(format!("S5: {name} gets two requests in one plan"));
+    }
+    let Some(manager) = view.manager(uid) else {
+        wrong.push(format!("a stop of {name}, whose manager is not known"));
+        return;
+    };
+    if manager.sequence > sequence {
+        wrong.push(format!("S5: stop {sequence} of {name} is below {}", manager.sequence));
+    }
+    if manager.sequence == sequence
+        && manager.last_request.as_ref().is_some_and(|last| last.accepted)
+    {
+        wrong.push(format!("S5: stop {sequence} of {name} is already accepted"));
+    }
+    match cause {
+        Cause::WayBack => {}
+        Cause::Fence => {
+            begun(view, name, wrong);
+            not_deleted(view, name, wrong);
+            clean(pod, manager, wrong);
+            // What is stopped already costs nothing: the fence only makes it last.
+            if manager.state != State::Stopped {
+                costs(view, pod, wrong);
+            }
+        }
+        Cause::Turn(member) => turn(view, pod, manager, member, wrong),
+    }
+}
+
+fn cause_of_stop<'a>(view: &View<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
+    if let Some(member) = view.member(uid) {
+        if member.step == Step::Restarting && member.stop == sequence && member.start > sequence {
+            return Some(Cause::Turn(member));
+        }
+        let back = member.compensation.as_ref().and_then(|compensation| compensation.stop);
+        if member.step == Step::Aborting && back == Some(sequence) {
+            return Some(Cause::WayBack);
+        }
+    }
+    let fence = view.fence(uid).filter(|fence| !fence.lifting && fence.sequence == sequence);
+    fence.map(|_| Cause::Fence)
+}
+
+/// What forbids every new stop.
+fn begun(view: &View, name: &str, wrong: &mut Vec<String>) {
+    let cluster = &view.snapshot.cluster;
+    let debts = &view.snapshot.ledger.debts;
+    for (is_so, what) in [
+        (cluster.paused, "S9: while paused"),
+        (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
+        (!debts.start.is_empty(), "while a start is owed"),
+        (votes::is_adrift(view), "while a voting exclusion is owed by nobody under way"),
+    ] {
+        if is_so {
+            wrong.push(format!("{name} is stopped {what}"));
+        }
+    }
+    if let (Some(known), Some(engine)) = (&view.snapshot.ledger.cluster_uuid, view.engine())
+        && known != &engine.cluster_uuid
+    {
+        wrong.push(format!("{name} is stopped and another cluster answers"));
+    }
+}
+
+fn not_deleted(view: &View, name: &str, wrong: &mut Vec<String>) {
+    if view.snapshot.cluster.deleting {
+        wrong.push(format!("{name} is stopped while the SearchCluster is deleted"));
+    }
+}
+
+/// What every stopped pod must be.
+fn clean(pod: &Pod, manager: &Manager, wrong: &mut Vec<String>) {
+    let busy = matches!(manager.state, State::Stopping | State::Killing | State::Stuck);
+    for (is_so, what) in [
+        (pod.terminating, "is being deleted"),
+        (pod.outdated.is_some(), "will be replaced by its owner"),
+        (pod.deadly_probe.is_some(), "would be killed by a probe"),
+        (manager.live_mismatch.is_some(), "has other live globs"),
+        (!manager.durable, "has a journal that would not survive a crash"),
+        (busy, "cannot be stopped now"),
+    ] {
+        if is_so {
+            wrong.push(format!("{} is stopped, though it {what}", pod.name));
+        }
+    }
+}
+
+fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut Vec<String>) {
+    let name = &pod.name;
+    begun(view, name, wrong);
+    clean(pod, manager, wrong);
+    let Some(restart) = view.restart() else { return };
+    // One that has gone forward has nodes down that nothing but its end brings back.
+    let forward = restart.direction == Direction::Forward;
+    if !forward {
+        not_deleted(view, name, wrong);
+    }
+    if restart.ending.is_some() && !forward {
+        wrong.push(format!("S9: {name} is stopped, though the restart is ending"));
+    }
+    if restart.direction == Direction::Back {
+        wrong.push(format!("{name} is stopped, though the restart has turned back"));
+    }
+    if restart.request.not_before.is_some_and(|moment| view.snapshot.now < moment) {
+        wrong.push(format!("{name} is stopped before the moment asked for"));
+    }
+    if let Some(span) = &restart.request.deadline
+        && !forward
+        && view.snapshot.now.since(restart.started) > span.0
+    {
+        wrong.push(format!("{name} is stopped after the restart's deadline"));
+    }
+    if view.fence(&pod.uid).is_some() {
+        wrong.push(format!("{name} is kept stopped and gets a turn"));
+    }
+    if matches!(pod.sources, Sources::Absent(_)) {
+        wrong.push(format!("{name} is stopped, though a source is absent"));
+    }
+    let declared = matches!(pod.sources, Sources::Checksum(_));
+    // Once frozen, the entry counts, and what the sources say later is for the next restart.
+    let wanted = match restart.frozen {
+        Some(_) => member.expected.clone(),
+        None => View::wanted_config(pod),
+    };
+    if declared && (manager.mounted.is_none() || manager.mounted != wanted) {
+        wrong.push(format!("{name} is stopped before its config is mounted"));
+    }
+    if declared && manager.mounted != member.expected {
+        wrong.push(format!("S3: {name} is stopped and its entry expects {:?}", member.expected));
+    }
+    let under_way = View::taken_down(restart.members.iter());
+    match restart.request.strategy {
+        Strategy::Coordinated => {
+            if !restart.once.allocation || !restart.once.flush {
+                wrong.push(format!("{name} is stopped before allocation and flush were entered"));
+            }
+            if restart.members.iter().any(|other| other.step == Step::Scheduled) {
+                wrong.push(format!("{name} is stopped before every member has its sequences"));
+            }
+        }
+        Strategy::Rolling | Strategy::Immediate => {
+            let zone = restart.request.strategy == Strategy::Rolling
+                && restart.request.target.zone.is_some();
+            if under_way > view.budget() && !zone {
+                wrong.push(format!("S1: {name} is stopped and {under_way} are under way"));
+            }
+            costs(view, pod, wrong);
+        }
+    }
+    if restart.request.strategy == Strategy::Rolling {
+        healthy(view, pod, wrong);
+    }
+}
+
+/// S2 and S10, by code of our own.
+fn costs(view: &View, pod: &Pod, wrong: &mut Vec<String>) {
+    if view.policy.allow_outage {
+        return;
+    }
+    let Some(engine) = view.engine() else {
+        if !view.whole_set_failed(pod) {
+            wrong.push(format!("{} is stopped and the engine cannot be asked", pod.name));
+        }
+        return;
+    };
+    let down = view.down_by_us();
+    if let Some(what) = claims::quorum_lost(engine, &pod.node, &down) {
+        wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
+    }
+    if let Some(what) = votes::taken_away(view, engine, &pod.node) {
+        wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
+    }
+    if let Some(what) = claims::copy_lost(engine, &pod.node, &down) {
+        wrong.push(format!("S10: the stop of {} costs the last copy: {what}", pod.name));
+    }
+}
+
+fn healthy(view: &View, pod: &Pod, wrong: &mut Vec<String>) {
+    let is_in = pod.ready && view.node(&pod.node).is_some();
+    let Some(health) = view.engine().and_then(|engine| engine.health.as_ref().ok()) else {
+        if is_in {
+            wrong.push(format!("{} is healthy and stopped on unknown health", pod.name));
+        }
+        return;
+    };
+    // What is missing with another node of the batch was to be expected.
+    let members = view.restart().into_iter().flat_map(|restart| &restart.members);
+    let others = members.filter(|other| other.is_under_way() && other.node != pod.node).count();
+    let missed = if others > 0 { 0 } else { health.delayed };
+    let settled = health.color == Color::Yellow
+        && health.initializing + health.relocating + missed + health.in_flight_fetch == 0;
+    if is_in && health.color != Color::Green && !settled {
+        wrong.push(format!("{} is healthy and stopped while {:?}", pod.name, health));
+    }
+}
+
+/// One start.
+pub(super) struct Start<'a> {
+    pub(super) uid: &'a str,
+    pub(super) sequence: u64,
+    pub(super) checksum: &'a Option<String>,
+    pub(super) config: ConfigChoice,
+}
+
+pub(super) fn start(view: &View, asked: &Start, wrong: &mut Vec<String>) {
+    let Some(pod) = view.pod(asked.uid) else {
+        wrong.push(format!("a start of {}, which is no pod of this snapshot", asked.uid));
+        return;
+    };
+    let name = &pod.name;
+    let sequence = asked.sequence;
+    if let Some(manager) = view.manager(asked.uid)
+        && manager.sequence > sequence
+    {
+        wrong.push(format!("S5: start {sequence} of {name} is below {}", manager.sequence));
+    }
+    if view.fence(asked.uid).is_some_and(|fence| !fence.lifting) {
+        wrong.push(format!("{name} is kept stopped and told to run"));
+    }
+    if let Some(member) = view.member(asked.uid) {
+        if member.step == Step::Restarting && member.start == sequence {
+            return start_of_turn(view, pod, member, asked, wrong);
+        }
+        if member.step == Step::Aborting
+            && let Some(back) = &member.compensation
+            && back.start == sequence
+        {
+            if back.config != asked.config {
+                wrong.push(format!("{name} is brought back on another config than journaled"));
+            }
+            let known = view.manager(asked.uid);
+            if let (Some(stop), Some(manager)) = (back.stop, known)
+                && manager.sequence < stop
+            {
+                wrong.push(format!("{name} is brought back before its stop was taken"));
+            }
+            return;
+        }
+    }
+    let owed = view
+        .start_debt(asked.uid)
+        .is_some_and(|debt| debt.sequence == sequence && debt.config == asked.config);
+    let lifted =
+        view.fence(asked.uid).is_some_and(|fence| fence.lifting && fence.sequence == sequence);
+    if !owed && !lifted {
+        wrong.push(format!("S6: start {sequence} of {name} is not in the ledger"));
+    }
+}
+
+fn start_of_turn(view: &View, pod: &Pod, member: &Member, asked: &Start, wrong: &mut Vec<String>) {
+    let name = &pod.name;
+    if asked.config != ConfigChoice::Mounted || asked.checksum != &member.expected {
+        wrong.push(format!("S3: {name} is started on something else than expected"));
+    }
+    match view.manager(&pod.uid) {
+        None => wrong.push(format!("{name} is started and its manager is not known")),
+        Some(manager) => {
+            let stopped = manager.sequence > member.stop
+                || manager.last_request.as_ref().is_some_and(|last| {
+                    last.sequence == member.stop && last.kind == RequestKind::Stop && last.accepted
+                });
+            if !stopped {
+                wrong.push(format!("{name} is started before its stop was taken"));
+            }
+            if member.expected.is_some() && manager.mounted != member.expected {
+                wrong.push(format!("S3: {name} is started and {:?} is mounted", manager.mounted));
+            }
+        }
+    }
+    let Some(restart) = view.restart() else { return };
+    if restart.request.strategy == Strategy::Coordinated {
+        if restart.frozen.is_none() {
+            wrong.push(format!("{name} is started before the checksums are frozen"));
+        }
+        if restart.direction == Direction::Back {
+            wrong.push(format!("S11: {name} is started forward, though everybody turns back"));
+        }
+    } else if let Sources::Checksum(now) = &pod.sources
+        && Some(now) != member.expected.as_ref()
+    {
+        wrong.push(format!("S3: {name} is started and its sources have moved to {now}"));
+    }
+}

@@ -1,0 +1,70 @@
+//! What a stop would cost, counted the long way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Engine, ShardCopy, Voting};
+
+/// How the stop of `node` beside `down` would leave no majority.
+pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) -> Option<String> {
+    let this = engine.nodes.iter().find(|listed| listed.name == node)?;
+    if !this.is_master_eligible() {
+        return None;
+    }
+    let stays = |id: &&String| {
+        engine
+            .nodes
+            .iter()
+            .any(|listed| &listed.id == *id && listed.name != node && !down.contains(&listed.name))
+    };
+    match &engine.voting {
+        Err(unknown) => Some(format!("who votes is unknown: {}", unknown.sentence)),
+        Ok(Voting::Configurations { committed, accepted, .. }) => {
+            for voters in [committed, accepted] {
+                let left = voters.iter().filter(stays).count();
+                if voters.contains(&this.id) && 2 * left <= voters.len() {
+                    return Some(format!("{left} of {} voters stay", voters.len()));
+                }
+            }
+            None
+        }
+        Ok(Voting::MinimumMasterNodes(minimum)) => {
+            let left = engine
+                .nodes
+                .iter()
+                .filter(|listed| listed.is_master_eligible())
+                .filter(|listed| listed.name != node && !down.contains(&listed.name))
+                .count();
+            let needed = usize::try_from(*minimum).unwrap();
+            (left < needed).then(|| format!("{left} masters stay, {needed} are needed"))
+        }
+    }
+}
+
+/// A shard that would have no started copy left.
+pub(super) fn copy_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) -> Option<String> {
+    let this = engine.nodes.iter().find(|listed| listed.name == node)?;
+    let copies = match &engine.shards {
+        Ok(copies) => copies,
+        Err(_) if !this.holds_data() => return None,
+        Err(unknown) => return Some(format!("the shards are unknown: {}", unknown.sentence)),
+    };
+    let mut of: BTreeMap<(&str, u32), Vec<&ShardCopy>> = BTreeMap::new();
+    for copy in copies {
+        of.entry((&copy.index, copy.shard)).or_default().push(copy);
+    }
+    for ((index, shard), copies) in of {
+        let is_up = |copy: &&&ShardCopy| {
+            copy.started
+                && copy.node.as_ref().is_some_and(|holder| {
+                    holder != node
+                        && !down.contains(holder)
+                        && engine.nodes.iter().any(|listed| &listed.name == holder)
+                })
+        };
+        let here = copies.iter().any(|copy| copy.started && copy.node.as_deref() == Some(node));
+        if here && copies.iter().filter(is_up).count() == 0 {
+            return Some(format!("{index}/{shard}"));
+        }
+    }
+    None
+}

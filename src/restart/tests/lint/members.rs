@@ -1,0 +1,243 @@
+//! What may become of a member in one ledger write.
+
+use super::view::View;
+use crate::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
+use stayput_api::RequestKind;
+use stayput_api::{ConfigChoice, State};
+
+pub(super) fn go_on(
+    view: &View,
+    ledger: &Ledger,
+    before: &Restart,
+    after: &Restart,
+    wrong: &mut Vec<String>,
+) {
+    for member in &before.members {
+        match after.members.iter().find(|other| other.pod_uid == member.pod_uid) {
+            Some(now) => goes_on(view, ledger, after, member, now, wrong),
+            None if member.step == Step::Scheduled || view.pod(&member.pod_uid).is_none() => {}
+            None => wrong.push(format!("S4: {} is no member any more", member.node)),
+        }
+    }
+    for added in &after.members {
+        let known = before.members.iter().any(|member| member.pod_uid == added.pod_uid);
+        let mut members = before.members.iter();
+        let succeeds =
+            members.any(|member| member.pod == added.pod && view.pod(&member.pod_uid).is_none());
+        if !known && added.step == Step::Restarting && !succeeds {
+            // It may take its turn in the same write.
+            slot(view, after, added, wrong);
+        } else if !known && added.step != Step::Scheduled && !succeeds {
+            wrong.push(format!("S4: {} comes as {:?}", added.node, added.step));
+        }
+    }
+    let slots = |restart: &Restart| {
+        restart.members.iter().filter(|one| one.step == Step::Restarting).count()
+    };
+    let (under_way, before_it) = (slots(after), slots(before));
+    let newly = after.members.iter().filter(|member| {
+        let was = before.members.iter().find(|other| other.pod_uid == member.pod_uid);
+        member.step == Step::Restarting && was.is_none_or(|was| was.step == Step::Scheduled)
+    });
+    let is_lost =
+        |member: &Member| view.pod(&member.pod_uid).is_some_and(|pod| view.whole_set_failed(pod));
+    // A set that failed as a whole goes at once: it is down already.
+    let only_lost = newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral.is_none());
+    if restart_is_zone(after) {
+        all_or_nothing(before, after, wrong);
+    }
+    let most = match after.request.strategy {
+        Strategy::Coordinated => usize::MAX,
+        Strategy::Rolling if restart_is_zone(after) => usize::MAX,
+        Strategy::Rolling | Strategy::Immediate => view.budget(),
+    };
+    if under_way > most && under_way > before_it && !only_lost {
+        wrong.push(format!("S1: {under_way} nodes hold a slot, {most} may"));
+    }
+}
+
+/// Its nodes go together.
+fn restart_is_zone(restart: &Restart) -> bool {
+    restart.request.strategy == Strategy::Rolling && restart.request.target.zone.is_some()
+}
+
+/// When the first of a zone takes its slot, so do all others.
+fn all_or_nothing(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
+    let waits = |restart: &Restart| restart.members.iter().all(|one| one.step == Step::Scheduled);
+    let goes = after.members.iter().any(|member| member.step == Step::Restarting);
+    let stays = after.members.iter().find(|member| member.step == Step::Scheduled);
+    if let Some(stays) = stays.filter(|_| waits(before) && goes) {
+        wrong.push(format!("S1: the zone goes and {} stays", stays.node));
+    }
+}
+
+fn goes_on(
+    view: &View,
+    ledger: &Ledger,
+    restart: &Restart,
+    old: &Member,
+    new: &Member,
+    wrong: &mut Vec<String>,
+) {
+    let node = &old.node;
+    if new.step < old.step {
+        wrong.push(format!("S4: {node} goes from {:?} back to {:?}", old.step, new.step));
+    }
+    if new.stop < old.stop || new.start < old.start {
+        wrong.push(format!("S4: a sequence of {node} falls"));
+    }
+    if old.step == Step::Finished && old != new {
+        wrong.push(format!("S4: {node} is finished and changes"));
+    }
+    // A start on another config, or one that is tried again, has a sequence of its own.
+    // One that ends in the same write sends neither of them any more.
+    let again = matches!(new.step, Step::Restarting | Step::Finished) && old.stop == new.stop;
+    if old.step != Step::Scheduled && (old.stop, old.start) != (new.stop, new.start) && !again {
+        wrong.push(format!("S5: {node} gets other sequences in the middle"));
+    }
+    if old.step != Step::Scheduled && old.ephemeral.is_some() && old.ephemeral != new.ephemeral {
+        wrong.push(format!("S7: {node} forgets the process it had"));
+    }
+    if old.step == Step::Restarting && old.expected != new.expected {
+        let moved = view.pod(&new.pod_uid).is_some_and(|pod| match &pod.sources {
+            Sources::Checksum(now) => new.expected.as_ref() == Some(now),
+            Sources::Undeclared => true,
+            Sources::Absent(_) => false,
+        });
+        if restart.frozen.is_some() || !moved {
+            wrong.push(format!("S3: {node} expects {:?}, which is not asked for", new.expected));
+        }
+    }
+    compensation(view, old, new, wrong);
+    match (old.step, new.step) {
+        (Step::Scheduled, Step::Restarting) => slot(view, restart, new, wrong),
+        (Step::Scheduled | Step::Restarting, Step::Aborting) if new.compensation.is_none() => {
+            wrong.push(format!("{node} is on the way back and has none"));
+        }
+        (Step::Scheduled, Step::Aborting) => {
+            wrong.push(format!("{node} was not under way and is on the way back"));
+        }
+        (Step::Restarting | Step::Aborting, Step::Finished) => {
+            finished(view, ledger, old, new, wrong)
+        }
+        _ => {}
+    }
+}
+
+fn compensation(view: &View, old: &Member, new: &Member, wrong: &mut Vec<String>) {
+    let Some(back) = &new.compensation else {
+        if old.compensation.is_some() && new.step != Step::Finished {
+            wrong.push(format!("S4: {} forgets its way back", old.node));
+        }
+        return;
+    };
+    if old.compensation.as_ref() == Some(back) {
+        return;
+    }
+    let manager = view.manager(&new.pod_uid);
+    if let Some(manager) = manager
+        && old.compensation.is_none()
+        && view.policy.rollback
+        && manager.sequence >= new.stop
+        && !matches!(manager.state, State::Running | State::Starting)
+        && manager.last_good.is_some()
+        && manager.last_good != new.expected
+        && back.config == ConfigChoice::Mounted
+    {
+        wrong.push(format!("S8: {} is not brought back on what last worked", new.node));
+    }
+    let known = manager.map_or(0, |manager| manager.sequence);
+    let floor = old.compensation.as_ref().map_or(new.start, |before| before.start).max(known);
+    let first = back.stop.unwrap_or(back.start);
+    if first <= floor || back.stop.is_some_and(|stop| stop >= back.start) {
+        wrong.push(format!("S5: the way back of {} is not above {floor}: {back:?}", new.node));
+    }
+}
+
+fn slot(view: &View, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
+    let node = &member.node;
+    let cluster = &view.snapshot.cluster;
+    for (is_so, what) in [
+        (cluster.paused, "S9: while paused"),
+        (restart.ending.is_some(), "S9: though the restart is ending"),
+        (restart.direction == Direction::Back, "though the restart turns back"),
+        (cluster.deleting, "while the SearchCluster is deleted"),
+        (!cluster.overlaps.is_empty(), "while selectors overlap"),
+        (!view.snapshot.ledger.debts.start.is_empty(), "while a start is owed"),
+        (is_fenced(view, member), "and is kept stopped"),
+        (super::votes::is_adrift(view), "while a voting exclusion is owed by nobody under way"),
+    ] {
+        if is_so {
+            wrong.push(format!("{node} takes a slot {what}"));
+        }
+    }
+    let Some(manager) = view.manager(&member.pod_uid) else {
+        wrong.push(format!("S6: {node} takes a slot and its manager is not known"));
+        return;
+    };
+    if member.stop <= manager.sequence || member.start <= member.stop {
+        wrong.push(format!(
+            "S5: {node} takes stop {} and start {} beside {}",
+            member.stop, member.start, manager.sequence
+        ));
+    }
+    if let Some(listed) = view.node(node)
+        && member.ephemeral.as_ref() != Some(&listed.ephemeral_id)
+    {
+        wrong.push(format!("S7: {node} takes a slot and its process is not written down"));
+    }
+    if let Some(wanted) = view.pod(&member.pod_uid).and_then(View::wanted_config)
+        && member.expected.as_ref() != Some(&wanted)
+    {
+        wrong.push(format!("S3: {node} takes a slot for {:?}, not {wanted}", member.expected));
+    }
+}
+
+/// Whether it is kept stopped, or not told to run again yet.
+fn is_fenced(view: &View, member: &Member) -> bool {
+    let answered = |sequence| {
+        view.manager(&member.pod_uid).is_some_and(|manager| manager.sequence >= sequence)
+    };
+    view.fence(&member.pod_uid).is_some_and(|fence| !fence.lifting || !answered(fence.sequence))
+}
+
+fn finished(view: &View, ledger: &Ledger, old: &Member, member: &Member, wrong: &mut Vec<String>) {
+    let outcome = member.ending.as_ref().map_or(Outcome::Done, |ending| ending.outcome);
+    if outcome == Outcome::Done {
+        if let Err(why) = view.is_proven(member) {
+            wrong.push(format!("S3: {why}"));
+        }
+    } else if member.ending.as_ref().is_some_and(|ending| ending.reason.trim().is_empty()) {
+        wrong.push(format!("{} ends as {} without a reason", member.node, outcome.as_str()));
+    }
+    if !is_left_well(view, old, ledger) {
+        wrong.push(format!("S8: {} is finished and was not told to run", member.node));
+    }
+}
+
+/// A member whose part is over: no stop of ours is left without an answered start, or it is owed.
+pub(super) fn is_left_well(view: &View, member: &Member, new: &Ledger) -> bool {
+    let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
+    let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
+    let sequence =
+        member.compensation.as_ref().map_or(member.start, |compensation| compensation.start);
+    // Somebody's start has taken the sequence of our stop: that stop can only be refused.
+    let pre_empted = view.manager(&member.pod_uid).is_some_and(|manager| {
+        manager.last_request.as_ref().is_some_and(|last| {
+            (last.sequence == member.stop && last.kind == RequestKind::Start)
+                // Started by somebody, after our stop was taken.
+                || (last.sequence > member.stop
+                    && last.accepted
+                    && last.kind == RequestKind::Start)
+                // Stopped by somebody, with a sequence that is none of ours: it is to be stopped.
+                || (last.sequence != member.stop
+                    && last.sequence < member.start
+                    && last.sequence + 1 >= member.stop
+                    && last.kind == RequestKind::Stop)
+        })
+    });
+    owed || fenced
+        || pre_empted
+        || view.pod(&member.pod_uid).is_none()
+        || view.is_told_to_run(&member.pod_uid, sequence)
+}

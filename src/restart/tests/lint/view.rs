@@ -1,0 +1,201 @@
+//! What the checks ask of a snapshot.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    Engine, Fence, Manager, Member, Node, Pod, Policy, Restart, Share, Snapshot, Sources,
+    StartDebt, Step,
+};
+use stayput_api::ConfigChoice;
+use stayput_api::{Desired, RequestKind, State};
+
+/// A snapshot and the policy, with the questions the checks ask.
+pub(super) struct View<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) policy: &'a Policy,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
+        Self { snapshot, policy }
+    }
+
+    pub(super) fn pod(&self, uid: &str) -> Option<&'a Pod> {
+        self.snapshot.pods.iter().find(|pod| pod.uid == uid)
+    }
+
+    /// The manager's word, if it can be had and is about this pod.
+    pub(super) fn manager(&self, uid: &str) -> Option<&'a Manager> {
+        let manager = self.pod(uid)?.manager.as_ref().ok()?;
+        (manager.pod_uid.as_deref() == Some(uid)).then_some(manager)
+    }
+
+    pub(super) fn engine(&self) -> Option<&'a Engine> {
+        self.snapshot.engine.as_ref().ok()
+    }
+
+    pub(super) fn node(&self, name: &str) -> Option<&'a Node> {
+        self.engine()?.nodes.iter().find(|node| node.name == name)
+    }
+
+    pub(super) fn restart(&self) -> Option<&'a Restart> {
+        self.snapshot.ledger.restart.as_ref()
+    }
+
+    pub(super) fn member(&self, uid: &str) -> Option<&'a Member> {
+        self.restart()?.members.iter().find(|member| member.pod_uid == uid)
+    }
+
+    pub(super) fn fence(&self, uid: &str) -> Option<&'a Fence> {
+        self.snapshot.ledger.fences.iter().find(|fence| fence.pod_uid == uid)
+    }
+
+    pub(super) fn start_debt(&self, uid: &str) -> Option<&'a StartDebt> {
+        self.snapshot.ledger.debts.start.iter().find(|debt| debt.pod_uid == uid)
+    }
+
+    /// The checksum a pod has to have mounted, as its sources are now.
+    pub(super) fn wanted_config(pod: &Pod) -> Option<String> {
+        match &pod.sources {
+            Sources::Checksum(checksum) => Some(checksum.clone()),
+            Sources::Undeclared => {
+                pod.manager.as_ref().ok().and_then(|manager| manager.mounted.clone())
+            }
+            Sources::Absent(_) => None,
+        }
+    }
+
+    /// How many nodes may be down at once because of us, pods kept stopped aside.
+    pub(super) fn budget(&self) -> usize {
+        let kept = |pod: &&Pod| self.fence(&pod.uid).is_none();
+        match self.policy.max_unavailable {
+            Share::Nodes(nodes) => usize::try_from(nodes).unwrap(),
+            Share::Percent(percent) => {
+                let pods = self.snapshot.pods.iter().filter(kept).count();
+                (pods * usize::from(percent) / 100).max(1)
+            }
+        }
+    }
+
+    /// Nobody of the pod's set serves, and at least one of them has ended without being asked: by
+    /// what their managers say, and the cluster as far as it says anything.
+    pub(super) fn whole_set_failed(&self, pod: &Pod) -> bool {
+        let stem = |pod: &Pod| match pod.name.rsplit_once('-') {
+            Some((stem, ordinal)) if ordinal.chars().all(|one| one.is_ascii_digit()) => {
+                stem.to_owned()
+            }
+            Some(_) | None => pod.name.clone(),
+        };
+        let set = stem(pod);
+        let mut of_set = self.snapshot.pods.iter().filter(|pod| stem(pod) == set);
+        let is_down = |pod: &Pod| {
+            let word = match &pod.manager {
+                Ok(manager) => !matches!(manager.state, State::Running | State::Stuck),
+                Err(_) => pod.crash_looping,
+            };
+            word && !pod.ready && self.node(&pod.node).is_none()
+        };
+        let has_ended = |pod: &Pod| {
+            let manager = pod.manager.as_ref();
+            pod.crash_looping || manager.is_ok_and(|manager| manager.last_exit.is_some())
+        };
+        has_ended(pod) && of_set.all(is_down)
+    }
+
+    /// How many of these hold a slot and were in the cluster when they took it: whoever was not
+    /// is not down because of us.
+    pub(super) fn taken_down<'b>(members: impl Iterator<Item = &'b Member>) -> usize {
+        members.filter(|member| member.is_under_way() && member.ephemeral.is_some()).count()
+    }
+
+    /// Names of the nodes that are down, or may go down any moment, because of us.
+    pub(super) fn down_by_us(&self) -> BTreeSet<String> {
+        let mut down = BTreeSet::new();
+        for member in self.restart().map(|restart| &restart.members[..]).unwrap_or_default() {
+            if member.is_under_way() && !self.is_back(member) {
+                down.insert(member.node.clone());
+            }
+        }
+        for fence in &self.snapshot.ledger.fences {
+            down.insert(fence.node.clone());
+        }
+        for debt in &self.snapshot.ledger.debts.start {
+            down.insert(debt.node.clone());
+        }
+        down
+    }
+
+    /// The pod in a member's place, if the member's own is gone.
+    fn successor(&self, member: &Member) -> Option<&'a Pod> {
+        let in_its_place = |pod: &&Pod| pod.node == member.node && pod.uid != member.pod_uid;
+        let gone = self.pod(&member.pod_uid).is_none();
+        self.snapshot.pods.iter().find(in_its_place).filter(|_| gone)
+    }
+
+    /// A new process of the member is proven: listed under a new ephemeral id, its manager says
+    /// that it runs, on a start of ours or in a new pod.
+    pub(super) fn is_back(&self, member: &Member) -> bool {
+        let listed = self
+            .node(&member.node)
+            .is_some_and(|node| Some(&node.ephemeral_id) != member.ephemeral.as_ref());
+        let (uid, least) = match self.successor(member) {
+            Some(pod) => (&pod.uid, 0),
+            None => (&member.pod_uid, member.start),
+        };
+        let runs = |manager: &Manager| manager.state == State::Running && manager.sequence >= least;
+        listed && self.manager(uid).is_some_and(runs)
+    }
+
+    /// The member is in the state that `done` asserts.
+    pub(super) fn is_proven(&self, member: &Member) -> Result<(), String> {
+        let node = &member.node;
+        let successor = self.successor(member);
+        let uid = successor.map_or(&member.pod_uid, |pod| &pod.uid);
+        let Some(manager) = self.manager(uid) else {
+            return Err(format!("{node} is called done and its manager is unknown"));
+        };
+        let Some(run) = manager.run.as_ref().filter(|_| manager.state == State::Running) else {
+            return Err(format!("{node} is called done and does not run"));
+        };
+        // A pod made anew has its own sources.
+        let expected = match successor {
+            Some(pod) => Self::wanted_config(pod),
+            None => member.expected.clone(),
+        };
+        if expected.is_some() && run.checksum != expected {
+            return Err(format!("{node} is called done on {:?}, not {expected:?}", run.checksum));
+        }
+        if run.config != ConfigChoice::Mounted {
+            return Err(format!("{node} is called done on the last good config"));
+        }
+        if !self.is_back(member) {
+            return Err(format!("{node} is called done and its new process is not listed"));
+        }
+        Ok(())
+    }
+
+    /// The manager has answered: the engine is told to run, and would be after a crash, with this
+    /// sequence or a higher one; or somebody else has given an order since.
+    pub(super) fn is_told_to_run(&self, uid: &str, sequence: u64) -> bool {
+        let Some(manager) = self.manager(uid) else {
+            return self.pod(uid).is_none();
+        };
+        let by_start = manager.sequence >= sequence
+            && manager.durable
+            && (manager.desired == Desired::Running
+                || manager.last_request.as_ref().is_some_and(|last| {
+                    last.kind == RequestKind::Start && last.accepted && last.sequence >= sequence
+                }));
+        let by_another = manager.last_request.as_ref().is_some_and(|last| {
+            last.sequence == sequence && last.kind == RequestKind::Stop && last.accepted
+        });
+        by_start || by_another || manager.sequence > sequence
+    }
+
+    /// A stop of ours may have reached the manager: the slot was taken and the manager does not
+    /// say otherwise.
+    pub(super) fn may_be_stopped(&self, member: &Member) -> bool {
+        member.step != Step::Scheduled
+            && self.manager(&member.pod_uid).is_none_or(|manager| manager.sequence >= member.stop)
+    }
+}

@@ -1,0 +1,152 @@
+//! Voting exclusions: owed first, set for the one node whose vote is the only one, removed after the
+//! proof, and never somebody else's.
+
+use std::collections::BTreeSet;
+
+use super::view::View;
+use crate::{Engine, ExclusionDebt, Ledger, Step, Strategy, Voting};
+
+/// Longer than any request may be late, in milliseconds.
+const LATE: u64 = 300_000;
+
+/// Committed and accepted configuration, and who is excluded.
+type Seen<'a> = (&'a BTreeSet<String>, &'a BTreeSet<String>, &'a BTreeSet<String>);
+
+fn seen<'a>(view: &View<'a>) -> Option<Seen<'a>> {
+    match view.engine()?.voting.as_ref().ok()? {
+        Voting::Configurations { committed, accepted, excluded } => {
+            Some((committed, accepted, excluded))
+        }
+        Voting::MinimumMasterNodes(_) => None,
+    }
+}
+
+fn debt<'a>(view: &View<'a>) -> Option<&'a ExclusionDebt> {
+    view.snapshot.ledger.debts.exclusion.as_ref()
+}
+
+/// Excluded, and not by us.
+fn foreign(view: &View, excluded: &BTreeSet<String>) -> Vec<String> {
+    let ledger = &view.snapshot.ledger;
+    let late = |node: &String| {
+        let lifted = ledger.lifted.iter().find(|one| &one.node == node);
+        lifted.is_some_and(|one| view.snapshot.now.since(one.at) < LATE)
+    };
+    let owed = |node: &String| debt(view).is_some_and(|debt| &debt.node == node);
+    excluded.iter().filter(|node| !late(node) && !owed(node)).cloned().collect()
+}
+
+pub(super) fn exclude(view: &View, node: &str, wrong: &mut Vec<String>) {
+    let turn = debt(view).filter(|debt| debt.node == node).and_then(|debt| {
+        let member = view.member(&debt.pod_uid)?;
+        (member.step == Step::Restarting && member.node == node).then_some(member)
+    });
+    match turn {
+        None => wrong.push(format!("S6: {node} is excluded from voting, which is not owed")),
+        Some(member)
+            if view.manager(&member.pod_uid).is_none_or(|one| one.sequence >= member.stop) =>
+        {
+            wrong.push(format!("{node} is excluded from voting after its stop"));
+        }
+        Some(_) => {}
+    }
+    if view.snapshot.cluster.paused {
+        wrong.push("S9: a node is excluded from voting while paused".into());
+    }
+    let (Some((committed, accepted, excluded)), Some(listed)) = (seen(view), view.node(node))
+    else {
+        wrong.push(format!("{node} is excluded from voting, and who votes is not known"));
+        return;
+    };
+    let alone = BTreeSet::from([listed.id.clone()]);
+    if *committed != alone || *accepted != alone {
+        wrong.push(format!("{node} is excluded from voting and has not the only vote"));
+    }
+    if excluded.contains(node) {
+        wrong.push(format!("{node} is excluded from voting and is already"));
+    }
+    let others = foreign(view, excluded);
+    if !others.is_empty() {
+        wrong.push(format!("{node} is excluded from voting beside {others:?} of somebody else"));
+    }
+}
+
+pub(super) fn clear(view: &View, wrong: &mut Vec<String>) {
+    let Some((.., excluded)) = seen(view) else {
+        wrong.push("voting exclusions are removed and not known".into());
+        return;
+    };
+    if excluded.is_empty() {
+        wrong.push("voting exclusions are removed and there are none".into());
+    }
+    let others = foreign(view, excluded);
+    if !others.is_empty() {
+        wrong.push(format!("voting exclusions of somebody else are removed: {others:?}"));
+    }
+    let members = view.restart().map(|restart| &restart.members[..]).unwrap_or_default();
+    for member in members.iter().filter(|member| member.step == Step::Restarting) {
+        let its = debt(view).is_some_and(|debt| debt.pod_uid == member.pod_uid);
+        if its && !view.is_back(member) {
+            wrong.push(format!("S7: {} may vote again before it is back", member.node));
+        }
+    }
+}
+
+/// What one write may change of what is owed.
+pub(super) fn owed(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
+    let excluded = seen(view).map(|(.., excluded)| excluded);
+    match (debt(view), &new.debts.exclusion) {
+        (None, Some(made)) => {
+            let turn = new.restart.iter().any(|restart| {
+                restart.request.strategy != Strategy::Coordinated
+                    && restart.members.iter().any(|member| {
+                        member.pod_uid == made.pod_uid && member.step == Step::Restarting
+                    })
+            });
+            if !turn {
+                wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));
+            }
+            if excluded.is_none_or(|excluded| !foreign(view, excluded).is_empty()) {
+                wrong.push(format!("an exclusion of {} is owed beside somebody else's", made.node));
+            }
+        }
+        (Some(before), Some(after)) if before.node != after.node => {
+            wrong.push(format!("S8: the exclusion of {} is forgotten for another", before.node));
+        }
+        (Some(before), None) => {
+            let gone = match (view.engine().map(|engine| &engine.voting), excluded) {
+                (_, Some(excluded)) => !excluded.contains(&before.node),
+                (Some(Ok(Voting::MinimumMasterNodes(_))), None) => true,
+                (None | Some(_), None) => {
+                    view.snapshot.cluster.deleting && view.snapshot.pods.is_empty()
+                }
+            };
+            if !gone {
+                wrong.push(format!("S8: the exclusion of {} is forgotten", before.node));
+            }
+            let deleted = view.snapshot.cluster.deleting && view.snapshot.pods.is_empty();
+            if !deleted && !new.lifted.iter().any(|one| one.node == before.node) {
+                wrong.push(format!("nobody would know a late exclusion of {}", before.node));
+            }
+        }
+        (None, None) | (Some(_), Some(_)) => {}
+    }
+}
+
+/// An exclusion stands, or may, nobody under way is going to remove it, and the engine answers, so
+/// that it could be removed now.
+pub(super) fn is_adrift(view: &View) -> bool {
+    let by_nobody = |debt: &ExclusionDebt| {
+        view.member(&debt.pod_uid).is_none_or(|member| !member.is_under_way())
+    };
+    view.engine().is_some() && debt(view).is_some_and(by_nobody)
+}
+
+/// Whether `node` may be the one who takes the vote of another that is handing it over.
+pub(super) fn taken_away(view: &View, engine: &Engine, node: &str) -> Option<String> {
+    let other = debt(view).map(|debt| &debt.node).filter(|other| *other != node)?;
+    let this = engine.nodes.iter().find(|listed| listed.name == node)?;
+    let members = view.restart().map(|restart| &restart.members[..]).unwrap_or_default();
+    let back = members.iter().any(|member| &member.node == other && view.is_back(member));
+    (this.is_master_eligible() && !back).then(|| format!("{other} hands its vote over"))
+}

@@ -1,0 +1,99 @@
+//! Every pod is acted on or waits, and says why.
+
+use std::collections::BTreeSet;
+
+use super::view::View;
+use crate::{Action, Ledger, Plan};
+
+/// With nothing to be done, looking again more often than this is a waste, in milliseconds.
+const AT_REST: u64 = 1_000;
+
+pub(super) fn check(view: &View, plan: &Plan, wrong: &mut Vec<String>) {
+    let acted = acted_on(view, plan);
+    for pod in &view.snapshot.pods {
+        let times =
+            plan.waiting.iter().filter(|wait| wait.pod.as_deref() == Some(&*pod.uid)).count();
+        if times > 1 {
+            wrong.push(format!("{} waits {times} times", pod.name));
+        }
+        if times == 0 && !acted.contains(&pod.uid) {
+            wrong.push(format!("{} is neither acted on nor waiting", pod.name));
+        }
+    }
+    for wait in &plan.waiting {
+        if wait.sentence.trim().is_empty() {
+            wrong.push(format!("{:?} waits without a sentence: {:?}", wait.node, wait.code));
+        }
+        if wait.pod.as_ref().is_some_and(|uid| view.pod(uid).is_none()) {
+            wrong.push(format!("{:?} waits and is no pod of this snapshot", wait.pod));
+        }
+    }
+    let writes = matches!(plan.actions.first(), Some(Action::WriteLedger(_)));
+    if plan.requeue_after == 0 && !writes {
+        wrong.push("a plan that is to be made anew without end: requeue_after is 0".into());
+    }
+    let ledger = &view.snapshot.ledger;
+    let nothing_goes_on = plan.actions.is_empty()
+        && ledger.restart.is_none()
+        && ledger.queued.is_none()
+        && ledger.debts.is_empty();
+    if nothing_goes_on && plan.requeue_after < AT_REST {
+        wrong.push(format!("runs hot at rest: looks again after {} ms", plan.requeue_after));
+    }
+}
+
+/// Pods for which something is done: named by an action, or by what it is about.
+fn acted_on(view: &View, plan: &Plan) -> BTreeSet<String> {
+    let mut acted = BTreeSet::new();
+    let under_way = |acted: &mut BTreeSet<String>| {
+        for member in view.restart().map(|restart| &restart.members[..]).unwrap_or_default() {
+            if member.is_under_way() {
+                acted.insert(member.pod_uid.clone());
+            }
+        }
+    };
+    for action in &plan.actions {
+        match action {
+            Action::PatchPod { uid, .. } | Action::Stop { uid, .. } | Action::Start { uid, .. } => {
+                acted.insert(uid.clone());
+            }
+            Action::WriteLedger(next) => changed(&view.snapshot.ledger, next, &mut acted),
+            Action::TightenAllocation { .. }
+            | Action::RestoreAllocation { .. }
+            | Action::Flush { .. }
+            | Action::PutRecord { .. }
+            | Action::ExcludeVoter { .. }
+            | Action::ClearVotingExclusions
+            | Action::DeleteRecord { .. }
+            | Action::AddFinalizer => under_way(&mut acted),
+            Action::Tell(_)
+            | Action::RemoveFinalizer
+            | Action::ClaimTrigger { .. }
+            | Action::ClearAnnotation { .. } => {}
+        }
+    }
+    acted
+}
+
+/// Pods whose entries a ledger write touches.
+fn changed(old: &Ledger, new: &Ledger, acted: &mut BTreeSet<String>) {
+    let members = |ledger: &Ledger| {
+        ledger.restart.as_ref().map(|restart| restart.members.clone()).unwrap_or_default()
+    };
+    let (before, after) = (members(old), members(new));
+    for member in before.iter().chain(&after) {
+        if !(before.contains(member) && after.contains(member)) {
+            acted.insert(member.pod_uid.clone());
+        }
+    }
+    for fence in old.fences.iter().chain(&new.fences) {
+        if !(old.fences.contains(fence) && new.fences.contains(fence)) {
+            acted.insert(fence.pod_uid.clone());
+        }
+    }
+    for debt in old.debts.start.iter().chain(&new.debts.start) {
+        if !(old.debts.start.contains(debt) && new.debts.start.contains(debt)) {
+            acted.insert(debt.pod_uid.clone());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Faults on demand: what a network, an overloaded server or a restarted one does to its clients.
+
+use std::time::Duration;
+
+/// How requests go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Refused with this code, without having been looked at.
+    Refuse(u16),
+    /// Carried out after this long.
+    Delay(Duration),
+    /// Carried out, and the connection broken off instead of an answer.
+    LoseAnswer,
+    /// Not carried out, and the connection broken off.
+    LoseRequest,
+    /// Not carried out, and never answered while the client waits.
+    Hang,
+}
+
+/// A fault and the next requests it is for.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    how: How,
+    verb: Option<String>,
+    resource: Option<String>,
+    times: u32,
+}
+
+impl Fault {
+    /// The next request of any kind.
+    pub fn new(how: How) -> Self {
+        Self { how, verb: None, resource: None, times: 1 }
+    }
+
+    /// Only requests with this verb: get, list, watch, create, update, patch, delete,
+    /// deletecollection.
+    #[must_use]
+    pub fn verb(mut self, verb: &str) -> Self {
+        self.verb = Some(verb.to_owned());
+        self
+    }
+
+    /// Only requests for this resource, as `pods` or `searchclusters/status`.
+    #[must_use]
+    pub fn resource(mut self, resource: &str) -> Self {
+        self.resource = Some(resource.to_owned());
+        self
+    }
+
+    /// For so many requests.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = times;
+        self
+    }
+
+    fn is_for(&self, verb: &str, resource: &str) -> bool {
+        self.verb.as_ref().is_none_or(|wanted| wanted == verb)
+            && self.resource.as_ref().is_none_or(|wanted| wanted == resource)
+    }
+}
+
+/// The faults that have not happened yet.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(super) fn add(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What goes wrong with this request, if anything does.
+    pub(super) fn take(&mut self, verb: &str, resource: &str) -> Option<How> {
+        let fault = self.0.iter_mut().find(|fault| fault.is_for(verb, resource))?;
+        let how = fault.how;
+        fault.times = fault.times.saturating_sub(1);
+        self.0.retain(|fault| fault.times > 0);
+        Some(how)
+    }
+}

@@ -1,0 +1,7 @@
+//! Stand-ins for the real parts, for the demo, the tests and the benchmarks.
+//!
+//! * [`engine`]: an Elasticsearch or OpenSearch without a JVM, alone or as a cluster.
+//! * [`apiserver`]: a kube-apiserver with just what `stayput` uses.
+
+pub mod apiserver;
+pub mod engine;
