@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stayput_api::{ConfigChoice, Desired, State};
 use stayput_restart::{
-    Allocation, Cluster, Color, Engine, Fence, Health, Ledger, Manager, Node, Pod, Policy, Run,
-    ShardCopy, Snapshot, Sources, Time, Voting, annotation,
+    Allocation, Cluster, Color, Engine, Health, KeptStopped, Ledger, Manager, Node, Pod, Policy,
+    Run, ShardCopy, Snapshot, Sources, Time, Voting, annotation,
 };
 
 /// Of each node.
@@ -167,8 +167,9 @@ pub(super) fn kept_stopped(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
     for number in (0..nodes).step_by(10) {
         snapshot.cluster.stopped.insert(name(number));
-        let fence = Fence { pod_uid: uid(number), node: name(number), sequence: 4, lifting: false };
-        snapshot.ledger.fences.push(fence);
+        let fence =
+            KeptStopped { pod_uid: uid(number), node: name(number), sequence: 4, releasing: false };
+        snapshot.ledger.kept_stopped.push(fence);
         if let Ok(manager) = &mut snapshot.pods[number].manager {
             manager.desired = Desired::Stopped;
             manager.state = State::Stopped;

@@ -15,10 +15,10 @@ pub(super) fn member(number: usize, step: Step) -> Member {
         node: name(number),
         step,
         since: NOW,
-        stop: 3,
-        start: 4,
+        stop_sequence: 3,
+        start_sequence: 4,
         expected: Some(checksum(1)),
-        ephemeral: Some(format!("before-{number}")),
+        ephemeral_id: Some(format!("before-{number}")),
         node_id: Some(node_id(number)),
         ..Member::default()
     }

@@ -20,8 +20,8 @@ pub(super) fn under_way(nodes: usize) -> (Snapshot, Policy) {
     let number = nodes / 2;
     if let Some(restart) = &mut snapshot.ledger.restart {
         let mut one = member(number, Step::Restarting);
-        (one.stop, one.start) = (6, 8);
-        one.ephemeral = Some(format!("process-{number}"));
+        (one.stop_sequence, one.start_sequence) = (6, 8);
+        one.ephemeral_id = Some(format!("process-{number}"));
         restart.members[number] = one;
     }
     tighten(&mut snapshot, vec![uid(number)]);

@@ -33,7 +33,7 @@ impl Estimate {
         let is_over = |step| step == Step::Finished;
         let to_come = restart.members.iter().filter(|member| !is_over(member.step)).count();
         // One that was withdrawn never had a turn.
-        let ends = restart.members.iter().filter(|one| is_over(one.step) && one.stop > 0);
+        let ends = restart.members.iter().filter(|one| is_over(one.step) && one.stop_sequence > 0);
         let mut ends: Vec<Time> = ends.map(|member| member.since).collect();
         if ends.is_empty() || to_come == 0 {
             return None;

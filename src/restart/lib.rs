@@ -8,12 +8,12 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 pub mod annotation;
+mod blocker;
 mod code;
 mod disabled;
 mod estimate;
 mod flow;
 mod forecast;
-mod gate;
 mod ledger;
 mod lookup;
 mod phase;
@@ -28,16 +28,16 @@ mod snapshot;
 mod time;
 mod view;
 
-use gate::Refusal;
+use blocker::Blocker;
 use planner::Planner;
 
 pub use code::Code;
 pub use disabled::Disabled;
 pub use forecast::{Basis, Forecast, Stage, StageKind, Turn, When, forecast};
 pub use ledger::{
-    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, Entry, ExclusionDebt,
-    Fence, LastRestart, Ledger, LiftedExclusion, MAX_HANDLED, MAX_HISTORY, Member, Once, Outcome,
-    RecordDebt, Restart, StartDebt, Step,
+    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
+    HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Once,
+    Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
@@ -93,8 +93,8 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || ledger.restart.is_some()
         || ledger.queued.is_some()
         || !ledger.debts.is_empty()
-        || !ledger.fences.is_empty()
-        || ledger.lifted.iter().any(|lifted| lifted.may_come_again(snapshot.now))
+        || !ledger.kept_stopped.is_empty()
+        || ledger.removed_exclusions.iter().any(|lifted| lifted.may_come_again(snapshot.now))
         || !snapshot.cluster.stopped.is_empty()
         || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
 }

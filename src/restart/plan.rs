@@ -151,7 +151,7 @@ pub struct Waiting {
     /// For programs.
     pub code: Code,
     /// For people: what is waited for, and what to do if it does not come by itself.
-    pub sentence: String,
+    pub message: String,
 }
 
 /// A Kubernetes event.

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use super::gate::{Gate, Refusal};
+use super::blocker::{Blocker, Check};
 use super::lookup::{Lookup, Names};
-use super::rules::{Pass, Sets};
+use super::rules::{Evaluation, Sets};
 use super::view::View;
 use super::{
     Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Restart,
@@ -27,10 +27,10 @@ const fn at_rest_of(pods: usize) -> u64 {
 /// What stops are judged by, once it is asked for.
 #[derive(Default)]
 pub(super) struct Stops<'a> {
-    pub(super) pass: OnceCell<Result<Pass<'a>, Refusal>>,
+    pub(super) pass: OnceCell<Result<Evaluation<'a>, Blocker>>,
     pub(super) sets: OnceCell<Sets<'a>>,
     /// Whether a zone that goes as a whole can be stopped as a whole.
-    pub(super) zone: OnceCell<Gate>,
+    pub(super) zone: OnceCell<Check>,
 }
 
 /// One plan in the making.
@@ -84,7 +84,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Says why nothing is done for a pod. The first reason stands.
-    pub(super) fn wait(&mut self, uid: &str, code: Code, sentence: impl Into<String>) {
+    pub(super) fn wait(&mut self, uid: &str, code: Code, message: impl Into<String>) {
         let Some(pod) = self.view.pod(uid) else { return };
         self.again_within(match (code.blocks(), self.ledger.restart.is_some()) {
             (true, _) => LATER,
@@ -95,23 +95,23 @@ impl<'a> Planner<'a> {
             pod: Some(pod.uid.clone()),
             node: Some(pod.node.clone()),
             code,
-            sentence: sentence.into(),
+            message: message.into(),
         });
     }
 
     /// As [`Self::wait`], for what a rule said.
-    pub(super) fn refused(&mut self, uid: &str, refusal: Refusal) {
-        self.wait(uid, refusal.code, refusal.sentence);
+    pub(super) fn refused(&mut self, uid: &str, refusal: Blocker) {
+        self.wait(uid, refusal.code, refusal.message);
     }
 
     /// Says what the cluster as a whole waits for. The first reason stands.
-    pub(super) fn wait_all(&mut self, code: Code, sentence: impl Into<String>) {
+    pub(super) fn wait_all(&mut self, code: Code, message: impl Into<String>) {
         self.again_within(LATER);
         self.waiting_all.get_or_insert_with(|| Waiting {
             pod: None,
             node: None,
             code,
-            sentence: sentence.into(),
+            message: message.into(),
         });
     }
 
@@ -210,7 +210,7 @@ impl<'a> Planner<'a> {
         for pod in self.view.pods().filter(|pod| !acted.contains(pod.uid.as_str())) {
             let said = if told.is_empty() { None } else { told.remove(pod.uid.as_str()) };
             waiting.push(said.unwrap_or_else(|| {
-                let (code, sentence) = if recording {
+                let (code, message) = if recording {
                     (Code::Recording, "the next step is written down first".to_owned())
                 } else if under_way.contains(pod.uid.as_str()) {
                     (Code::Barrier, "waits for what concerns all nodes".to_owned())
@@ -218,7 +218,7 @@ impl<'a> Planner<'a> {
                     at_rest(pod)
                 };
                 let (pod, node) = (Some(pod.uid.clone()), Some(pod.node.clone()));
-                Waiting { pod, node, code, sentence }
+                Waiting { pod, node, code, message }
             }));
         }
         waiting

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use super::gate::Refusal;
+use super::blocker::Blocker;
 use super::lookup::Lookup;
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
 use stayput_api::State;
@@ -16,7 +16,7 @@ pub(super) struct View<'a> {
     /// Made once it is asked for, which is rare.
     by_name: OnceCell<Lookup<'a, &'a Pod>>,
     nodes: Lookup<'a, &'a Node>,
-    engine: Result<&'a Engine, Refusal>,
+    engine: Result<&'a Engine, Blocker>,
 }
 
 impl<'a> View<'a> {
@@ -62,32 +62,32 @@ impl<'a> View<'a> {
     }
 
     /// The manager of this pod, if it answers and is this pod's.
-    pub(super) fn manager(&self, uid: &str) -> Result<&'a Manager, Refusal> {
+    pub(super) fn manager(&self, uid: &str) -> Result<&'a Manager, Blocker> {
         let Some(pod) = self.pod(uid) else {
-            let sentence = "the pod is gone".to_owned();
-            return Err(Refusal { code: Code::PodGone, sentence });
+            let message = "the pod is gone".to_owned();
+            return Err(Blocker { code: Code::PodGone, message });
         };
         Self::manager_of(pod)
     }
 
     /// As [`Self::manager`], of a pod at hand.
-    pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Refusal> {
-        let manager = pod.manager.as_ref().map_err(|unknown| Refusal {
+    pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Blocker> {
+        let manager = pod.manager.as_ref().map_err(|unknown| Blocker {
             code: Code::ManagerUnreachable,
-            sentence: unknown.sentence.clone(),
+            message: unknown.message.clone(),
         })?;
         match &manager.pod_uid {
             Some(said) if *said == pod.uid => Ok(manager),
-            Some(said) => Err(Refusal {
+            Some(said) => Err(Blocker {
                 code: Code::WrongPod,
-                sentence: format!(
+                message: format!(
                     "the manager at the address of {} says that it is in pod {said}, not in {}",
                     pod.name, pod.uid
                 ),
             }),
-            None => Err(Refusal {
+            None => Err(Blocker {
                 code: Code::WrongPod,
-                sentence: format!(
+                message: format!(
                     "the manager of {} does not know its pod: give its container STAYPUT_POD_UID \
                      from metadata.uid",
                     pod.name
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
     }
 
     /// The engine, if it answers and is this cluster's.
-    pub(super) fn engine(&self) -> Result<&'a Engine, Refusal> {
+    pub(super) fn engine(&self) -> Result<&'a Engine, Blocker> {
         self.engine.clone()
     }
 
@@ -107,8 +107,8 @@ impl<'a> View<'a> {
     }
 
     /// The engine's allocation setting.
-    pub(super) fn allocation(&self) -> Result<&'a Allocation, Refusal> {
-        self.engine()?.allocation.as_ref().map_err(Refusal::engine_unreachable)
+    pub(super) fn allocation(&self) -> Result<&'a Allocation, Blocker> {
+        self.engine()?.allocation.as_ref().map_err(Blocker::engine_unreachable)
     }
 
     /// Whether the node serves: its engine runs and the cluster lists it.
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
     /// Names of the nodes that are down, or may be at any moment because of us.
     pub(super) fn down(&self, ledger: &Ledger) -> BTreeSet<String> {
         let mut down: BTreeSet<String> =
-            ledger.fences.iter().map(|fence| fence.node.clone()).collect();
+            ledger.kept_stopped.iter().map(|fence| fence.node.clone()).collect();
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
         down.extend(ledger.under_way().map(|member| member.node.clone()));
         let stopped = self.pods.iter().filter(|pod| {
@@ -143,9 +143,9 @@ fn beginning(uid: &str) -> u64 {
 }
 
 /// The engine, unless it is another cluster's that answers at our pods' addresses.
-fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Refusal> {
-    let engine = snapshot.engine.as_ref().map_err(Refusal::engine_unreachable)?;
-    let wrong = |sentence| Err(Refusal { code: Code::WrongCluster, sentence });
+fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Blocker> {
+    let engine = snapshot.engine.as_ref().map_err(Blocker::engine_unreachable)?;
+    let wrong = |message| Err(Blocker { code: Code::WrongCluster, message });
     match &snapshot.ledger.cluster_uuid {
         Some(uuid) if *uuid != engine.cluster_uuid => {
             return wrong(format!(

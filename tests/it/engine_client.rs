@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use stayput_net::https::{Identity, Pem};
 use stayput_reconciler::engine_client::{
     Access, Allocation, AllowPlain, Color, Credentials, Endpoint, EngineClient, EngineError, Flush,
     tls,
 };
-use stayput_net::https::{Identity, Pem};
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
@@ -105,9 +105,9 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
     assert_eq!(wait(one.health()).expect("health").number_of_nodes, 3);
     let all = client(&[dead(), lost], &Access::Plain, PATIENCE);
     match wait(all.health()) {
-        Err(EngineError::Refused { status, reason, sentence }) => {
+        Err(EngineError::Refused { status, reason, message }) => {
             assert_eq!((status, reason.as_str()), (503, "master_not_discovered_exception"));
-            assert!(sentence.contains(&format!("127.0.0.1:{lost}")), "{sentence}");
+            assert!(message.contains(&format!("127.0.0.1:{lost}")), "{message}");
         }
         other => panic!("{other:?}"),
     }

@@ -2,15 +2,14 @@
 //! about one surface.
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
-
 mod cli;
 mod config;
 mod curl_docs;
 mod demo;
 mod deploy;
-mod files;
 mod engine_client;
 mod examples;
+mod files;
 mod http;
 mod https;
 mod kubectl;

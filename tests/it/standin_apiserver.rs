@@ -2,8 +2,8 @@
 
 use kube::Client;
 
-use stayput_standin::apiserver::ApiServer;
 use stayput_conformance::{apiserver as conformance, every_case};
+use stayput_standin::apiserver::ApiServer;
 
 mod knobs;
 mod program;

@@ -9,8 +9,8 @@ use stayput_reconciler::engine_client::{
     RecordKind, RecordStatus, ShardState, Voting, unreplicated,
 };
 
-use stayput_conformance::engine::Cluster;
 use crate::support::standin_cluster::Three;
+use stayput_conformance::engine::Cluster;
 
 const BOUND: Duration = Duration::from_secs(20);
 const MARK: &str = r#"{"restart":"r-1","before":null}"#;

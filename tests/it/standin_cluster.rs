@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::{Value, json};
 
-use stayput_conformance::engine::{Cluster, STORIES, tell};
 use crate::support::standin_cluster::{Three, ask_at};
+use stayput_conformance::engine::{Cluster, STORIES, tell};
 
 /// Runs each story on a cluster of its own, as a test of its own.
 macro_rules! stories {

@@ -5,9 +5,9 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use stayput_api::{StartRequest, StopRequest};
 use stayput_api::checksum::Checksum;
-use stayput_net::https::{Pem, Tls, ONLY_1_3};
+use stayput_api::{StartRequest, StopRequest};
+use stayput_net::https::{ONLY_1_3, Pem, Tls};
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 

@@ -6,10 +6,10 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::task::LocalSet;
 
-use stayput_conformance::apiserver as suite;
-use stayput_conformance::every_case;
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::skip::skip;
+use stayput_conformance::apiserver as suite;
+use stayput_conformance::every_case;
 
 macro_rules! all_at_once {
     ($($module:ident::$case:ident,)*) => {

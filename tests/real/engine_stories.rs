@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use stayput_conformance::engine::{self as suite, STORIES, tell};
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
+use stayput_conformance::engine::{self as suite, STORIES, tell};
 
 impl suite::Cluster for Cluster {
     fn is_elasticsearch(&self) -> bool {

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus, crd};
 use stayput_reconciler::controller::{Settings, run};
-use stayput_restart::Entry;
+use stayput_restart::HistoryEntry;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -173,7 +173,7 @@ impl World {
     }
 
     /// The last entry of the history.
-    pub(super) fn last_restart(&self) -> Result<Entry, String> {
+    pub(super) fn last_restart(&self) -> Result<HistoryEntry, String> {
         let history = self.status()?.map(|status| status.ledger.history).unwrap_or_default();
         history.last().cloned().ok_or_else(|| "the history is empty".to_owned())
     }

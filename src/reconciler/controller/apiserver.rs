@@ -229,15 +229,15 @@ fn failure(kind: &'static str, what: &str, error: &kube::Error) -> Failure {
             "the apiserver cannot be asked for {kind} of {what}: {error}"
         ));
     };
-    let sentence = format!("{kind} of {what}: {}", status.message);
+    let message = format!("{kind} of {what}: {}", status.message);
     match status.code {
         // 422 is what a test in a JSON patch answers that does not hold.
-        409 | 410 => Failure::Conflict(sentence),
-        422 if kind.starts_with("patch_") => Failure::Conflict(sentence),
-        404 => Failure::NotFound(sentence),
+        409 | 410 => Failure::Conflict(message),
+        422 if kind.starts_with("patch_") => Failure::Conflict(message),
+        404 => Failure::NotFound(message),
         403 => Failure::Failed(format!(
-            "{sentence}; give the reconciler's service account the roles of deploy/"
+            "{message}; give the reconciler's service account the roles of deploy/"
         )),
-        _ => Failure::Failed(sentence),
+        _ => Failure::Failed(message),
     }
 }

@@ -171,8 +171,8 @@ impl Hands<'_> {
 
 /// Not asked of the engine: see [`Hands::carry_out`].
 fn unreachable_action(action: &Action) -> (&'static str, Result<(), EngineError>) {
-    let sentence = format!("{action:?} is nothing to ask an engine for");
-    ("none", Err(EngineError::Unusable(sentence)))
+    let message = format!("{action:?} is nothing to ask an engine for");
+    ("none", Err(EngineError::Unusable(message)))
 }
 
 fn gone(uid: &str) -> Result<Done, Failure> {

@@ -48,9 +48,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(sentence) => {
+        Err(message) => {
             // If stderr is gone as well, the exit code has to do.
-            let _ = writeln!(io::stderr(), "stayput-reconciler: {sentence}");
+            let _ = writeln!(io::stderr(), "stayput-reconciler: {message}");
             ExitCode::FAILURE
         }
     }

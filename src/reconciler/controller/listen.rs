@@ -77,8 +77,8 @@ fn answer(
         "/livez" => match health.stuck() {
             None => text(StatusCode::OK, "ok\n"),
             Some(cluster) => {
-                let sentence = format!("a pass of {cluster} does not end\n");
-                text(StatusCode::INTERNAL_SERVER_ERROR, &sentence)
+                let message = format!("a pass of {cluster} does not end\n");
+                text(StatusCode::INTERNAL_SERVER_ERROR, &message)
             }
         },
         "/readyz" if health.is_ready() => text(StatusCode::OK, "ok\n"),

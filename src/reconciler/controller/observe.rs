@@ -128,11 +128,11 @@ impl Eyes {
         snapshot.engine = match engine {
             None => Err(unknown("not asked: nothing depends on it")),
             Some(Ok(engine)) => Ok(engine),
-            Some(Err(engine::Blind { sentence, is_shunned })) => {
+            Some(Err(engine::Blind { message, is_shunned })) => {
                 if is_shunned {
                     self.credentials.doubt_engine(&spec.engine);
                 }
-                Err(unknown(sentence))
+                Err(unknown(message))
             }
         };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scene.others);
@@ -193,6 +193,6 @@ impl<'a> Ages<'a> {
     }
 }
 
-fn unknown(sentence: impl Into<String>) -> Unknown {
-    Unknown { sentence: sentence.into() }
+fn unknown(message: impl Into<String>) -> Unknown {
+    Unknown { message: message.into() }
 }

@@ -20,8 +20,8 @@ pub(super) async fn answer(request: Request<Incoming>, windows: Windows) -> Resp
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
     }
     if !is_local(&request) {
-        let sentence = "only for localhost: this is not what a browser was sent here for\n";
-        return text(StatusCode::FORBIDDEN, sentence);
+        let message = "only for localhost: this is not what a browser was sent here for\n";
+        return text(StatusCode::FORBIDDEN, message);
     }
     let path = request.uri().path().strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
     let Some((namespace, name)) = path.filter(|(_, name)| !name.contains('/')) else {
@@ -29,7 +29,7 @@ pub(super) async fn answer(request: Request<Incoming>, windows: Windows) -> Resp
     };
     match windows.look(namespace, name).await {
         Ok(saved) => json(&saved),
-        Err(sentence) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{sentence}\n")),
+        Err(message) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{message}\n")),
     }
 }
 
@@ -52,8 +52,8 @@ fn json(saved: &impl Serialize) -> Response<Full<Bytes>> {
             response
         }
         Err(error) => {
-            let sentence = format!("the snapshot cannot be written: {error}\n");
-            text(StatusCode::INTERNAL_SERVER_ERROR, &sentence)
+            let message = format!("the snapshot cannot be written: {error}\n");
+            text(StatusCode::INTERNAL_SERVER_ERROR, &message)
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Unreadable {
 #[derive(Debug)]
 struct One {
     reference: ObjectReference,
-    sentence: String,
+    message: String,
     is_told: bool,
     /// Seen in the list being read.
     is_listed: bool,
@@ -42,14 +42,14 @@ impl Unreadable {
                 Some(cluster)
             }
             Err(invalid) => {
-                let sentence = format!(
+                let message = format!(
                     "SearchCluster {}/{} cannot be read, and nothing is done for it: {}; put right \
                      what was edited by hand, or use the version of the reconciler that wrote it",
                     key.0, key.1, invalid.error
                 );
-                let before = self.known.get(&key).filter(|one| one.sentence == sentence);
+                let before = self.known.get(&key).filter(|one| one.message == message);
                 let is_told = before.is_some_and(|one| one.is_told);
-                self.known.insert(key, One { reference, sentence, is_told, is_listed: true });
+                self.known.insert(key, One { reference, message, is_told, is_listed: true });
                 None
             }
         }
@@ -81,13 +81,13 @@ impl Unreadable {
                 continue;
             }
             let cluster = format!("{namespace}/{name}");
-            tracing::error!(cluster, "{}", one.sentence);
+            tracing::error!(cluster, "{}", one.message);
             let instance = Some(instance.to_owned()).filter(|name| !name.is_empty());
             let reporter = Reporter { controller: MANAGER.into(), instance };
             let (recorder, reference) =
                 (Recorder::new(api.client(), reporter), one.reference.clone());
             // An event may have 1 KiB; what is longer is in the log.
-            let note: String = one.sentence.chars().take(250).collect();
+            let note: String = one.message.chars().take(250).collect();
             // For people: nobody waits for it.
             tokio::spawn(async move {
                 let event = Event {
@@ -130,7 +130,7 @@ mod tests {
         let key = ("default".to_owned(), "logs".to_owned());
         let mut all = Unreadable::default();
         assert!(all.open(key.clone(), read(&json!({"history": "none"}))).is_none());
-        assert!(all.known[&key].sentence.contains("default/logs"), "{all:?}");
+        assert!(all.known[&key].message.contains("default/logs"), "{all:?}");
         all.relist(Some("other"));
         all.listed(Some("other"));
         assert_eq!(all.known.len(), 1);

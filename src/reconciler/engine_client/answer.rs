@@ -102,7 +102,7 @@ impl Answer {
         };
         EngineError::Refused {
             status: *status,
-            sentence: format!("{asked} refused (HTTP {status}): {reason}{advice}"),
+            message: format!("{asked} refused (HTTP {status}): {reason}{advice}"),
             reason,
         }
     }

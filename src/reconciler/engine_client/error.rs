@@ -22,14 +22,14 @@ pub enum EngineError {
     #[error("{0}")]
     Unauthorized(String),
     /// The engine refused; 5xx leaves open whether it acted.
-    #[error("{sentence}")]
+    #[error("{message}")]
     Refused {
         /// The HTTP status.
         status: u16,
         /// The engine's own reason.
         reason: String,
         /// All of it, for a person.
-        sentence: String,
+        message: String,
     },
     /// An answer that no engine gives: something else listens there, or it is too new for us.
     #[error("{0}")]

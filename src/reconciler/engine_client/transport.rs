@@ -223,8 +223,8 @@ impl Failures {
         Self { what, told: vec![], worst: Kind::NotReachable, refused: None }
     }
 
-    fn note(&mut self, sentence: String) {
-        self.told.push(sentence);
+    fn note(&mut self, message: String) {
+        self.told.push(message);
     }
 
     fn refused(&mut self, answer: Answer) {
@@ -232,7 +232,7 @@ impl Failures {
     }
 
     fn failed(&mut self, target: &Target, error: ExchangeError) {
-        let (kind, sentence) = match error {
+        let (kind, message) = match error {
             ExchangeError::NotConnected(error) => {
                 (Kind::NotReachable, format!("{target} cannot be connected to: {error}"))
             }
@@ -241,7 +241,7 @@ impl Failures {
             }
             ExchangeError::Unanswered(why) => (Kind::Unanswered, format!("{target}: {why}")),
         };
-        self.note(sentence);
+        self.note(message);
         self.worst = kind.max(std::mem::replace(&mut self.worst, Kind::NotReachable));
     }
 

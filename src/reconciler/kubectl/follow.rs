@@ -16,10 +16,10 @@ use super::failure::Failure;
 use super::progress::{Line, Progress, Stage};
 use super::view::View;
 use crate::cluster::SearchCluster;
-use stayput_restart::{Entry, Time};
+use stayput_restart::{HistoryEntry, Time};
 
 /// How a followed restart ended.
-pub type Ended = Entry;
+pub type Ended = HistoryEntry;
 
 /// Follows the restart with this id, or else the one under way, or else the next, to its end; `tell`
 /// is called with each change.
@@ -56,7 +56,7 @@ pub async fn follow(
             }
             match stage {
                 Stage::Over(entry) => return Ok(entry),
-                Stage::Never(sentence) => return Err(Failure::Failed(sentence)),
+                Stage::Never(message) => return Err(Failure::Failed(message)),
                 Stage::Open => due = progress.due_in(now()),
             }
         }

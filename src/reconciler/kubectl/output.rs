@@ -12,7 +12,7 @@ use super::progress::Line;
 use super::view::{Pod, View};
 use forecast::ForecastOutput;
 use stayput_restart::{
-    Condition, Counts, Entry, LastRestart, Request, Restart, Step, Strategy, Time,
+    Condition, Counts, HistoryEntry, LastRestart, Request, Restart, Step, Strategy, Time,
 };
 
 /// `status`.
@@ -41,7 +41,7 @@ pub(super) struct StatusOutput {
     requested: Option<Request>,
     conditions: Vec<Condition>,
     /// The restart that ended last.
-    last: Option<Entry>,
+    last: Option<HistoryEntry>,
 }
 
 /// A restart under way.
@@ -106,7 +106,7 @@ pub(super) struct PlanOutput {
 pub(super) struct HistoryOutput {
     cluster: String,
     namespace: String,
-    history: Vec<Entry>,
+    history: Vec<HistoryEntry>,
 }
 
 /// `restart`, `cancel`, `stop` and `start`.
@@ -157,7 +157,7 @@ pub(super) struct LineOutput<'a> {
     node: Option<&'a str>,
     text: &'a str,
     /// In the last line: how the restart ended.
-    ended: Option<&'a Entry>,
+    ended: Option<&'a HistoryEntry>,
 }
 
 impl StatusOutput {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::pages::UNSEEN;
 use super::text::{Tone, nodes, spoken};
 use super::view::{Pod, View};
-use stayput_restart::{Entry, Outcome, Phase, Restart, Step, Time};
+use stayput_restart::{HistoryEntry, Outcome, Phase, Restart, Step, Time};
 
 /// How long a request may lie there before somebody should ask whether the reconciler runs.
 const UNHEARD: u64 = 15_000;
@@ -23,7 +23,7 @@ pub struct Line {
     /// What it is.
     pub text: String,
     /// In the last line: how the restart ended.
-    pub ended: Option<Entry>,
+    pub ended: Option<HistoryEntry>,
     pub(super) tone: Tone,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Stage {
     /// To come, or under way.
     Open,
     /// Over.
-    Over(Entry),
+    Over(HistoryEntry),
     /// It will never begin: a sentence.
     Never(String),
 }
@@ -117,11 +117,11 @@ impl Progress {
             return (lines.lines, Stage::Over(entry.clone()));
         }
         if self.told_begun || self.is_lost(view, &id) {
-            let sentence = format!(
+            let message = format!(
                 "restart {id} was taken up, and is neither under way nor in the history: it was \
                  there before the reconciler's first look, or too many have ended since"
             );
-            return (lines.lines, Stage::Never(sentence));
+            return (lines.lines, Stage::Never(message));
         }
         self.before_it(view, &id, now.since(since), &mut lines);
         (lines.lines, Stage::Open)
@@ -257,8 +257,8 @@ impl Progress {
             return;
         }
         match &now {
-            Some((rule, sentence)) => {
-                lines.cluster(Tone::Heed, &format!("blocked by {rule}{}", after_colon(sentence)));
+            Some((rule, message)) => {
+                lines.cluster(Tone::Heed, &format!("blocked by {rule}{}", after_colon(message)));
             }
             None => lines.cluster(Tone::Plain, "goes on"),
         }
@@ -266,8 +266,8 @@ impl Progress {
     }
 }
 
-fn after_colon(sentence: &str) -> String {
-    if sentence.is_empty() { String::new() } else { format!(": {sentence}") }
+fn after_colon(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
 struct Lines {
@@ -289,7 +289,7 @@ impl Lines {
         self.lines.push(line);
     }
 
-    fn over(&mut self, entry: &Entry) {
+    fn over(&mut self, entry: &HistoryEntry) {
         let text = format!(
             "restart {} {}: {} in {}{}",
             entry.id,

@@ -21,7 +21,7 @@ use super::view::View;
 use super::{act, ahead, find, pages, reconciler};
 use stayput_api::Span;
 use stayput_net::terminal::plain;
-use stayput_restart::{Entry, Outcome, Saved};
+use stayput_restart::{HistoryEntry, Outcome, Saved};
 
 /// Runs the program with `args`, the first of which is its own name.
 ///
@@ -127,7 +127,7 @@ async fn watch(
     judge(&ended)
 }
 
-fn judge(ended: &Entry) -> Result<(), Failure> {
+fn judge(ended: &HistoryEntry) -> Result<(), Failure> {
     match ended.outcome {
         Outcome::Done => Ok(()),
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {

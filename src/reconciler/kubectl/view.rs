@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod as KubePod;
 
 use crate::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{
-    self as restart, Code, Entry, LastRestart, NodeReport, OnConfigChange, Request, Restart, Saved,
-    Sources, Unknown, annotation,
+    self as restart, Code, HistoryEntry, LastRestart, NodeReport, OnConfigChange, Request, Restart,
+    Saved, Sources, Unknown, annotation,
 };
 
 /// One SearchCluster and its pods.
@@ -138,7 +138,7 @@ impl View {
     }
 
     /// What is over, latest last.
-    pub(super) fn history(&self) -> &[Entry] {
+    pub(super) fn history(&self) -> &[HistoryEntry] {
         self.status.as_ref().map_or(&[], |status| &status.ledger.history)
     }
 
@@ -222,7 +222,7 @@ impl Pod {
             outdated: None,
             deadly_probe: None,
             sources: Sources::Undeclared,
-            manager: Err(Unknown { sentence: "not asked here".into() }),
+            manager: Err(Unknown { message: "not asked here".into() }),
         }
     }
 }

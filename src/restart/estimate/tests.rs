@@ -6,9 +6,12 @@ use crate::{Ending, Member, Outcome, Request};
 /// Ten nodes, the first of which began at 1,000 s; those done ended at these seconds.
 fn restart(ends: &[u64]) -> Restart {
     let member = |at: usize| match ends.get(at) {
-        Some(end) => {
-            Member { step: Step::Finished, since: Time(end * 1000), stop: 1, ..Member::default() }
-        }
+        Some(end) => Member {
+            step: Step::Finished,
+            since: Time(end * 1000),
+            stop_sequence: 1,
+            ..Member::default()
+        },
         None => Member::default(),
     };
     Restart {
@@ -67,7 +70,7 @@ fn nothing_is_said_where_nothing_can_be() {
     assert_eq!(with(|one| one.request.strategy = Strategy::Coordinated), None);
     assert_eq!(with(|one| one.direction = Direction::Back), None);
     assert_eq!(with(|one| one.began = None), None, "from a ledger of before");
-    assert_eq!(with(|one| one.members[0].stop = 0), None, "it was withdrawn");
+    assert_eq!(with(|one| one.members[0].stop_sequence = 0), None, "it was withdrawn");
     assert_eq!(
         with(|one| {
             one.ending = Some(Ending { outcome: Outcome::Aborted, reason: String::new() });

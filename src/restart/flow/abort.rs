@@ -49,14 +49,18 @@ impl Planner<'_> {
         manager: Option<&Manager>,
         rollback: bool,
     ) -> Compensation {
-        let above = manager.map_or(0, |manager| manager.sequence).max(member.start) + 1;
+        let above = manager.map_or(0, |manager| manager.sequence).max(member.start_sequence) + 1;
         let Some(manager) = manager else {
             // An engine that still runs refuses the last good config and stays as it is; one that
             // was stopped is to be started on nothing else.
             let config = if rollback { ConfigChoice::LastGood } else { ConfigChoice::Mounted };
-            return Compensation { stop: None, start: above, config };
+            return Compensation { stop_sequence: None, start_sequence: above, config };
         };
-        let mounted = Compensation { stop: None, start: above, config: ConfigChoice::Mounted };
+        let mounted = Compensation {
+            stop_sequence: None,
+            start_sequence: above,
+            config: ConfigChoice::Mounted,
+        };
         let Some(last_good) = manager.last_good.as_ref().filter(|_| rollback) else {
             return mounted;
         };
@@ -64,11 +68,11 @@ impl Planner<'_> {
             // It runs: on what it had before, or on what our start gave it.
             State::Starting | State::Running => {
                 let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-                if run == Some(last_good) || manager.sequence < member.start {
+                if run == Some(last_good) || manager.sequence < member.start_sequence {
                     return mounted;
                 }
                 let config = ConfigChoice::LastGood;
-                Compensation { stop: Some(above), start: above + 1, config }
+                Compensation { stop_sequence: Some(above), start_sequence: above + 1, config }
             }
             // It will be started anew.
             State::Stopped
@@ -80,7 +84,11 @@ impl Planner<'_> {
                 if manager.mounted.as_ref() == Some(last_good) {
                     return mounted;
                 }
-                Compensation { stop: None, start: above, config: ConfigChoice::LastGood }
+                Compensation {
+                    stop_sequence: None,
+                    start_sequence: above,
+                    config: ConfigChoice::LastGood,
+                }
             }
         }
     }
@@ -98,27 +106,27 @@ impl Planner<'_> {
                 return Move::Finish(ending.clone());
             }
             Err(refusal) if self.is_over_time(member, 1) => {
-                let reason = format!("{}; then no answer: {}", ending.reason, refusal.sentence);
+                let reason = format!("{}; then no answer: {}", ending.reason, refusal.message);
                 return self.owe_start(member, back, ending.outcome, reason);
             }
             Err(refusal) => return Move::Wait(refusal),
         };
-        if manager.sequence > back.start && is_refused(manager) {
+        if manager.sequence > back.start_sequence && is_refused(manager) {
             let next = self.way_back(member, Some(manager), self.turns_back());
             return Self::change_course(member, ending, next, manager.sequence);
         }
-        if manager.sequence > back.start
-            || is_opposite(manager, back.start, RequestKind::Start)
-            || back.stop.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
+        if manager.sequence > back.start_sequence
+            || is_opposite(manager, back.start_sequence, RequestKind::Start)
+            || back.stop_sequence.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
         {
             return interfered(manager, member);
         }
-        let refused = was_refused(manager, back.start);
-        if (manager.sequence < back.start || refused) && self.is_over_time(member, 1) {
+        let refused = was_refused(manager, back.start_sequence);
+        if (manager.sequence < back.start_sequence || refused) && self.is_over_time(member, 1) {
             let reason = format!("{}; then {}", ending.reason, told(manager));
             return self.owe_start(member, back, ending.outcome, reason);
         }
-        if manager.sequence < back.start {
+        if manager.sequence < back.start_sequence {
             return self.send_back(member, manager, back, ending);
         }
         if refused {
@@ -158,12 +166,12 @@ impl Planner<'_> {
     ) -> Move {
         // A stop that was on its way has arrived meanwhile: what was right for an engine that ran
         // would start this one on the config that is given up.
-        let sent = back.stop.is_some_and(|stop| manager.sequence >= stop);
+        let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
         let better = self.way_back(member, Some(manager), self.turns_back());
-        if !sent && better.config != back.config && manager.sequence >= member.stop {
-            return Self::change_course(member, ending, better, back.start);
+        if !sent && better.config != back.config && manager.sequence >= member.stop_sequence {
+            return Self::change_course(member, ending, better, back.start_sequence);
         }
-        if let Some(stop) = back.stop
+        if let Some(stop) = back.stop_sequence
             && manager.sequence < stop
         {
             let uid = member.pod_uid.clone();
@@ -179,7 +187,12 @@ impl Planner<'_> {
             return wait(Code::Aborting, format!("{}; then it is told to run", told(manager)));
         }
         let uid = member.pod_uid.clone();
-        self.act(Action::Start { uid, sequence: back.start, checksum: None, config: back.config });
+        self.act(Action::Start {
+            uid,
+            sequence: back.start_sequence,
+            checksum: None,
+            config: back.config,
+        });
         Move::Acted
     }
 
@@ -193,14 +206,14 @@ impl Planner<'_> {
         ending: &Ending,
     ) -> Move {
         let mut next = self.way_back(member, Some(manager), self.turns_back());
-        if next.stop.is_none() && back.config == ConfigChoice::LastGood {
+        if next.stop_sequence.is_none() && back.config == ConfigChoice::LastGood {
             next.config = ConfigChoice::Mounted;
         }
-        if next.stop.is_none() && next.config == back.config {
+        if next.stop_sequence.is_none() && next.config == back.config {
             // There is no other way; the same request is judged afresh.
             return self.tell_to_run(member, manager, back);
         }
-        Self::change_course(member, ending, next, back.start)
+        Self::change_course(member, ending, next, back.start_sequence)
     }
 
     /// Whether the way back leads to the last good config: a coordinated restart turns back as a
@@ -213,10 +226,10 @@ impl Planner<'_> {
 
     /// Another way back, with sequences above those of the first.
     fn change_course(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Move {
-        let first = next.stop.unwrap_or(next.start);
+        let first = next.stop_sequence.unwrap_or(next.start_sequence);
         let up = (above + 1).saturating_sub(first);
-        next.stop = next.stop.map(|stop| stop + up);
-        next.start += up;
+        next.stop_sequence = next.stop_sequence.map(|stop| stop + up);
+        next.start_sequence += up;
         let outcome = outcome_of(next.config);
         let mut again = member.clone();
         again.compensation = Some(next);
@@ -235,7 +248,7 @@ impl Planner<'_> {
         self.ledger.to_mut().debts.start.push(StartDebt {
             pod_uid: member.pod_uid.clone(),
             node: member.node.clone(),
-            sequence: back.start,
+            sequence: back.start_sequence,
             config: back.config,
             since: self.snapshot.now,
         });

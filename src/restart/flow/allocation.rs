@@ -4,8 +4,8 @@
 use super::{Move, wait};
 use crate::planner::Planner;
 use crate::{
-    Action, Allocation, AllocationBefore, AllocationDebt, Code, Engine, Marker, Member, Reason,
-    RecordDebt, Refusal, Restart, Strategy,
+    Action, Allocation, AllocationBefore, AllocationDebt, Blocker, Code, Engine, Marker, Member,
+    Reason, RecordDebt, Restart, Strategy,
 };
 
 /// What we set: primaries still find a place, replicas stay where they are.
@@ -52,8 +52,8 @@ impl Planner<'_> {
         strategy: Strategy,
         member: &Member,
         engine: &Engine,
-    ) -> Result<(), Refusal> {
-        let records = engine.records.as_ref().map_err(Refusal::engine_unreachable)?;
+    ) -> Result<(), Blocker> {
+        let records = engine.records.as_ref().map_err(Blocker::engine_unreachable)?;
         if let (Some(_), Some(node_id), Strategy::Immediate | Strategy::Rolling) =
             (records, &member.node_id, strategy)
         {
@@ -65,7 +65,7 @@ impl Planner<'_> {
             });
             return Ok(());
         }
-        let allocation = engine.allocation.as_ref().map_err(Refusal::engine_unreachable)?;
+        let allocation = engine.allocation.as_ref().map_err(Blocker::engine_unreachable)?;
         if let Some(debt) = &mut self.ledger.to_mut().debts.allocation {
             debt.holders.push(member.pod_uid.clone());
             return Ok(());
@@ -81,17 +81,17 @@ impl Planner<'_> {
         restart_id: &str,
         allocation: &Allocation,
         holders: Vec<String>,
-    ) -> Result<Option<AllocationDebt>, Refusal> {
+    ) -> Result<Option<AllocationDebt>, Blocker> {
         if allocation.marker.is_none() && is_tight(allocation) {
             return Ok(None);
         }
         let before = match &allocation.marker {
             Some(marker) if !self.is_ours(marker) => {
-                let sentence = format!(
+                let message = format!(
                     "the SearchCluster {} restarts nodes of this engine now",
                     marker.cluster
                 );
-                return Err(Refusal { code: Code::ForeignController, sentence });
+                return Err(Blocker { code: Code::ForeignController, message });
             }
             Some(marker) => marker.before.clone(),
             None => allocation.setting.clone(),
@@ -133,14 +133,14 @@ impl Planner<'_> {
             )),
             Some(_) if is_tight(allocation) => None,
             Some(_) => {
-                let sentence = format!(
+                let message = format!(
                     "somebody set cluster.routing.allocation.enable back to {} while we hold it at \
                      {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/managed=false on \
                      the Elasticsearch resource)",
                     in_force(&allocation.setting).unwrap_or("its default")
                 );
-                self.tell(None, Reason::ForeignController, sentence.clone());
-                Some(wait(Code::ForeignController, sentence))
+                self.tell(None, Reason::ForeignController, message.clone());
+                Some(wait(Code::ForeignController, message))
             }
             None => {
                 self.act(Action::TightenAllocation { value: OURS.into(), marker: ours });

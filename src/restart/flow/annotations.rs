@@ -3,7 +3,8 @@
 use crate::lookup::Lookup;
 use crate::planner::Planner;
 use crate::{
-    Entry, LastRestart, Manager, Member, Outcome, Phase, Pod, Restart, Step, Strategy, annotation,
+    HistoryEntry, LastRestart, Manager, Member, Outcome, Phase, Pod, Restart, Step, Strategy,
+    annotation,
 };
 use stayput_api::State;
 
@@ -27,8 +28,8 @@ pub(crate) fn phase_of(
         }
         Step::Restarting => {
             let is_stopped = manager.is_some_and(|manager| {
-                manager.sequence >= member.start
-                    || (manager.sequence >= member.stop && manager.state == State::Stopped)
+                manager.sequence >= member.start_sequence
+                    || (manager.sequence >= member.stop_sequence && manager.state == State::Stopped)
             });
             Some(if is_stopped { start } else { Phase::Stop })
         }
@@ -79,7 +80,7 @@ impl Planner<'_> {
     }
 
     /// Takes away what an ended restart has left on a pod.
-    fn sweep(&mut self, pod: &Pod, history: &[Entry]) {
+    fn sweep(&mut self, pod: &Pod, history: &[HistoryEntry]) {
         let Some(shown) = pod.annotations.get(annotation::SHOWN) else { return };
         let (id, phase) = shown.split_once(' ').unwrap_or((shown, ""));
         if !self.ledger.has_handled(id) {
@@ -139,7 +140,7 @@ pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
 
 /// How a member's turn ended, for its pod; nothing if it never had one.
 fn last_of(id: &str, member: &Member, seconds: u64) -> Option<LastRestart> {
-    if member.stop == 0 {
+    if member.stop_sequence == 0 {
         return None;
     }
     let ending = member.ending.as_ref();

@@ -3,7 +3,7 @@
 use super::member::GAP;
 use crate::planner::Planner;
 use crate::rules::Terms;
-use crate::{Code, Manager, Member, Pod, Reason, Refusal, Restart, Step};
+use crate::{Blocker, Code, Manager, Member, Pod, Reason, Restart, Step};
 
 impl Planner<'_> {
     /// Writes down both sequences, the checksum expected, the process that must be gone, and what
@@ -16,7 +16,7 @@ impl Planner<'_> {
         pod: &Pod,
         manager: &Manager,
         terms: &Terms,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Blocker> {
         let engine = match self.view.engine() {
             Ok(engine) => Some(engine),
             Err(_) if terms.lost => None,
@@ -24,19 +24,19 @@ impl Planner<'_> {
         };
         let expected = Self::expected_now(pod, manager)?;
         let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
-            let sentence = "it is no member of this restart".into();
-            return Err(Refusal { code: Code::NotItsTurn, sentence });
+            let message = "it is no member of this restart".into();
+            return Err(Blocker { code: Code::NotItsTurn, message });
         };
         let node = self.view.node(&pod.node);
         let mut begun = member.clone();
         begun.step = Step::Restarting;
         begun.since = self.snapshot.now;
-        begun.stop = manager.sequence + GAP;
-        begun.start = begun.stop + GAP;
+        begun.stop_sequence = manager.sequence + GAP;
+        begun.start_sequence = begun.stop_sequence + GAP;
         begun.expected = expected;
-        begun.ephemeral = node.map(|node| node.ephemeral_id.clone());
+        begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
         begun.node_id = node.map(|node| node.id.clone());
-        begun.master = node.is_some_and(crate::Node::is_master_eligible);
+        begun.master_eligible = node.is_some_and(crate::Node::is_master_eligible);
         // What may be refused comes before what is written down.
         let hands_over = self.hands_over(terms)?;
         if let Some(engine) = engine {
@@ -62,8 +62,11 @@ impl Planner<'_> {
 
     /// Says that a node's turn has come, and on what terms.
     pub(super) fn tell_begun(&mut self, member: &Member, terms: &str) {
-        let reason =
-            if member.master { Reason::MasterRestartStarted } else { Reason::NodeRestartStarted };
+        let reason = if member.master_eligible {
+            Reason::MasterRestartStarted
+        } else {
+            Reason::NodeRestartStarted
+        };
         let message = format!("Restarting {} in place{terms}", member.node);
         self.tell(Some(&member.pod_uid), reason, message);
     }

@@ -36,7 +36,7 @@ impl Planner<'_> {
             return;
         };
         if self.is_to_be_stopped(pod) {
-            if self.ledger.fences.iter().any(|fence| fence.pod_uid == debt.pod_uid) {
+            if self.ledger.kept_stopped.iter().any(|fence| fence.pod_uid == debt.pod_uid) {
                 return self.strike_start(debt, "it is kept stopped now");
             }
             // Until that is written down, the wish may be taken back.
@@ -116,10 +116,8 @@ impl Planner<'_> {
                     self.ledger.to_mut().debts.allocation = None;
                 }
             }
-            Err(refusal) if is_owed => self.wait_all(
-                Code::Debts,
-                format!("allocation must be set back: {}", refusal.sentence),
-            ),
+            Err(refusal) if is_owed => self
+                .wait_all(Code::Debts, format!("allocation must be set back: {}", refusal.message)),
             Err(_) => {}
         }
     }
@@ -143,7 +141,7 @@ impl Planner<'_> {
         }
         let records = match self.records() {
             Ok(records) => records,
-            Err(refusal) => return self.wait_all(Code::Debts, refusal.sentence),
+            Err(refusal) => return self.wait_all(Code::Debts, refusal.message),
         };
         for debt in due {
             if records.iter().any(|record| debt.is_about(record)) {

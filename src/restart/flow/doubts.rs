@@ -9,14 +9,14 @@ impl Planner<'_> {
     /// Tells what cannot be understood in the policy: a rule that somebody thinks is off is asked all
     /// the same, and a limit that somebody thinks is there holds nobody back.
     pub(super) fn doubt_policy(&mut self) {
-        if let Some(sentence) = self.policy.disabled.unknown() {
-            self.tell(None, Reason::InputIgnored, sentence);
+        if let Some(message) = self.policy.disabled.unknown() {
+            self.tell(None, Reason::InputIgnored, message);
         }
         // Once a restart, at its beginning: in the middle of it a node that is down takes its roles
         // along.
         let begins = self.snapshot.ledger.restart.is_none() && self.ledger.restart.is_some();
-        if begins && let Some(sentence) = self.unknown_roles() {
-            self.tell(None, Reason::InputIgnored, sentence);
+        if begins && let Some(message) = self.unknown_roles() {
+            self.tell(None, Reason::InputIgnored, message);
         }
     }
 

@@ -41,10 +41,10 @@ impl Planner<'_> {
         if self.has_tried(&id) {
             let entry = self.ledger.history.iter().rev().find(|entry| entry.id == id);
             let ended = entry.map_or("ended", |entry| entry.outcome.as_str());
-            let sentence =
+            let message =
                 format!("its change was rolled out as {id}, which {ended}: ask for a restart");
             for pod in drifting {
-                self.wait(&pod.uid, Code::PendingRestart, sentence.clone());
+                self.wait(&pod.uid, Code::PendingRestart, message.clone());
             }
             return;
         }

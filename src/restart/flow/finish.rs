@@ -1,7 +1,7 @@
 //! The end of a restart, and of the SearchCluster itself.
 
 use crate::planner::Planner;
-use crate::{Action, Ending, Entry, Outcome, Reason, Restart, Step, annotation};
+use crate::{Action, Ending, HistoryEntry, Outcome, Reason, Restart, Step, annotation};
 
 impl Planner<'_> {
     /// Ends the restart once nobody is under way and nobody is left to go.
@@ -25,7 +25,7 @@ impl Planner<'_> {
         let untold = restart.members.iter().any(|member| {
             let pod = self.view.pod(&member.pod_uid);
             let shows = pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN));
-            member.step == Step::Finished && member.stop > 0 && shows
+            member.step == Step::Finished && member.stop_sequence > 0 && shows
         });
         if untold {
             // How each node's turn ended is shown on its pod before the restart's end is all that
@@ -55,7 +55,7 @@ impl Planner<'_> {
             ),
         };
         self.tell(None, reason, message);
-        self.ledger.to_mut().record(Entry {
+        self.ledger.to_mut().record(HistoryEntry {
             id: id.clone(),
             strategy: restart.request.strategy,
             outcome: ending.outcome,
@@ -77,7 +77,7 @@ impl Planner<'_> {
         let ours = |pod: &&crate::Pod| pod.annotations.contains_key(annotation::SHOWN);
         let settled = self.ledger.restart.is_none()
             && self.ledger.debts.is_empty()
-            && !self.ledger.fences.iter().any(|fence| fence.lifting);
+            && !self.ledger.kept_stopped.iter().any(|fence| fence.releasing);
         if settled && !self.view.pods().any(|pod| ours(&pod)) {
             self.act(Action::RemoveFinalizer);
         }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::planner::Planner;
 use crate::rules::all_of;
-use crate::{Entry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation};
+use crate::{
+    HistoryEntry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation,
+};
 
 impl Planner<'_> {
     /// Takes up what stands on the SearchCluster.
@@ -21,7 +23,7 @@ impl Planner<'_> {
                 Ok(request) if self.ledger.has_handled(&request.id) => {}
                 Ok(request) if !cluster.has_status => self.adopt(&request),
                 Ok(request) => self.accept(request),
-                Err(sentence) => self.ignore_input(None, sentence),
+                Err(message) => self.ignore_input(None, message),
             }
         }
         self.hear_cancel();
@@ -101,7 +103,7 @@ impl Planner<'_> {
             let restart = self.restart();
             if let Some(obstacle) = restart.as_deref().and_then(|one| self.why_not_superseded(one))
             {
-                message = format!("{message} and does not take its place: {}", obstacle.sentence);
+                message = format!("{message} and does not take its place: {}", obstacle.message);
             }
             self.tell(None, Reason::RestartQueued, message);
         }
@@ -114,20 +116,20 @@ impl Planner<'_> {
         {
             self.wait_all(
                 refusal.code,
-                format!("roles and zones are the engine's to tell: {}", refusal.sentence),
+                format!("roles and zones are the engine's to tell: {}", refusal.message),
             );
             self.ledger.to_mut().queued = Some(request);
             return;
         }
         let members = match self.members(&request.target) {
             Ok(members) => members,
-            Err(sentence) => {
+            Err(message) => {
                 self.tell(
                     None,
                     Reason::RestartSkipped,
-                    format!("Request {} skipped: {sentence}", request.id),
+                    format!("Request {} skipped: {message}", request.id),
                 );
-                return self.record_unbegun(&request, Outcome::Aborted, sentence);
+                return self.record_unbegun(&request, Outcome::Aborted, message);
             }
         };
         let message = format!(
@@ -215,7 +217,7 @@ impl Planner<'_> {
 
     /// Ends a request that never began.
     pub(super) fn record_unbegun(&mut self, request: &Request, outcome: Outcome, reason: String) {
-        self.ledger.to_mut().record(Entry {
+        self.ledger.to_mut().record(HistoryEntry {
             id: request.id.clone(),
             strategy: request.strategy,
             outcome,
@@ -227,12 +229,12 @@ impl Planner<'_> {
     }
 
     /// Says that something a person wrote cannot be understood, and leaves it.
-    pub(super) fn ignore_input(&mut self, pod: Option<&str>, sentence: String) {
+    pub(super) fn ignore_input(&mut self, pod: Option<&str>, message: String) {
         match pod {
-            Some(uid) => self.wait(uid, crate::Code::InvalidInput, sentence.clone()),
-            None => self.wait_all(crate::Code::InvalidInput, sentence.clone()),
+            Some(uid) => self.wait(uid, crate::Code::InvalidInput, message.clone()),
+            None => self.wait_all(crate::Code::InvalidInput, message.clone()),
         }
-        self.tell(pod, Reason::InputIgnored, sentence);
+        self.tell(pod, Reason::InputIgnored, message);
     }
 }
 

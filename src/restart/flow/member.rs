@@ -73,23 +73,23 @@ impl Planner<'_> {
         let manager = match self.view.manager(&member.pod_uid) {
             Ok(manager) => manager,
             Err(refusal) if self.is_over_time(member, 2) => {
-                return Move::Abort(format!("no answer in time: {}", refusal.sentence));
+                return Move::Abort(format!("no answer in time: {}", refusal.message));
             }
             Err(refusal) => return Move::Wait(refusal),
         };
         if is_overtaken(manager, member) {
             return overtaken(manager, member);
         }
-        if manager.sequence > member.start {
+        if manager.sequence > member.start_sequence {
             // Refused, but it has moved the fence beyond our start.
             let mut above = member.clone();
-            above.start = start_above(member, manager.sequence);
+            above.start_sequence = start_above(member, manager.sequence);
             return Move::Change(Box::new(above));
         }
-        if manager.sequence == member.start {
+        if manager.sequence == member.start_sequence {
             return self.prove(member, pod, manager);
         }
-        if manager.sequence >= member.stop {
+        if manager.sequence >= member.stop_sequence {
             return self.start_again(member, pod, manager);
         }
         self.stop_first(restart, member, pod, manager)
@@ -179,18 +179,19 @@ pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
     if is_refused(manager) {
         return false;
     }
-    let between = manager.sequence > member.stop && manager.sequence < member.start;
-    manager.sequence > member.start
-        || manager.sequence + 1 == member.stop
-        || (between && (manager.sequence - member.stop) % 2 == 1)
-        || is_opposite(manager, member.stop, RequestKind::Stop)
-        || is_opposite(manager, member.start, RequestKind::Start)
+    let between =
+        manager.sequence > member.stop_sequence && manager.sequence < member.start_sequence;
+    manager.sequence > member.start_sequence
+        || manager.sequence + 1 == member.stop_sequence
+        || (between && (manager.sequence - member.stop_sequence) % 2 == 1)
+        || is_opposite(manager, member.stop_sequence, RequestKind::Stop)
+        || is_opposite(manager, member.start_sequence, RequestKind::Start)
 }
 
 /// A start above these sequences that is told from other people's by [`is_overtaken`].
 pub(super) fn start_above(member: &Member, sequence: u64) -> u64 {
-    let above = sequence.max(member.start) + GAP;
-    above + (above - member.stop) % 2
+    let above = sequence.max(member.start_sequence) + GAP;
+    above + (above - member.stop_sequence) % 2
 }
 
 /// Whether the last request judged came to nothing; whoever sent it has changed nothing.
@@ -207,7 +208,7 @@ pub(super) fn is_opposite(manager: &Manager, sequence: u64, ours: RequestKind) -
 /// Somebody else was faster. As long as our stop may still be on its way to an engine that they
 /// want to run, a start above it has to make an end of that.
 pub(super) fn overtaken(manager: &Manager, member: &Member) -> Move {
-    if manager.sequence < member.stop && manager.desired == Desired::Running {
+    if manager.sequence < member.stop_sequence && manager.desired == Desired::Running {
         let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
         return Move::Abort(format!("{by} gave its manager a request in the middle"));
     }

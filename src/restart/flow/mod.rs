@@ -9,9 +9,9 @@ mod coordinated;
 mod debts;
 mod doubts;
 mod drift;
-mod fences;
 mod finish;
 mod intake;
+mod kept_stopped;
 mod member;
 mod mounted;
 mod next;
@@ -27,12 +27,12 @@ pub(super) use annotations::{phase_of, shown_of};
 pub(super) use drift::drifts;
 
 use super::planner::Planner;
-use super::{Code, Ending, Member, Refusal, Strategy};
+use super::{Blocker, Code, Ending, Member, Strategy};
 
 /// What one member's turn comes to.
 enum Move {
     /// Nothing yet.
-    Wait(Refusal),
+    Wait(Blocker),
     /// Requests or patches were added to the plan.
     Acted,
     /// Its entry in the ledger changes.
@@ -43,8 +43,8 @@ enum Move {
     Finish(Ending),
 }
 
-fn wait(code: Code, sentence: impl Into<String>) -> Move {
-    Move::Wait(Refusal { code, sentence: sentence.into() })
+fn wait(code: Code, message: impl Into<String>) -> Move {
+    Move::Wait(Blocker { code, message: message.into() })
 }
 
 impl Planner<'_> {

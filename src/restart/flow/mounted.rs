@@ -3,7 +3,7 @@
 use super::member::GAP;
 use super::{Move, wait};
 use crate::planner::Planner;
-use crate::{Code, Manager, Member, Pod, Refusal, Sources, Time, annotation};
+use crate::{Blocker, Code, Manager, Member, Pod, Sources, Time, annotation};
 use stayput_api::checksum::short;
 
 /// How long a nudge is given before the next, in milliseconds: the kubelet's own look at the
@@ -12,12 +12,12 @@ const NUDGE_AGAIN: u64 = 10_000;
 
 impl Planner<'_> {
     /// The checksum the sources have now. Without declared sources it is what is mounted.
-    pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Refusal> {
+    pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Blocker> {
         match &pod.sources {
             Sources::Checksum(checksum) => Ok(Some(checksum.clone())),
             Sources::Undeclared => Ok(manager.mounted.clone()),
-            Sources::Absent(sentence) => {
-                Err(Refusal { code: Code::SourceAbsent, sentence: sentence.clone() })
+            Sources::Absent(message) => {
+                Err(Blocker { code: Code::SourceAbsent, message: message.clone() })
             }
         }
     }
@@ -39,7 +39,7 @@ impl Planner<'_> {
             let mut moved = member.clone();
             moved.expected = expected;
             if start {
-                moved.start += GAP;
+                moved.start_sequence += GAP;
             }
             return Some(Move::Change(Box::new(moved)));
         }

@@ -1,13 +1,13 @@
 //! Who goes next in a rolling or immediate restart.
 
-use crate::gate::{Gate, refuse};
+use crate::blocker::{Check, refuse};
 use crate::lookup::{Lookup, Names};
 use crate::planner::Planner;
-use crate::rules::{Pass, Sets, Terms, all_of, order, preflight, set_of, take_turns};
-use crate::{Action, Code, Debts, Pod, Reason, Refusal, Request, Restart, Share, Step, Strategy};
+use crate::rules::{Evaluation, Sets, Terms, all_of, order, preflight, set_of, take_turns};
+use crate::{Action, Blocker, Code, Debts, Pod, Reason, Request, Restart, Share, Step, Strategy};
 
 /// A pod that may not go, and why.
-pub(super) type Refused<'a> = (&'a Pod, Refusal);
+pub(super) type Refused<'a> = (&'a Pod, Blocker);
 
 impl<'a> Planner<'a> {
     /// Gives a slot to the members whose turn it is, and tells the others why it is not.
@@ -28,7 +28,7 @@ impl<'a> Planner<'a> {
             return;
         }
         if let Err(refusal) = may_begin {
-            self.wait_all(refusal.code, refusal.sentence.clone());
+            self.wait_all(refusal.code, refusal.message.clone());
             for pod in candidates {
                 self.refused(&pod.uid, refusal.clone());
             }
@@ -68,7 +68,7 @@ impl<'a> Planner<'a> {
     /// It is said as long as it is so, and told once by whoever carries plans out.
     pub(super) fn tell_of_quorum<'b>(
         &mut self,
-        mut refused: impl Iterator<Item = (&'b Pod, &'b Refusal)>,
+        mut refused: impl Iterator<Item = (&'b Pod, &'b Blocker)>,
     ) {
         if let Some((pod, _)) = refused.find(|(_, refusal)| refusal.code == Code::Quorum) {
             self.tell(
@@ -80,7 +80,7 @@ impl<'a> Planner<'a> {
     }
 
     /// What keeps every node from going.
-    pub(super) fn may_begin(&self, restart: &Restart) -> Gate {
+    pub(super) fn may_begin(&self, restart: &Restart) -> Check {
         self.may_begin_at_all(restart)?;
         if self.owes_the_engine() {
             return refuse(Code::Debts, "something is owed from before (status.debts)");
@@ -102,7 +102,7 @@ impl<'a> Planner<'a> {
     }
 
     /// What keeps every node from going, also those that have failed.
-    fn may_begin_at_all(&self, restart: &Restart) -> Gate {
+    fn may_begin_at_all(&self, restart: &Restart) -> Check {
         let now = self.snapshot.now;
         if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
             return refuse(Code::NotBefore, format!("the request says not before {at}"));
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Passes unless a person has paused the cluster.
-    pub(super) fn not_paused(&self) -> Gate {
+    pub(super) fn not_paused(&self) -> Check {
         if self.snapshot.cluster.paused {
             return refuse(Code::Paused, "paused (spec.paused): nothing is stopped");
         }
@@ -184,9 +184,9 @@ impl<'a> Planner<'a> {
         }
         let all = all_of(&gone);
         let go = if gone.len() == 1 { "goes" } else { "go" };
-        let sentence = format!("{all} {go} first: nobody of their set serves any more");
+        let message = format!("{all} {go} first: nobody of their set serves any more");
         for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
-            self.wait(&pod.uid, Code::NotItsTurn, sentence.clone());
+            self.wait(&pod.uid, Code::NotItsTurn, message.clone());
         }
         true
     }
@@ -199,13 +199,13 @@ impl<'a> Planner<'a> {
     }
 
     /// The rules of the last moment before a stop.
-    pub(super) fn may_stop(&self, request: &Request, pod: &Pod) -> Gate {
+    pub(super) fn may_stop(&self, request: &Request, pod: &Pod) -> Check {
         let pass = self.stops.pass.get_or_init(|| self.look());
-        pass.as_ref().map_err(Refusal::clone)?.judge_again(pod, request)
+        pass.as_ref().map_err(Blocker::clone)?.judge_again(pod, request)
     }
 
     /// The rules for a stop that nobody asked a restart for.
-    pub(super) fn may_keep_stopped(&self, pod: &Pod) -> Gate {
+    pub(super) fn may_keep_stopped(&self, pod: &Pod) -> Check {
         let pass = self.look()?;
         let request = Request { strategy: Strategy::Immediate, ..Request::default() };
         pass.judge(pod, request.strategy)?;
@@ -213,8 +213,8 @@ impl<'a> Planner<'a> {
     }
 
     /// One look for candidates that go alone.
-    pub(super) fn look(&self) -> Result<Pass<'a>, Refusal> {
-        Pass::of(&self.view, &self.ledger, self.policy, &Names::default())
+    pub(super) fn look(&self) -> Result<Evaluation<'a>, Blocker> {
+        Evaluation::of(&self.view, &self.ledger, self.policy, &Names::default())
     }
 
     /// Whether our finalizer is on the SearchCluster; asks for it if not. It comes before anything
@@ -228,31 +228,31 @@ impl<'a> Planner<'a> {
     }
 
     /// As [`preflight`], for a pod that holds a slot.
-    pub(super) fn preflight(&self, pod: &Pod) -> Gate {
+    pub(super) fn preflight(&self, pod: &Pod) -> Check {
         preflight(pod).map(|_| ())
     }
 }
 
 /// What the engine's silence means for a set that has failed in part: it is not let go by that alone.
-fn in_part(sets: &Sets<'_>, pod: &Pod, refusal: Refusal) -> Refusal {
+fn in_part(sets: &Sets<'_>, pod: &Pod, refusal: Blocker) -> Blocker {
     let set = sets.set(pod);
     let unreachable = matches!(refusal.code, Code::EngineUnreachable | Code::WrongCluster);
     if !unreachable || set.failed == 0 {
         return refusal;
     }
     let name = set_of(pod);
-    let sentence = if refusal.code == Code::WrongCluster {
+    let message = if refusal.code == Code::WrongCluster {
         format!(
             "{}; {} of the {} nodes of {name} have failed, and none is restarted while it is not \
              certain whose engine answers",
-            refusal.sentence, set.failed, set.pods
+            refusal.message, set.failed, set.pods
         )
     } else {
         format!(
             "{}; {} of the {} nodes of {name} have failed: if all had, they would be restarted \
              without asking it",
-            refusal.sentence, set.failed, set.pods
+            refusal.message, set.failed, set.pods
         )
     };
-    Refusal { sentence, ..refusal }
+    Blocker { message, ..refusal }
 }

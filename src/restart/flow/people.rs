@@ -119,8 +119,8 @@ impl<'a> Planner<'a> {
             return None;
         };
         if self.is_to_be_stopped(pod) {
-            let sentence = format!("{} is kept stopped: it is not restarted", pod.node);
-            self.ignore_input(Some(&pod.uid), sentence);
+            let message = format!("{} is kept stopped: it is not restarted", pod.node);
+            self.ignore_input(Some(&pod.uid), message);
             return None;
         }
         let joins = self.ledger.restart.as_ref().is_some_and(|restart| {

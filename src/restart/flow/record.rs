@@ -2,7 +2,7 @@
 
 use super::{Move, wait};
 use crate::planner::Planner;
-use crate::{Action, Code, Member, Record, RecordDebt, Refusal, Restart};
+use crate::{Action, Blocker, Code, Member, Record, RecordDebt, Restart};
 
 impl<'a> Planner<'a> {
     /// The record owed for a member, if there is one.
@@ -12,9 +12,9 @@ impl<'a> Planner<'a> {
     }
 
     /// The records the engine has, where it has any.
-    pub(super) fn records(&self) -> Result<&'a [Record], Refusal> {
+    pub(super) fn records(&self) -> Result<&'a [Record], Blocker> {
         let records = self.view.engine()?.records.as_ref();
-        let records = records.map_err(Refusal::engine_unreachable)?;
+        let records = records.map_err(Blocker::engine_unreachable)?;
         Ok(records.as_deref().unwrap_or_default())
     }
 

@@ -31,7 +31,7 @@ impl Planner<'_> {
     pub(super) fn tell_to_start(&mut self, member: &Member) -> Move {
         self.act(Action::Start {
             uid: member.pod_uid.clone(),
-            sequence: member.start,
+            sequence: member.start_sequence,
             checksum: member.expected.clone(),
             config: ConfigChoice::Mounted,
         });
@@ -40,7 +40,7 @@ impl Planner<'_> {
 
     /// Our start was judged; from here to the proof that a new process serves.
     pub(super) fn prove(&mut self, member: &Member, pod: &Pod, manager: &Manager) -> Move {
-        if was_refused(manager, member.start) {
+        if was_refused(manager, member.start_sequence) {
             // Nothing was started. The same request is judged afresh.
             return self.start_again(member, pod, manager);
         }
@@ -73,14 +73,14 @@ impl Planner<'_> {
     /// The same, where an engine that cannot be asked lists nobody.
     pub(super) fn lists_new_process(&self, member: &Member) -> bool {
         let node = self.view.node(&member.node);
-        node.is_some_and(|node| member.ephemeral.as_ref() != Some(&node.ephemeral_id))
+        node.is_some_and(|node| member.ephemeral_id.as_ref() != Some(&node.ephemeral_id))
     }
 
     /// Whether the cluster lists the process that the member had before its turn. An engine that
     /// cannot be asked (it may have been this one) says nothing against the manager's word.
     pub(super) fn lists_old_process(&self, member: &Member) -> bool {
         let node = self.view.node(&member.node);
-        node.is_some_and(|node| member.ephemeral.as_ref() == Some(&node.ephemeral_id))
+        node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
     }
 }
 

@@ -52,7 +52,7 @@ impl Planner<'_> {
         }
         self.act(Action::Stop {
             uid: pod.uid.clone(),
-            sequence: member.stop,
+            sequence: member.stop_sequence,
             drain: self.policy.drain,
         });
         Move::Acted
@@ -71,17 +71,17 @@ impl Planner<'_> {
     /// What the stop waited for, for the reason of the abort.
     fn why_not_stopped(&self, restart: &Restart, pod: &Pod, manager: &Manager) -> String {
         if let Err(refusal) = self.preflight(pod) {
-            return refusal.sentence;
+            return refusal.message;
         }
         match Self::expected_now(pod, manager) {
-            Err(refusal) => return refusal.sentence,
+            Err(refusal) => return refusal.message,
             Ok(expected) if expected != manager.mounted => {
                 return "the new config was not mounted".into();
             }
             Ok(_) => {}
         }
         match self.may_stop_together(restart, pod) {
-            Err(refusal) => refusal.sentence,
+            Err(refusal) => refusal.message,
             Ok(()) => "the engine was not prepared, or the stop was not answered".into(),
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::{Move, wait};
 use crate::planner::Planner;
 use crate::rules::Terms;
-use crate::{Action, Code, ExclusionDebt, LiftedExclusion, Member, Reason, Refusal, Voting};
+use crate::{Action, Blocker, Code, ExclusionDebt, Member, Reason, RemovedExclusion, Voting};
 
 /// What takes every exclusion away, by hand.
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
@@ -22,8 +22,8 @@ struct Votes<'a> {
 impl<'a> Planner<'a> {
     /// Whether a member that takes its slot on these terms is to hand its vote over. If somebody
     /// else's exclusions are in the way, an outage is what is left, where that is allowed.
-    pub(super) fn hands_over(&self, terms: &Terms) -> Result<bool, Refusal> {
-        if terms.heir.is_none() {
+    pub(super) fn hands_over(&self, terms: &Terms) -> Result<bool, Blocker> {
+        if terms.vote_recipient.is_none() {
             return Ok(false);
         }
         let Some(votes) = self.votes()? else { return Ok(false) };
@@ -55,15 +55,15 @@ impl<'a> Planner<'a> {
             return None;
         }
         if votes.excluded.contains(&debt.node) {
-            let sentence = format!("the vote of {} is being handed over", debt.node);
-            return Some(wait(Code::HandingOver, sentence));
+            let message = format!("the vote of {} is being handed over", debt.node);
+            return Some(wait(Code::HandingOver, message));
         }
         if let Err(refusal) = self.none_but(Some(&debt.node), votes.excluded) {
             return Some(Move::Wait(refusal));
         }
-        let sentence = format!("the engine is asked to do without the vote of {}", debt.node);
+        let message = format!("the engine is asked to do without the vote of {}", debt.node);
         self.act(Action::ExcludeVoter { node: debt.node });
-        Some(wait(Code::HandingOver, sentence))
+        Some(wait(Code::HandingOver, message))
     }
 
     /// After the proof, or at the end of the way back: `None` once the node may vote again, or once
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
             |why: &str| format!("the voting exclusion of {} must be removed: {why}", debt.node);
         let excluded = match self.votes() {
             Ok(votes) => votes.map(|votes| votes.excluded),
-            Err(refusal) => return self.wait_all(Code::Debts, must(&refusal.sentence)),
+            Err(refusal) => return self.wait_all(Code::Debts, must(&refusal.message)),
         };
         let Some(excluded) = excluded.filter(|excluded| excluded.contains(&debt.node)) else {
             self.tell(None, Reason::DebtPaid, format!("{} may vote again", debt.node));
@@ -130,7 +130,7 @@ impl<'a> Planner<'a> {
         };
         match self.none_but(Some(&debt.node), excluded) {
             Ok(()) => self.act(Action::ClearVotingExclusions),
-            Err(refusal) => self.wait_all(refusal.code, must(&refusal.sentence)),
+            Err(refusal) => self.wait_all(refusal.code, must(&refusal.message)),
         }
     }
 
@@ -148,8 +148,8 @@ impl<'a> Planner<'a> {
         let now = self.snapshot.now;
         let ledger = self.ledger.to_mut();
         ledger.debts.exclusion = None;
-        ledger.lifted.retain(|one| one.may_come_again(now) && one.node != debt.node);
-        ledger.lifted.push(LiftedExclusion { node: debt.node, at: now });
+        ledger.removed_exclusions.retain(|one| one.may_come_again(now) && one.node != debt.node);
+        ledger.removed_exclusions.push(RemovedExclusion { node: debt.node, at: now });
     }
 
     fn exclusion_debt(&self, member: &Member) -> Option<ExclusionDebt> {
@@ -158,8 +158,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Who votes; none where there are no configurations.
-    fn votes(&self) -> Result<Option<Votes<'a>>, Refusal> {
-        match self.view.engine()?.voting.as_ref().map_err(Refusal::engine_unreachable)? {
+    fn votes(&self) -> Result<Option<Votes<'a>>, Blocker> {
+        match self.view.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
             Voting::Configurations { committed, accepted, excluded } => {
                 Ok(Some(Votes { committed, accepted, excluded }))
             }
@@ -168,15 +168,15 @@ impl<'a> Planner<'a> {
     }
 
     /// Passes if nobody is excluded but `ours`, or by a late request of ours.
-    fn none_but(&self, ours: Option<&str>, excluded: &BTreeSet<String>) -> Result<(), Refusal> {
+    fn none_but(&self, ours: Option<&str>, excluded: &BTreeSet<String>) -> Result<(), Blocker> {
         let is_foreign = |node: &&String| Some(node.as_str()) != ours && !self.is_lifted(node);
         let foreign: Vec<&str> = excluded.iter().filter(is_foreign).map(String::as_str).collect();
         if foreign.is_empty() {
             return Ok(());
         }
-        Err(Refusal {
+        Err(Blocker {
             code: Code::ForeignController,
-            sentence: format!(
+            message: format!(
                 "somebody else has excluded {} from voting, and exclusions can only be removed all \
                  at once; if they are needed no more, remove them: {COMMAND}",
                 foreign.join(", ")
@@ -187,6 +187,6 @@ impl<'a> Planner<'a> {
     /// Whether an exclusion of ours for this node was removed a short while ago.
     fn is_lifted(&self, node: &str) -> bool {
         let now = self.snapshot.now;
-        self.ledger.lifted.iter().any(|one| one.node == node && one.may_come_again(now))
+        self.ledger.removed_exclusions.iter().any(|one| one.node == node && one.may_come_again(now))
     }
 }

@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use super::next::Refused;
+use crate::blocker::{Check, refuse};
 use crate::flow::allocation::is_tight;
-use crate::gate::{Gate, refuse};
 use crate::lookup::{Lookup, Names};
 use crate::planner::Planner;
-use crate::rules::{Pass, Terms, all_of, preflight};
-use crate::{Code, Ledger, Manager, Member, Pod, Record, Refusal, Restart, Step};
+use crate::rules::{Evaluation, Terms, all_of, preflight};
+use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Record, Restart, Step};
 
 /// How many nodes a sentence names.
 const NAMED: usize = 5;
@@ -46,14 +46,14 @@ impl<'a> Planner<'a> {
             member.step == Step::Scheduled && self.view.pod(&member.pod_uid).is_none()
         });
         let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
-        let sentence = format!(
+        let message = format!(
             "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its \
              place",
             named(restart),
             all_of(&gone)
         );
         for pod in candidates {
-            self.wait(&pod.uid, Code::PodGone, sentence.clone());
+            self.wait(&pod.uid, Code::PodGone, message.clone());
         }
     }
 
@@ -64,12 +64,12 @@ impl<'a> Planner<'a> {
         candidates: &[&'a Pod],
     ) -> Result<Vec<(&'a Manager, Terms)>, Vec<Refused<'a>>> {
         let uids: Names<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
-        let pass = Pass::of(&self.view, &self.ledger, self.policy, &uids);
+        let pass = Evaluation::of(&self.view, &self.ledger, self.policy, &uids);
         let mut managers = Vec::with_capacity(candidates.len());
         let mut refused = Vec::new();
         for pod in candidates.iter().copied() {
             let judged = preflight(pod).and_then(|manager| {
-                let pass = pass.as_ref().map_err(Refusal::clone)?;
+                let pass = pass.as_ref().map_err(Blocker::clone)?;
                 pass.judge(pod, restart.request.strategy).map(|()| (manager, pass.terms(pod)))
             });
             match judged {
@@ -90,7 +90,7 @@ impl<'a> Planner<'a> {
             refused.len(),
             candidates.len(),
             first.code.as_str(),
-            first.sentence
+            first.message
         );
         self.tell_of_quorum(refused.iter().map(|(pod, refusal)| (*pod, refusal)));
         self.wait_all(first.code, whole);
@@ -111,11 +111,11 @@ impl<'a> Planner<'a> {
     fn alone(&self, restart: &Restart, candidates: &[&'a Pod]) -> String {
         // As if each were asked for by itself: then nobody is waited for that only this zone wants.
         let ledger = Ledger {
-            fences: self.ledger.fences.clone(),
+            kept_stopped: self.ledger.kept_stopped.clone(),
             debts: self.ledger.debts.clone(),
             ..Ledger::default()
         };
-        let Ok(pass) = Pass::of(&self.view, &ledger, self.policy, &Names::default()) else {
+        let Ok(pass) = Evaluation::of(&self.view, &ledger, self.policy, &Names::default()) else {
             return "the engine has to answer first".into();
         };
         let may = |pod: &&&Pod| {
@@ -137,29 +137,30 @@ impl<'a> Planner<'a> {
     /// The rules of the last moment before a stop; for a node that goes with its zone also whether
     /// all of that can be stopped. Once one is, there is no way back, and each of the others follows
     /// as soon as it can itself.
-    pub(super) fn may_stop_together(&self, restart: &Restart, pod: &Pod) -> Gate {
+    pub(super) fn may_stop_together(&self, restart: &Restart, pod: &Pod) -> Check {
         if restart.request.is_at_once() {
             self.stops.zone.get_or_init(|| self.zone_may_stop(restart)).clone()?;
         }
         self.may_stop(&restart.request, pod)
     }
 
-    fn zone_may_stop(&self, restart: &Restart) -> Gate {
+    fn zone_may_stop(&self, restart: &Restart) -> Check {
         let took_stop = |member: &Member| {
             let manager = self.view.manager(&member.pod_uid);
-            member.stop > 0 && manager.is_ok_and(|manager| manager.sequence >= member.stop)
+            member.stop_sequence > 0
+                && manager.is_ok_and(|manager| manager.sequence >= member.stop_sequence)
         };
         if restart.members.iter().any(took_stop) {
             return Ok(());
         }
         for member in restart.members.iter().filter(|member| member.step == Step::Restarting) {
-            self.is_poised(restart, member).map_err(|refusal| Refusal {
+            self.is_poised(restart, member).map_err(|refusal| Blocker {
                 code: refusal.code,
-                sentence: format!(
+                message: format!(
                     "{} is stopped as a whole, and {} cannot be yet: {}",
                     named(restart),
                     member.node,
-                    refusal.sentence
+                    refusal.message
                 ),
             })?;
         }
@@ -167,7 +168,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether nothing is missing for a member's stop.
-    fn is_poised(&self, restart: &Restart, member: &Member) -> Gate {
+    fn is_poised(&self, restart: &Restart, member: &Member) -> Check {
         let Some(pod) = self.view.pod(&member.pod_uid) else {
             return refuse(Code::PodGone, "its pod is gone, and the one in its place is not back");
         };

@@ -58,7 +58,7 @@ fn list(engine: &mut Engine, members: &[Member]) {
 
 /// A node that was not listed. What nobody knows of it stays unknown.
 fn returned(member: &Member, engine: &Engine) -> Node {
-    let role = member.master.then(|| "master".to_owned());
+    let role = member.master_eligible.then(|| "master".to_owned());
     Node {
         id: member.node_id.clone().unwrap_or_else(|| format!("returned {}", member.node)),
         name: member.node.clone(),

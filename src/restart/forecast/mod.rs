@@ -151,8 +151,8 @@ fn nothing(
     };
     let deleting = scene.snapshot.cluster.deleting;
     let held = if deleting {
-        let sentence = "the SearchCluster is being deleted: nothing is begun";
-        Some(of_cluster(Code::Idle, sentence.into()))
+        let message = "the SearchCluster is being deleted: nothing is begun";
+        Some(of_cluster(Code::Idle, message.into()))
     } else {
         held.or_else(refused)
     };
@@ -177,17 +177,17 @@ fn not_chosen(
         let Some(uid) = &one.pod else { continue };
         let step = steps.get(uid.as_str());
         if let (Some(behind), Some(_)) = (behind, step) {
-            (one.code, one.sentence) = (behind.code, behind.sentence.clone());
+            (one.code, one.message) = (behind.code, behind.message.clone());
         } else if chosen.contains(uid) {
             continue;
         } else if one.code == Code::Recording {
             // A plan that writes the ledger has no words for those nothing happens to.
-            let (code, sentence) = match step {
+            let (code, message) = match step {
                 Some(Step::Finished) => (Code::Finished, "it is done"),
                 Some(_) => (Code::NotItsTurn, "its turn comes later"),
                 None => (Code::Idle, "nothing was asked of it"),
             };
-            (one.code, one.sentence) = (code, sentence.into());
+            (one.code, one.message) = (code, message.into());
         }
         waiting.push(one);
     }
@@ -227,6 +227,6 @@ fn held_by(waiting: &[Waiting]) -> Option<Waiting> {
     all.filter(|one| one.code.blocks() || one.code == Code::NotBefore).cloned()
 }
 
-fn of_cluster(code: Code, sentence: String) -> Waiting {
-    Waiting { pod: None, node: None, code, sentence }
+fn of_cluster(code: Code, message: String) -> Waiting {
+    Waiting { pod: None, node: None, code, message }
 }

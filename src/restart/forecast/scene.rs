@@ -45,8 +45,8 @@ impl Scene {
         self.snapshot.ledger.queued = None;
         let Some(other) = self.snapshot.ledger.restart.take() else { return };
         let id = other.request.id;
-        let sentence = format!("restart {id} is under way: the request waits until it is over");
-        self.held = Some(of_cluster(Code::AnotherInProgress, sentence));
+        let message = format!("restart {id} is under way: the request waits until it is over");
+        self.held = Some(of_cluster(Code::AnotherInProgress, message));
     }
 
     /// Finds the request that is about to be taken up; without one, supposes one for every node.

@@ -61,8 +61,8 @@ pub(super) fn coordinated(restart: &Restart, when: When, steps: &mut Vec<Stage>)
         steps.push(stage(StageKind::Stop, when, members, &all, why));
         then = When::Later;
     }
-    let masters = open(restart, |member| member.master);
-    let others = open(restart, |member| !member.master);
+    let masters = open(restart, |member| member.master_eligible);
+    let others = open(restart, |member| !member.master_eligible);
     if !masters.is_empty() {
         let why = "it can be elected: those are started first";
         steps.push(stage(StageKind::Start, then, members, &masters, why));

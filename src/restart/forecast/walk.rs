@@ -10,8 +10,8 @@ use super::scene::{Scene, finish};
 use super::{Stage, StageKind, Turn, When};
 use crate::lookup::{Lookup, Names};
 use crate::planner::Planner;
-use crate::rules::{Pass, Walk, order, place, preflight};
-use crate::{Code, Debts, Ending, Pod, Policy, Refusal, Snapshot, Step, Waiting};
+use crate::rules::{Evaluation, Walk, order, place, preflight};
+use crate::{Blocker, Code, Debts, Ending, Pod, Policy, Snapshot, Step, Waiting};
 
 /// Adds a step for every batch, and answers for the nodes whose turn never comes.
 pub(super) fn walk(
@@ -57,7 +57,7 @@ fn leg(snapshot: &Snapshot, policy: &Policy, mut when: When, steps: &mut Vec<Sta
     let mut open = order(pods, engine);
     let looked = match &restart.ending {
         Some(ending) => Err(ends(ending)),
-        None => Pass::of(&planner.view, &planner.ledger, policy, &Names::default()),
+        None => Evaluation::of(&planner.view, &planner.ledger, policy, &Names::default()),
     };
     let mut pass = match looked {
         Ok(pass) => pass,
@@ -107,20 +107,20 @@ fn leg(snapshot: &Snapshot, policy: &Policy, mut when: When, steps: &mut Vec<Sta
 }
 
 /// Why nobody goes any more in a restart that comes to its end.
-fn ends(ending: &Ending) -> Refusal {
-    let sentence = format!(
+fn ends(ending: &Ending) -> Blocker {
+    let message = format!(
         "no further node is stopped: the restart ends as {} ({})",
         ending.outcome.as_str(),
         ending.reason
     );
-    Refusal { code: Code::NotItsTurn, sentence }
+    Blocker { code: Code::NotItsTurn, message }
 }
 
-fn waiting(pod: &Pod, refusal: Refusal) -> Waiting {
+fn waiting(pod: &Pod, refusal: Blocker) -> Waiting {
     Waiting {
         pod: Some(pod.uid.clone()),
         node: Some(pod.node.clone()),
         code: refusal.code,
-        sentence: refusal.sentence,
+        message: refusal.message,
     }
 }

@@ -112,7 +112,7 @@ pub struct ExclusionDebt {
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct LiftedExclusion {
+pub struct RemovedExclusion {
     /// Name of the node.
     pub node: String,
     /// When it was seen gone.
@@ -120,7 +120,7 @@ pub struct LiftedExclusion {
     pub at: Time,
 }
 
-impl LiftedExclusion {
+impl RemovedExclusion {
     /// For how long an exclusion that comes again is still ours, in milliseconds: far longer than
     /// any request of ours is waited for.
     const LATE: u64 = 5 * 60_000;

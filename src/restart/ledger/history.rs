@@ -45,7 +45,7 @@ impl Outcome {
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct HistoryEntry {
     /// Id of the request.
     pub id: String,
     /// How it went about it.

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::Request;
 
 pub use debt::{
-    AllocationBefore, AllocationDebt, Debts, ExclusionDebt, LiftedExclusion, RecordDebt, StartDebt,
+    AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
 };
-pub use history::{Entry, LastRestart, Outcome};
+pub use history::{HistoryEntry, LastRestart, Outcome};
 pub use restart::{Compensation, Direction, Ending, Member, Once, Restart, Step};
 
 /// How many restarts the history keeps.
@@ -38,16 +38,16 @@ pub struct Ledger {
     pub debts: Debts,
     /// Voting exclusions that were paid a short while ago.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lifted: Vec<LiftedExclusion>,
+    pub removed_exclusions: Vec<RemovedExclusion>,
     /// Nodes we keep stopped because somebody asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fences: Vec<Fence>,
+    pub kept_stopped: Vec<KeptStopped>,
     /// Ids of the requests that were taken up, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handled: Vec<String>,
     /// What is over, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Entry>,
+    pub history: Vec<HistoryEntry>,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
     /// address is not ours to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,16 +59,16 @@ pub struct Ledger {
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct Fence {
+pub struct KeptStopped {
     /// Uid of the pod.
     pub pod_uid: String,
     /// Name of the node.
     pub node: String,
     /// Sequence of our request to its manager.
     pub sequence: u64,
-    /// The fence is being lifted: the request is a start.
+    /// The fence is being removed_exclusions: the request is a start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lifting: bool,
+    pub releasing: bool,
 }
 
 impl Ledger {
@@ -87,7 +87,7 @@ impl Ledger {
     pub fn in_hand(&self) -> impl Iterator<Item = &str> {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
         let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
-        members.chain(owed).chain(self.fences.iter().map(|fence| fence.pod_uid.as_str()))
+        members.chain(owed).chain(self.kept_stopped.iter().map(|fence| fence.pod_uid.as_str()))
     }
 
     /// Whether a request with this id was taken up before.
@@ -106,7 +106,7 @@ impl Ledger {
     }
 
     /// Adds to the history.
-    pub fn record(&mut self, entry: Entry) {
+    pub fn record(&mut self, entry: HistoryEntry) {
         self.history.push(entry);
         let excess = self.history.len().saturating_sub(MAX_HISTORY);
         self.history.drain(..excess);

@@ -129,22 +129,22 @@ pub struct Member {
     pub since: Time,
     /// Sequence of our stop; 0 while it is scheduled.
     #[serde(default)]
-    pub stop: u64,
+    pub stop_sequence: u64,
     /// Sequence of our start, higher than that of the stop; 0 while it is scheduled.
     #[serde(default)]
-    pub start: u64,
+    pub start_sequence: u64,
     /// Checksum it is to be started with; none if the engine's config is unknown to its manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// Ephemeral id the node had before its stop: joined is proven by another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ephemeral: Option<String>,
+    pub ephemeral_id: Option<String>,
     /// Id of the engine's node, under which a shutdown record is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<String>,
     /// Can be elected: coordinated restarts start these first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub master: bool,
+    pub master_eligible: bool,
     /// The way back, if it is on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
@@ -191,9 +191,9 @@ pub struct Compensation {
     /// Sequence of a stop before the start: only where an engine already runs on a config that a
     /// coordinated restart turned back from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<u64>,
+    pub stop_sequence: Option<u64>,
     /// Sequence of the start, higher than all before.
-    pub start: u64,
+    pub start_sequence: u64,
     /// The config it is started on.
     #[schemars(with = "String")]
     pub config: ConfigChoice,

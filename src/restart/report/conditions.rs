@@ -38,13 +38,13 @@ pub(super) fn conditions(
     counts: &Counts,
 ) -> Vec<Condition> {
     let blocked = match blocker {
-        Some(waiting) => said(Holds::Yes, waiting.code.as_str(), &waiting.sentence),
+        Some(waiting) => said(Holds::Yes, waiting.code.as_str(), &waiting.message),
         None => said(Holds::No, "NothingBlocks", ""),
     };
     let ledger = &snapshot.ledger;
     let degraded = match blocker.filter(|waiting| waiting.code == Code::Stranded) {
         // Neither forward nor back: nothing but a person helps.
-        Some(waiting) => said(Holds::Yes, "Stranded", &waiting.sentence),
+        Some(waiting) => said(Holds::Yes, "Stranded", &waiting.message),
         None => degraded(ledger),
     };
     let said = [

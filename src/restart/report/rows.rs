@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
             checksum: run.and_then(|run| run.checksum.as_deref()).map(|one| short(one).to_owned()),
             manager_version: manager.map(|manager| manager.version.clone()),
             blocked_by: blocks.map(|waiting| waiting.code.as_str().to_owned()),
-            message: self.waiting.map(|waiting| waiting.sentence.clone()),
+            message: self.waiting.map(|waiting| waiting.message.clone()),
         }
     }
 }

@@ -58,7 +58,7 @@ fn three() -> Snapshot {
         cluster: Cluster { name: "search/logs".into(), has_status: true, ..Cluster::default() },
         ledger: Ledger::default(),
         pods: ["logs-0", "logs-1", "logs-2"].map(pod).into(),
-        engine: Err(Unknown { sentence: "not read".into() }),
+        engine: Err(Unknown { message: "not read".into() }),
         flushed: Default::default(),
     }
 }
@@ -69,8 +69,8 @@ fn member(node: &str, step: Step) -> Member {
         pod: node.into(),
         node: node.into(),
         step,
-        stop: 1,
-        start: 2,
+        stop_sequence: 1,
+        start_sequence: 2,
         ..Member::default()
     }
 }
@@ -99,12 +99,12 @@ fn manager(snapshot: &mut Snapshot, index: usize) -> &mut Manager {
     snapshot.pods[index].manager.as_mut().unwrap()
 }
 
-fn waits(pod: Option<&str>, code: Code, sentence: &str) -> Waiting {
+fn waits(pod: Option<&str>, code: Code, message: &str) -> Waiting {
     Waiting {
         pod: pod.map(|name| format!("uid-{name}")),
         node: pod.map(str::to_owned),
         code,
-        sentence: sentence.into(),
+        message: message.into(),
     }
 }
 
@@ -189,9 +189,9 @@ fn a_rule_that_blocks_is_named_with_its_sentence() {
     let report = shown(&snapshot, &[quorum]);
     assert_eq!(report.phase, "Blocked");
     assert_eq!(report.progress.as_deref(), Some("rolling 2/3"));
-    let sentence = "a majority would be lost: start logs-1";
-    assert_eq!(condition(&report, "Blocked"), ("True", "quorum", sentence));
-    assert_eq!(report.message.as_deref(), Some(sentence));
+    let message = "a majority would be lost: start logs-1";
+    assert_eq!(condition(&report, "Blocked"), ("True", "quorum", message));
+    assert_eq!(report.message.as_deref(), Some(message));
     assert_eq!(report.nodes[0].blocked_by.as_deref(), Some("quorum"));
 }
 
@@ -253,7 +253,7 @@ fn what_is_not_known_is_no_drift() {
     let mut snapshot = three();
     manager(&mut snapshot, 0).run.as_mut().unwrap().checksum = None;
     snapshot.pods[1].sources = Sources::Absent("Secret logs-1-config is absent".into());
-    snapshot.pods[2].manager = Err(Unknown { sentence: "does not answer".into() });
+    snapshot.pods[2].manager = Err(Unknown { message: "does not answer".into() });
     let report = shown(&snapshot, &[]);
     assert_eq!((report.counts.pending_restart, report.counts.unreachable), (0, 1));
     assert_eq!(report.phase, "Idle");
@@ -281,10 +281,10 @@ fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
     });
     let report = shown(&due, &[]);
     assert_eq!(report.phase, "Degraded");
-    let sentence = "the engine of logs-0 must be told to run; cluster.routing.allocation.enable \
+    let message = "the engine of logs-0 must be told to run; cluster.routing.allocation.enable \
                     must be set back to unset (restart r1)";
-    assert_eq!(condition(&report, "Degraded"), ("True", "Debts", sentence));
-    assert_eq!(report.message.as_deref(), Some(sentence));
+    assert_eq!(condition(&report, "Degraded"), ("True", "Debts", message));
+    assert_eq!(report.message.as_deref(), Some(message));
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn the_engines_word_on_availability_beats_that_of_the_pods() {
             delayed: 0,
             in_flight_fetch: 0,
         };
-        let unknown = || Unknown { sentence: String::new() };
+        let unknown = || Unknown { message: String::new() };
         snapshot.engine = Ok(Engine {
             version: String::new(),
             cluster_uuid: String::new(),
@@ -383,18 +383,18 @@ fn a_spec_that_cannot_be_used_is_shown_beside_what_goes_on() {
         (report.phase.as_str(), report.progress.as_deref()),
         ("Invalid", Some("rolling 1/3"))
     );
-    let sentence = "spec.restart.drain: x; spec.pods.selector: y";
-    assert_eq!(condition(&report, "Blocked"), ("True", "invalid_spec", sentence));
+    let message = "spec.restart.drain: x; spec.pods.selector: y";
+    assert_eq!(condition(&report, "Blocked"), ("True", "invalid_spec", message));
     assert_eq!(condition(&report, "Available").0, "Unknown");
     assert_eq!(condition(&report, "RestartInProgress").0, "True");
 }
 
 #[test]
 fn a_restart_that_can_go_neither_on_nor_back_degrades_and_says_what_to_do() {
-    let sentence = "logs-1 is not back: ask with `kubectl stayput restart logs --coordinated`";
-    let report = shown(&under_way(), &[waits(Some("logs-1"), Code::Stranded, sentence)]);
+    let message = "logs-1 is not back: ask with `kubectl stayput restart logs --coordinated`";
+    let report = shown(&under_way(), &[waits(Some("logs-1"), Code::Stranded, message)]);
     assert_eq!((report.phase.as_str(), report.blocked.as_deref()), ("Blocked", Some("stranded")));
-    assert_eq!(report.message.as_deref(), Some(sentence));
-    assert_eq!(condition(&report, "Blocked"), ("True", "stranded", sentence));
-    assert_eq!(condition(&report, "Degraded"), ("True", "Stranded", sentence));
+    assert_eq!(report.message.as_deref(), Some(message));
+    assert_eq!(condition(&report, "Blocked"), ("True", "stranded", message));
+    assert_eq!(condition(&report, "Degraded"), ("True", "Stranded", message));
 }

@@ -73,7 +73,7 @@ pub(super) fn message(
     counts: &Counts,
 ) -> Option<String> {
     if let Some(waiting) = blocker {
-        return Some(waiting.sentence.clone());
+        return Some(waiting.message.clone());
     }
     let due = debts::due(&snapshot.ledger);
     if !due.is_empty() {
@@ -83,7 +83,7 @@ pub(super) fn message(
     let of_it =
         |waiting: &&Waiting| waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
     if let Some(waiting) = plan.waiting.iter().filter(of_it).min() {
-        return Some(waiting.sentence.clone());
+        return Some(waiting.message.clone());
     }
     let is_idle = snapshot.ledger.restart.is_none();
     if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {

@@ -52,14 +52,17 @@ impl<'a> Sets<'a> {
     pub(crate) fn of(view: &View<'a>, ledger: &Ledger) -> Self {
         let under_way: Lookup<'_, &Member> =
             ledger.under_way().map(|member| (member.pod_uid.as_str(), member)).collect();
-        let fenced: Names<'_> = ledger.fences.iter().map(|fence| fence.pod_uid.as_str()).collect();
+        let fenced: Names<'_> =
+            ledger.kept_stopped.iter().map(|fence| fence.pod_uid.as_str()).collect();
         let mut all = Self { sets: Lookup::default(), fates: Lookup::default() };
         for pod in view.pods() {
             let own = fate(view, pod);
             all.fates.insert(&pod.uid, own);
             let fate = match under_way.get(pod.uid.as_str()) {
                 _ if fenced.contains(pod.uid.as_str()) => Fate::Aside,
-                Some(member) if member.ephemeral.is_none() && !may_be_up(view, pod) => Fate::Failed,
+                Some(member) if member.ephemeral_id.is_none() && !may_be_up(view, pod) => {
+                    Fate::Failed
+                }
                 Some(_) => Fate::MayServe,
                 None => own,
             };

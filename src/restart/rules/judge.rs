@@ -1,20 +1,20 @@
 //! Whether one candidate may go: every rule in turn, the first no counts.
 
-use super::pass::{Pass, Peer};
+use super::evaluation::{Evaluation, Peer};
 use super::{predicates, preflight, unreplicated_index};
-use crate::gate::{Gate, Refusal};
+use crate::blocker::{Blocker, Check};
 use crate::{Code, Color, Manager, Pod, Predicate, Request, Strategy};
 
-impl Pass<'_> {
+impl Evaluation<'_> {
     /// Passes if the pod is fit for a stop and may be given a slot.
     pub(crate) fn may_go<'p>(
         &self,
         pod: &'p Pod,
         strategy: Strategy,
-    ) -> Result<&'p Manager, Refusal> {
+    ) -> Result<&'p Manager, Blocker> {
         if self.is_kept_stopped(pod) {
-            let sentence = format!("{} is kept stopped on request", pod.node);
-            return Err(Refusal { code: Code::KeptStopped, sentence });
+            let message = format!("{} is kept stopped on request", pod.node);
+            return Err(Blocker { code: Code::KeptStopped, message });
         }
         let fit = preflight(pod);
         if fit.is_ok() || pod.terminating {
@@ -26,7 +26,7 @@ impl Pass<'_> {
 
     /// Passes if the pod may be given a slot: the quorum, whose loss would be worst; then the ten
     /// predicates in their published order; then indices without replicas.
-    pub(crate) fn judge(&self, pod: &Pod, strategy: Strategy) -> Gate {
+    pub(crate) fn judge(&self, pod: &Pod, strategy: Strategy) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         self.quorum(candidate)?;
         for predicate in Predicate::ALL {
@@ -38,7 +38,7 @@ impl Pass<'_> {
     }
 
     /// Passes if a pod that holds a slot may still be stopped, on what was read just now.
-    pub(crate) fn judge_again(&self, pod: &Pod, request: &Request) -> Gate {
+    pub(crate) fn judge_again(&self, pod: &Pod, request: &Request) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         let serves = candidate.node.is_some() && candidate.pod.ready;
         if serves {
@@ -55,7 +55,7 @@ impl Pass<'_> {
     /// With allocation tightened a replica that is missing stays missing; but red is red, and in a
     /// rolling restart what is being built or moved was not so when the slot was given. What waits
     /// for a node that left with the same slots is no surprise.
-    fn still_calm(&self, strategy: Strategy) -> Gate {
+    fn still_calm(&self, strategy: Strategy) -> Check {
         let Ok(health) = &self.engine.health else { return Ok(()) };
         let missed = if self.under_way().len() > 1 { 0 } else { health.delayed };
         let moving = health.initializing + health.relocating + missed + health.in_flight_fetch;
@@ -76,7 +76,7 @@ impl Pass<'_> {
     }
 
     /// Somebody may have gone down since.
-    fn still_room(&self, candidate: &Peer<'_>, serves: bool) -> Gate {
+    fn still_room(&self, candidate: &Peer<'_>, serves: bool) -> Check {
         let ours = self.under_way().iter().filter(|name| *name != candidate.name()).count();
         let others = self.peers().iter().filter(|peer| peer.pod.uid != candidate.pod.uid);
         let foreign = others.filter(|peer| !peer.healthy && !peer.under_way).count();

@@ -1,18 +1,18 @@
 //! Rules that must let a node pass before it is stopped: each a pure function of one look at the
-//! whole cluster that answers [`Gate`](super::gate::Gate) with a sentence for people.
+//! whole cluster that answers [`Check`](super::blocker::Check) with a sentence for people.
 //!
-//! * No rule chooses a node: [`order()`] says whose turn it is, [`Pass::judge`] whether it may go.
+//! * No rule chooses a node: [`order()`] says whose turn it is, [`Evaluation::judge`] whether it may go.
 //! * What is not known is never taken for good: a rule refuses, and says what could not be read.
-//! * What looks at the whole cluster ([`Pass`] and what it holds) is built once for a plan and then
+//! * What looks at the whole cluster ([`Evaluation`] and what it holds) is built once for a plan and then
 //!   asked about every candidate, so that a plan over many pods stays linear.
 
-mod census;
 mod copies;
+mod evaluation;
 mod failed;
-mod few;
 mod judge;
+mod name_list;
+mod node_counts;
 mod order;
-mod pass;
 mod predicates;
 mod preflight;
 mod quorum;
@@ -27,9 +27,9 @@ use copies::Copies;
 use quorum::{Electorate, Votes};
 use settled::Settled;
 
+pub(crate) use evaluation::{Evaluation, Terms};
 pub(crate) use failed::{Sets, set_of};
 pub(crate) use order::{order, place};
-pub(crate) use pass::{Pass, Terms};
 pub(crate) use preflight::preflight;
 pub(crate) use turns::{Walk, all_of, take_turns};
 

@@ -1,6 +1,6 @@
 //! Whether a pod and its manager are fit for a stop at all, whatever the cluster thinks of it.
 
-use crate::gate::{Gate, Refusal, refuse};
+use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Manager, Pod, Sources};
 use stayput_api::{Desired, RequestKind, State};
 
@@ -10,7 +10,7 @@ use stayput_api::{Desired, RequestKind, State};
 ///
 /// # Errors
 /// The first thing in the way.
-pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Refusal> {
+pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
     if pod.terminating {
         refuse(
             Code::PodGone,
@@ -20,11 +20,11 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Refusal> {
     let manager = match &pod.manager {
         Ok(manager) => manager,
         Err(unknown) => {
-            return Err(Refusal {
+            return Err(Blocker {
                 code: Code::ManagerUnreachable,
-                sentence: format!(
+                message: format!(
                     "the manager of {} gives no answer: {}",
-                    pod.node, unknown.sentence
+                    pod.node, unknown.message
                 ),
             });
         }
@@ -47,7 +47,7 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Refusal> {
 }
 
 /// The manager that answers is that of this very pod.
-fn same_pod(pod: &Pod, manager: &Manager) -> Gate {
+fn same_pod(pod: &Pod, manager: &Manager) -> Check {
     match &manager.pod_uid {
         Some(uid) if *uid == pod.uid => Ok(()),
         Some(uid) => refuse(
@@ -71,21 +71,21 @@ fn same_pod(pod: &Pod, manager: &Manager) -> Gate {
 }
 
 /// Nobody interferes as soon as the engine is down.
-fn undisturbed(pod: &Pod, manager: &Manager) -> Gate {
-    if let Some(sentence) = &pod.outdated {
-        return refuse(Code::OwnerWillReplace, sentence);
+fn undisturbed(pod: &Pod, manager: &Manager) -> Check {
+    if let Some(message) = &pod.outdated {
+        return refuse(Code::OwnerWillReplace, message);
     }
-    if let Some(sentence) = &pod.deadly_probe {
-        return refuse(Code::LivenessWouldKill, sentence);
+    if let Some(message) = &pod.deadly_probe {
+        return refuse(Code::LivenessWouldKill, message);
     }
     match &manager.live_mismatch {
-        Some(sentence) => refuse(Code::LiveMismatch, sentence),
+        Some(message) => refuse(Code::LiveMismatch, message),
         None => Ok(()),
     }
 }
 
 /// The config is known on both sides, if sources are declared.
-fn config(pod: &Pod, manager: &Manager) -> Gate {
+fn config(pod: &Pod, manager: &Manager) -> Check {
     match (&pod.sources, &manager.mounted) {
         (Sources::Undeclared, _) => Ok(()),
         (Sources::Checksum(_) | Sources::Absent(_), None) => refuse(
@@ -97,13 +97,13 @@ fn config(pod: &Pod, manager: &Manager) -> Gate {
                 pod.node
             ),
         ),
-        (Sources::Absent(sentence), Some(_)) => refuse(Code::SourceAbsent, sentence),
+        (Sources::Absent(message), Some(_)) => refuse(Code::SourceAbsent, message),
         (Sources::Checksum(_), Some(_)) => Ok(()),
     }
 }
 
 /// The engine's process is in a state that a stop leads out of.
-fn engine(pod: &Pod, manager: &Manager) -> Gate {
+fn engine(pod: &Pod, manager: &Manager) -> Check {
     let node = &pod.node;
     match (manager.state, manager.desired) {
         (State::Stuck, _) => refuse(

@@ -1,12 +1,12 @@
 //! The quorum: no stop takes the majority that elects a master.
 
-mod body;
+mod voter_set;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::gate::{Gate, Refusal, refuse};
+use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Engine, Node, Unknown, Voting};
-use body::Body;
+use voter_set::VoterSet;
 
 /// What the stop of a node does to the votes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Votes {
     /// It has the only vote, and nothing is lost once it has handed that over to this node.
     HandedOverFirst(String),
     /// No master could be elected, or that is not known.
-    Lost(Refusal),
+    Lost(Blocker),
 }
 
 /// Who elects the master, arranged once for all candidates.
@@ -29,7 +29,7 @@ pub(crate) struct Electorate<'a> {
     /// A master is elected: what the engine lists is the cluster, not one side of a partition.
     has_master: bool,
     /// All of these must keep enough voters.
-    bodies: Result<Vec<Body<'a>>, &'a Unknown>,
+    bodies: Result<Vec<VoterSet<'a>>, &'a Unknown>,
     /// Names of nodes that are asked to do without a vote.
     excluded: Option<&'a BTreeSet<String>>,
 }
@@ -52,7 +52,7 @@ impl<'a> Electorate<'a> {
             Ok(Voting::Configurations { excluded, .. }) => Some(excluded),
             Ok(Voting::MinimumMasterNodes(_)) | Err(_) => None,
         };
-        let bodies = voting.map(|voting| Body::all(voting, engine));
+        let bodies = voting.map(|voting| VoterSet::all(voting, engine));
         Self { never, leaders, has_master: engine.master.is_some(), bodies, excluded }
     }
 
@@ -80,30 +80,30 @@ impl<'a> Electorate<'a> {
             Ok(bodies) => bodies,
             Err(_) if never == Some(true) => return Votes::Kept,
             Err(unknown) => {
-                let sentence = format!(
+                let message = format!(
                     "{candidate} is not stopped while it is not known who elects the master: {}",
-                    unknown.sentence
+                    unknown.message
                 );
-                return Votes::Lost(Refusal { code: Code::EngineUnreachable, sentence });
+                return Votes::Lost(Blocker { code: Code::EngineUnreachable, message });
             }
         };
-        if bodies.iter().all(Body::is_empty) {
-            let sentence = format!(
+        if bodies.iter().all(VoterSet::is_empty) {
+            let message = format!(
                 "{candidate} is not stopped: nobody has a vote, so the engine that was asked has \
                  not formed a cluster yet"
             );
-            return Votes::Lost(Refusal { code: Code::EngineUnreachable, sentence });
+            return Votes::Lost(Blocker { code: Code::EngineUnreachable, message });
         }
         if never == Some(false)
             && let Some(other) = self.hands_over(handing_over).filter(|other| *other != candidate)
         {
-            let sentence = format!(
+            let message = format!(
                 "{other} hands its vote over, and {candidate} may be the one who takes it: waits \
                  until {other} is back and votes again"
             );
-            return Votes::Lost(Refusal { code: Code::Quorum, sentence });
+            return Votes::Lost(Blocker { code: Code::Quorum, message });
         }
-        let is_lost = bodies.iter().any(Body::is_lost);
+        let is_lost = bodies.iter().any(VoterSet::is_lost);
         if !bodies.iter().any(|body| body.may_contain(candidate, never))
             || (never.is_none() && self.has_master && is_lost)
         {
@@ -113,9 +113,9 @@ impl<'a> Electorate<'a> {
             .iter()
             .try_for_each(|body| body.gate(candidate, down))
             .and_then(|()| self.leader_stays(candidate, down));
-        match (gate, self.heir(candidate, down)) {
+        match (gate, self.vote_recipient(candidate, down)) {
             (Ok(()), _) => Votes::Kept,
-            (Err(_), Some(heir)) => Votes::HandedOverFirst(heir.to_owned()),
+            (Err(_), Some(vote_recipient)) => Votes::HandedOverFirst(vote_recipient.to_owned()),
             (Err(refusal), None) => Votes::Lost(refusal),
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Electorate<'a> {
     }
 
     /// Passes unless the candidate is the last node that can be elected.
-    fn leader_stays(&self, candidate: &str, down: &BTreeSet<String>) -> Gate {
+    fn leader_stays(&self, candidate: &str, down: &BTreeSet<String>) -> Check {
         let stays = |name: &&&str| **name != candidate && !down.contains(**name);
         if self.leaders.contains(candidate) && !self.leaders.iter().any(|name| stays(&name)) {
             return nobody_but(candidate);
@@ -139,7 +139,7 @@ impl<'a> Electorate<'a> {
 
     /// Who would take over the vote of a candidate that has the only one. The engine chooses: it is
     /// whoever comes first if each of the others will do.
-    fn heir(&self, candidate: &str, down: &BTreeSet<String>) -> Option<&'a str> {
+    fn vote_recipient(&self, candidate: &str, down: &BTreeSet<String>) -> Option<&'a str> {
         let bodies = self.bodies.as_ref().ok()?;
         if !self.has_master || !bodies.iter().all(|body| body.is_only(candidate)) {
             return None;
@@ -159,7 +159,7 @@ fn can_lead(node: &Node) -> bool {
     node.is_master_eligible() && !node.roles.contains("voting_only")
 }
 
-fn nobody_but(candidate: &str) -> Gate {
+fn nobody_but(candidate: &str) -> Check {
     refuse(
         Code::Quorum,
         format!(

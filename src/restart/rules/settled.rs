@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::gate::{Gate, Refusal, refuse};
+use crate::blocker::{Blocker, Check, refuse};
 use crate::{Allocation, Code, Engine, Health, Known, Predicate};
 
 /// Whether a yellow cluster is settled, looked at once for all candidates.
 #[derive(Debug)]
-pub(crate) struct Settled(Gate);
+pub(crate) struct Settled(Check);
 
 impl Settled {
     /// Judges the health.
@@ -17,13 +17,13 @@ impl Settled {
     /// one that is missing.
     pub(crate) fn of(engine: &Engine, fenced: &BTreeSet<String>, expected_data: usize) -> Self {
         Self(match &engine.health {
-            Err(unknown) => Err(Refusal::engine_unreachable(unknown)),
+            Err(unknown) => Err(Blocker::engine_unreachable(unknown)),
             Ok(health) => settled(engine, health, fenced, expected_data),
         })
     }
 
     /// Passes if waiting would not make the cluster greener.
-    pub(crate) fn gate(&self) -> Gate {
+    pub(crate) fn gate(&self) -> Check {
         self.0.clone()
     }
 }
@@ -34,7 +34,7 @@ fn settled(
     health: &Health,
     fenced: &BTreeSet<String>,
     expected_data: usize,
-) -> Gate {
+) -> Check {
     let mut restless = movements(health);
     let leaving = engine
         .nodes
@@ -51,7 +51,7 @@ fn settled(
     match &engine.shards {
         Err(unknown) => refuse(
             Code::EngineUnreachable,
-            format!("the cluster is yellow and its shards are not known: {}", unknown.sentence),
+            format!("the cluster is yellow and its shards are not known: {}", unknown.message),
         )?,
         Ok(shards) => {
             let lost = shards.iter().filter(|copy| copy.primary && copy.node.is_none());
@@ -105,15 +105,15 @@ fn movements(health: &Health) -> Vec<String> {
 }
 
 /// Whether copies may be allocated at all; while they may not, yellow is not the engine's last word.
-fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Refusal> {
+fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Blocker> {
     let setting = match allocation {
         Ok(allocation) => &allocation.setting,
         Err(unknown) => {
-            return Err(Refusal {
+            return Err(Blocker {
                 code: Code::EngineUnreachable,
-                sentence: format!(
+                message: format!(
                     "the cluster is yellow and its allocation setting is not known: {}",
-                    unknown.sentence
+                    unknown.message
                 ),
             });
         }

@@ -1,17 +1,17 @@
 //! Who goes now: one walk over the candidates in their order.
 
-use super::{Pass, Terms};
-use crate::gate::{Gate, Refusal};
+use super::{Evaluation, Terms};
+use crate::blocker::{Blocker, Check};
 use crate::{Code, Manager, Pod, Strategy};
 
 /// Lets every candidate whose turn it is `begin`, and answers for each of them, in their order,
 /// whether it goes or why not. One that `begin` refuses takes no slot.
 pub(crate) fn take_turns<'a>(
-    pass: &mut Pass<'a>,
+    pass: &mut Evaluation<'a>,
     candidates: &[&'a Pod],
     strategy: Strategy,
-    mut begin: impl FnMut(&'a Pod, &'a Manager, &Terms) -> Gate,
-) -> Vec<(&'a Pod, Gate)> {
+    mut begin: impl FnMut(&'a Pod, &'a Manager, &Terms) -> Check,
+) -> Vec<(&'a Pod, Check)> {
     let mut walk = Walk::default();
     let turn = |pod: &&'a Pod| (*pod, walk.turn(pass, pod, strategy, &mut begin));
     candidates.iter().map(turn).collect()
@@ -30,11 +30,11 @@ impl<'a> Walk<'a> {
     /// Lets the next candidate `begin`, if its turn has come.
     pub(crate) fn turn(
         &mut self,
-        pass: &mut Pass<'a>,
+        pass: &mut Evaluation<'a>,
         pod: &'a Pod,
         strategy: Strategy,
-        begin: impl FnOnce(&'a Pod, &'a Manager, &Terms) -> Gate,
-    ) -> Gate {
+        begin: impl FnOnce(&'a Pod, &'a Manager, &Terms) -> Check,
+    ) -> Check {
         if self.held_back && pass.is_elected(pod) {
             return later("the elected master goes last".to_owned());
         }
@@ -71,6 +71,6 @@ pub(crate) fn all_of(names: &[&str]) -> String {
     }
 }
 
-fn later(sentence: String) -> Gate {
-    Err(Refusal { code: Code::NotItsTurn, sentence })
+fn later(message: String) -> Check {
+    Err(Blocker { code: Code::NotItsTurn, message })
 }

@@ -1,8 +1,8 @@
 //! Versions of running nodes: which of them are behind others.
 
-use super::pass::{Pass, Peer};
+use super::evaluation::{Evaluation, Peer};
 
-impl Pass<'_> {
+impl Evaluation<'_> {
     /// Whether somebody else in the cluster runs a newer version.
     pub(super) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
         let newest = self.newest.get_or_init(|| {

@@ -21,7 +21,7 @@ pub(super) fn serialize<T: Serialize, S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     match known {
         Ok(known) => Written::Known(known),
-        Err(unknown) => Written::Unknown(unknown.sentence.clone()),
+        Err(unknown) => Written::Unknown(unknown.message.clone()),
     }
     .serialize(serializer)
 }
@@ -31,6 +31,6 @@ pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 ) -> Result<Known<T>, D::Error> {
     Ok(match Written::deserialize(deserializer)? {
         Written::Known(known) => Ok(known),
-        Written::Unknown(sentence) => Err(Unknown { sentence }),
+        Written::Unknown(message) => Err(Unknown { message }),
     })
 }

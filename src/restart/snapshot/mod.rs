@@ -26,7 +26,7 @@ pub use saved::schema as snapshot_schema;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unknown {
     /// What is wrong, and with what, in a sentence.
-    pub sentence: String,
+    pub message: String,
 }
 
 /// What was read, or why it was not.

@@ -17,7 +17,7 @@ fn snapshot(fates: &str) -> Snapshot {
     for (pod, fate) in snapshot.pods.iter_mut().zip(fates) {
         fares(pod, fate);
     }
-    snapshot.engine = Err(Unknown { sentence: "no master".into() });
+    snapshot.engine = Err(Unknown { message: "no master".into() });
     snapshot
 }
 
@@ -42,7 +42,7 @@ fn fares(pod: &mut Pod, fate: &str) {
         manager.desired = Desired::Stopped;
     }
     if fate == "silent" || fate == "loops" {
-        pod.manager = Err(Unknown { sentence: "no answer".into() });
+        pod.manager = Err(Unknown { message: "no answer".into() });
         pod.crash_looping = fate == "loops";
     }
 }
@@ -115,7 +115,7 @@ fn of(snapshot: &Snapshot, under_way: &[(&str, Option<&str>)]) -> Restart {
             pod: pod.name.clone(),
             node: pod.node.clone(),
             step: if slot.is_some() { Step::Restarting } else { Step::Scheduled },
-            ephemeral: slot.and_then(|(_, process)| process.map(str::to_owned)),
+            ephemeral_id: slot.and_then(|(_, process)| process.map(str::to_owned)),
             ..Member::default()
         }
     };

@@ -61,7 +61,7 @@ fn all_goes_in_order_and_everybody_waits_for_the_first() {
     assert_eq!(seen.waiting.len(), 6, "{seen:#?}");
     let first = &seen.waiting[0];
     assert_eq!(first.code.as_str(), "not_its_turn");
-    assert_eq!(first.sentence, "logs-warm-1 goes first; its turn comes later");
+    assert_eq!(first.message, "logs-warm-1 goes first; its turn comes later");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_coordinated_restart_names_the_one_that_is_in_the_way() {
     assert_eq!(seen.never.len(), 7, "{seen:#?}");
     let all = &seen.never[0];
     assert_eq!(all.code.as_str(), "manager_unreachable");
-    assert!(all.sentence.starts_with("logs-hot-1: "), "{all:?}");
+    assert!(all.message.starts_with("logs-hot-1: "), "{all:?}");
 }
 
 #[test]
@@ -144,12 +144,12 @@ fn a_request_that_is_refused_says_why() {
     let seen = ahead(&mut driver, Some(&asked(Strategy::Rolling, target)));
     let held = seen.held.as_ref().expect("it is refused");
     assert_eq!(
-        held.sentence,
+        held.message,
         "the request is refused: there is no node logs-9 among the cluster's pods"
     );
     assert!(seen.steps.is_empty() && seen.never.is_empty());
     play_line(&mut driver, "delete the searchcluster");
     let seen = ahead(&mut driver, None);
     let held = seen.held.as_ref().expect("nothing begins");
-    assert!(held.sentence.contains("is being deleted"), "{held:?}");
+    assert!(held.message.contains("is being deleted"), "{held:?}");
 }

@@ -39,12 +39,12 @@ pub(crate) fn ledger(old: &Ledger, new: &Ledger) -> Vec<String> {
         });
     }
     debts(old, new, &mut lines);
-    for fence in new.fences.iter().filter(|fence| !old.fences.contains(fence)) {
-        let what = if fence.lifting { "to be started again" } else { "to be kept stopped" };
+    for fence in new.kept_stopped.iter().filter(|fence| !old.kept_stopped.contains(fence)) {
+        let what = if fence.releasing { "to be started again" } else { "to be kept stopped" };
         lines.push(format!("{} is {what} (sequence {})", fence.node, fence.sequence));
     }
-    for fence in &old.fences {
-        if !new.fences.iter().any(|other| other.pod_uid == fence.pod_uid) {
+    for fence in &old.kept_stopped {
+        if !new.kept_stopped.iter().any(|other| other.pod_uid == fence.pod_uid) {
             lines.push(format!("{} is not kept stopped any more", fence.node));
         }
     }
@@ -103,7 +103,9 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
     let node = &now.node;
     let Some(before) = before else {
         let turn = match now.step {
-            Step::Restarting => format!(", has its turn: stop {}, start {}", now.stop, now.start),
+            Step::Restarting => {
+                format!(", has its turn: stop {}, start {}", now.stop_sequence, now.start_sequence)
+            }
             Step::Scheduled | Step::Aborting | Step::Finished => String::new(),
         };
         return Some(format!("{node} is a member ({}){turn}", now.pod_uid));
@@ -114,21 +116,27 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
     let on = now.expected.as_deref().unwrap_or("what is mounted");
     Some(match now.step {
         Step::Scheduled => format!("{node} waits for its turn"),
-        Step::Restarting if before.step == Step::Restarting && before.start != now.start => {
-            format!("{node} is started once more: start {}", now.start)
+        Step::Restarting
+            if before.step == Step::Restarting && before.start_sequence != now.start_sequence =>
+        {
+            format!("{node} is started once more: start {}", now.start_sequence)
         }
         Step::Restarting if before.step == Step::Restarting && before.expected == now.expected => {
             return None;
         }
         Step::Restarting if before.step == Step::Restarting => format!("{node} is to run {on}"),
         Step::Restarting => {
-            format!("{node} has its turn: stop {}, start {} on {on}", now.stop, now.start)
+            format!(
+                "{node} has its turn: stop {}, start {} on {on}",
+                now.stop_sequence, now.start_sequence
+            )
         }
         Step::Aborting => {
             let back = now.compensation.as_ref();
             let how = back.map(|back| {
-                let stop = back.stop.map(|stop| format!("stop {stop}, ")).unwrap_or_default();
-                format!(": {stop}start {} on {}", back.start, back.config.as_str())
+                let stop =
+                    back.stop_sequence.map(|stop| format!("stop {stop}, ")).unwrap_or_default();
+                format!(": {stop}start {} on {}", back.start_sequence, back.config.as_str())
             });
             format!("{node} is on the way back{}", how.unwrap_or_default())
         }

@@ -76,7 +76,7 @@ impl Laws {
             let Some(restart) = &world.ledger().restart else { continue };
             let member = restart.members.iter().find(|member| member.pod_uid == judged.uid);
             let Some(member) = member else { continue };
-            let turn = member.stop == sequence;
+            let turn = member.stop_sequence == sequence;
             let key = (
                 restart.request.id.clone(),
                 judged.uid.clone(),
@@ -102,7 +102,7 @@ impl Laws {
         let taken: Vec<_> = restart
             .members
             .iter()
-            .filter(|member| member.is_under_way() && member.ephemeral.is_some())
+            .filter(|member| member.is_under_way() && member.ephemeral_id.is_some())
             .collect();
         let down = world.pods.iter().filter(|pod| {
             let ours = taken.iter().any(|member| member.pod_uid == pod.uid);
@@ -153,7 +153,7 @@ impl Laws {
         for member in &before.members {
             let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid && !pod.gone);
             let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
-            let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
+            let fenced = new.kept_stopped.iter().any(|fence| fence.pod_uid == member.pod_uid);
             let Some(pod) = pod.filter(|_| !owed && !fenced) else { continue };
             let was = self.configs.get(&member.pod_uid);
             // A pod made anew in the middle, by somebody else, has no config of before to return
@@ -227,7 +227,7 @@ impl Laws {
             wrong.push(format!("S8: excluded from voting at the end: {excluded:?}"));
         }
         for pod in world.pods.iter().filter(|pod| !pod.gone) {
-            let fenced = ledger.fences.iter().any(|fence| fence.pod_uid == pod.uid);
+            let fenced = ledger.kept_stopped.iter().any(|fence| fence.pod_uid == pod.uid);
             let last = pod.machine.life().last_request();
             let ours = last.as_ref().is_none_or(|last| last.by == US);
             if ours && !fenced && pod.machine.life().desired() == Desired::Stopped {

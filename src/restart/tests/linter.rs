@@ -71,7 +71,7 @@ fn a_stop_against_the_rules_is_found() {
         spoil(members.iter_mut().find(|member| &member.pod_uid == uid).unwrap());
     };
     finds("S6: stop", &spoiled(&|s| s.ledger.restart = None), &made);
-    finds("S6: stop", &spoiled(&|s| member(s, &|one| one.stop += 1)), &made);
+    finds("S6: stop", &spoiled(&|s| member(s, &|one| one.stop_sequence += 1)), &made);
     finds("S9: while paused", &spoiled(&|s| s.cluster.paused = true), &made);
     let overlap = spoiled(&|s| s.cluster.overlaps.push("b".into()));
     finds("another SearchCluster", &overlap, &made);
@@ -85,7 +85,7 @@ fn a_stop_against_the_rules_is_found() {
     );
     finds("will be replaced", &spoiled(&|s| s.pods[at].outdated = Some("x".into())), &made);
     finds("killed by a probe", &spoiled(&|s| s.pods[at].deadly_probe = Some("x".into())), &made);
-    let unknown = || Unknown { sentence: "x".into() };
+    let unknown = || Unknown { message: "x".into() };
     finds("manager is not known", &spoiled(&|s| s.pods[at].manager = Err(unknown())), &made);
     finds("cannot be asked", &spoiled(&|s| s.engine = Err(unknown())), &made);
     let lost = |name: &str, s: &mut Snapshot| {
@@ -106,7 +106,7 @@ fn a_stop_against_the_rules_is_found() {
         &spoiled(&|s| {
             for member in &mut s.ledger.restart.as_mut().unwrap().members {
                 member.step = Step::Restarting;
-                member.ephemeral.get_or_insert("x".into());
+                member.ephemeral_id.get_or_insert("x".into());
             }
         }),
         &made,
@@ -151,7 +151,7 @@ fn a_plan_that_leaves_a_pod_without_a_word_is_found() {
     twice.waiting.extend(made.waiting.iter().cloned());
     finds("waits 2 times", &snapshot, &twice);
     let mut empty = made.clone();
-    empty.waiting[0].sentence.clear();
+    empty.waiting[0].message.clear();
     finds("without a sentence", &snapshot, &empty);
     let mut hot = made;
     hot.actions.clear();

@@ -92,7 +92,7 @@ impl Page {
             }
             let known = self.waiting.get(&who) == Some(&code);
             if !known && code != "idle" {
-                changed.push((who.clone(), format!("{code}: {}", wait.sentence)));
+                changed.push((who.clone(), format!("{code}: {}", wait.message)));
             }
             waiting.insert(who, code);
         }

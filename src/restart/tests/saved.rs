@@ -36,7 +36,7 @@ fn it_comes_back_as_it_was() {
     assert!(saved.snapshot.engine.is_ok() && saved.snapshot.ledger.restart.is_some());
     assert_eq!(again(&saved), saved);
     let mut odd = saved.clone();
-    let unknown = |sentence: &str| Unknown { sentence: sentence.into() };
+    let unknown = |message: &str| Unknown { message: message.into() };
     if let Ok(engine) = &mut odd.snapshot.engine {
         engine.health = Err(unknown("not in time"));
         engine.shards = Err(unknown("not in time"));
@@ -104,7 +104,7 @@ fn the_sample_is_as_it_is_written_today() {
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     // The version in it is that of the program that wrote it.
     let known: Known<Snapshot> =
-        Saved::parse(&found).map(|saved| saved.snapshot).map_err(|sentence| Unknown { sentence });
+        Saved::parse(&found).map(|saved| saved.snapshot).map_err(|message| Unknown { message });
     assert_eq!(
         known.as_ref(),
         Ok(&sample().snapshot),

@@ -74,11 +74,11 @@ fn a_restart_that_takes_anothers_place_wrongly_is_found() {
     finds("logs-2 is left behind", &|_, l| after(l).members.retain(|one| one.node != "logs-2"));
     finds("S8: r1 is over and logs-0 is left down", &|s, l| {
         s.pods.iter_mut().find(|pod| pod.node == "logs-0").unwrap().manager =
-            Err(crate::Unknown { sentence: "x".into() });
+            Err(crate::Unknown { message: "x".into() });
         after(l).members.retain(|one| one.node != "logs-0");
     });
     finds("S8: logs-2 is taken over by r2 and nobody's", &|_, l| lost(l).step = Step::Scheduled);
-    finds("S5: logs-2 is taken over with stop 2", &|_, l| lost(l).stop = 2);
+    finds("S5: logs-2 is taken over with stop 2", &|_, l| lost(l).stop_sequence = 2);
     finds("S8: allocation is owed and not taken over", &|_, l| l.debts.allocation = None);
     finds("taken over as another debt", &|_, l| {
         l.debts.allocation.as_mut().unwrap().restart = "r2".into();

@@ -22,6 +22,7 @@ pub mod watches;
 mod world;
 
 /// Calls `$with!` with the path of every case.
+#[macro_export]
 macro_rules! every_case {
     ($with:ident) => {
         $with! {
@@ -93,4 +94,3 @@ macro_rules! every_case {
         }
     };
 }
-pub use every_case;

@@ -78,10 +78,7 @@ pub async fn an_object_enters_and_leaves_a_selection(client: Client) {
 }
 
 /// `forget` makes the server forget what was, and gives a client of what it is then.
-pub async fn forgotten_versions_are_expired(
-    client: Client,
-    forget: impl AsyncFnOnce() -> Client,
-) {
+pub async fn forgotten_versions_are_expired(client: Client, forget: impl AsyncFnOnce() -> Client) {
     let mut world = World::with_gauges(client).await;
     for name in ["a", "b", "c"] {
         world.post("gauges", &gauge(name)).await.good();

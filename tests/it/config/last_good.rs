@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use stayput_api::{Code, ConfigChoice};
 use stayput_api::checksum::Checksum;
+use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::{TempDir, tempdir};
 

@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 use nix::unistd::geteuid;
-use stayput_api::{Code, ConfigChoice};
 use stayput_api::checksum::Checksum;
+use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::tempdir;
 

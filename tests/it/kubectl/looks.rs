@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::stage::{Stage, idle, under_way};
-use stayput_standin::apiserver::{Fault, How};
 use crate::support::program::{finish, kubectl_stayput};
+use stayput_standin::apiserver::{Fault, How};
 
 #[test]
 fn usage_errors_are_64_and_help_is_none() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 
-use stayput_standin::apiserver::ApiServer;
 use crate::support::program::{Ended, finish, kubectl_stayput};
+use stayput_standin::apiserver::ApiServer;
 
 /// The apiserver, and a kubeconfig for it.
 pub(super) struct Stage {

@@ -149,7 +149,8 @@ async fn managers_are_shown_tokens_of_the_service_account_one_per_pod() {
     stage.until_seen().await;
     let entry = stage.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let tokens = |asked: &stayput_standin::apiserver::Asked| asked.resource == "serviceaccounts/token";
+    let tokens =
+        |asked: &stayput_standin::apiserver::Asked| asked.resource == "serviceaccounts/token";
     assert_eq!(stage.server.counts().matching(tokens), 3, "each is used until it is old");
     reconciler.end().await;
 }

@@ -11,12 +11,12 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::{SearchCluster, crd};
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
-use stayput_reconciler::controller::{Settings, run};
-use stayput_restart::{Entry, annotation};
 use stayput_net::telemetry;
+use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_reconciler::controller::{Settings, run};
+use stayput_restart::{HistoryEntry, annotation};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -25,8 +25,8 @@ use super::ground::{
     DEADLINE, KEY, NAMESPACE, addresses, eventually, pod, pod_status, search_cluster, secret,
 };
 use super::manager::Manager;
-use stayput_standin::apiserver::ApiServer;
 use crate::support::pki::Pki;
+use stayput_standin::apiserver::ApiServer;
 
 /// Names of the pods, which are those of the nodes.
 pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
@@ -253,12 +253,12 @@ impl Stage {
     }
 
     /// Asks for a restart, and waits until it is over.
-    pub(super) async fn restart(&self, id: &str, strategy: &str) -> Entry {
+    pub(super) async fn restart(&self, id: &str, strategy: &str) -> HistoryEntry {
         self.ask(id, strategy).await;
         self.until_over(id).await
     }
 
-    pub(super) async fn until_over(&self, id: &str) -> Entry {
+    pub(super) async fn until_over(&self, id: &str) -> HistoryEntry {
         let over = |cluster: &SearchCluster| {
             let status = cluster.status.as_ref()?;
             status.ledger.history.iter().find(|entry| entry.id == id).cloned()

@@ -10,8 +10,8 @@ use stayput_net::jwt::pod_audience;
 use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 
 use super::pod::Pod;
-use stayput_standin::apiserver::ApiServer;
 use crate::support::pki::Pki;
+use stayput_standin::apiserver::ApiServer;
 
 #[tokio::test]
 async fn a_token_of_the_standin_apiserver_opens_the_pod_it_is_for() {

@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
-use stayput_net::https::{Identity, Pem, Tls, ONLY_1_3};
+use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 

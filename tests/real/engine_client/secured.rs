@@ -1,10 +1,10 @@
 //! An Elasticsearch that knows its users, over TLS.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use stayput_net::https::Pem;
 use stayput_reconciler::engine_client::{
     Access, Allocation, Color, Credentials, Distribution, EngineClient, EngineError, Flush, tls,
 };
-use stayput_net::https::Pem;
 
 use super::{BOUND, client, wait};
 use crate::support::engine::{Kind, Node};

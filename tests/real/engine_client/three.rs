@@ -156,8 +156,8 @@ fn allocation(client: &EngineClient) {
     wait(client.restore(&before)).expect("restored");
     assert_eq!(read(), before);
     match wait(client.tighten(&unset, "some", MARK)) {
-        Err(EngineError::Refused { status: 400, sentence, .. }) => {
-            assert!(sentence.contains("SOME"), "{sentence}");
+        Err(EngineError::Refused { status: 400, message, .. }) => {
+            assert!(message.contains("SOME"), "{message}");
         }
         other => panic!("{other:?}"),
     }
@@ -254,8 +254,8 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
         cluster.member(name).manager().api.stop();
     }
     let refused = |outcome: Result<(), EngineError>| match outcome {
-        Err(EngineError::Refused { status: 503, sentence, .. }) => {
-            assert!(sentence.contains("elected master"), "{sentence}");
+        Err(EngineError::Refused { status: 503, message, .. }) => {
+            assert!(message.contains("elected master"), "{message}");
         }
         other => panic!("{other:?}"),
     };

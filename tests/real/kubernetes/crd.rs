@@ -204,7 +204,7 @@ pub(super) fn status_and_spec_are_apart(admin: &Kubectl) {
                     "request": {"id": "a"}, "started": "2026-11-21T03:00:00.000Z",
                     "members": [{"podUid": "u", "pod": "logs-0", "node": "logs-0",
                         "step": "restarting", "since": "2026-11-21T03:00:00.000Z",
-                        "stop": 9_007_199_254_740_990_u64, "start": 9_007_199_254_740_991_u64}],
+                        "stopSequence": 9_007_199_254_740_990_u64, "startSequence": 9_007_199_254_740_991_u64}],
                 },
                 "clusterUuid": "c", "of another version": 1,
             },
@@ -215,7 +215,7 @@ pub(super) fn status_and_spec_are_apart(admin: &Kubectl) {
     assert!(written["status"].get("of another version").is_none(), "it is pruned");
     let read: SearchCluster = serde_json::from_value(written).expect("a SearchCluster");
     let member = &read.status.expect("a status").ledger.restart.expect("a restart").members[0];
-    assert_eq!((member.stop, member.start), ((1 << 53) - 2, (1 << 53) - 1));
+    assert_eq!((member.stop_sequence, member.start_sequence), ((1 << 53) - 2, (1 << 53) - 1));
 }
 
 pub(super) fn the_list_says_what_is_happening(admin: &Kubectl) {

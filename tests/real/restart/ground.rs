@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::{Value, json};
 use stayput_api::checksum::Checksum;
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
-use stayput_restart::{Entry, LastRestart, annotation};
+use stayput_restart::{HistoryEntry, LastRestart, annotation};
 
 use super::kube::{Kube, NAMESPACE};
 use super::kubelet::Kubelet;
@@ -261,7 +261,7 @@ impl Ground {
 
     /// Waits until a restart is over.
     #[track_caller]
-    pub(crate) fn until_over(&self, id: &str) -> Entry {
+    pub(crate) fn until_over(&self, id: &str) -> HistoryEntry {
         let of = |status: &SearchClusterStatus| {
             status.ledger.history.iter().find(|entry| entry.id == id).cloned()
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchClusterStatus;
-use stayput_restart::{Entry, NodeReport, Outcome, Strategy};
+use stayput_restart::{HistoryEntry, NodeReport, Outcome, Strategy};
 
 use crate::restart::ground::{Facts, Ground, Place, until};
 use crate::restart::step;
@@ -98,7 +98,7 @@ impl Field {
         before: &BTreeMap<String, Facts>,
         nodes: &[&str],
     ) -> BTreeMap<String, Facts> {
-        let entry: Entry = self.ground.until_over(id);
+        let entry: HistoryEntry = self.ground.until_over(id);
         step(&format!("{id} took {} s", entry.seconds));
         assert_eq!(
             (entry.outcome, entry.nodes as usize),

@@ -153,9 +153,9 @@ fn every_fault_is_named_with_its_field_and_its_remedy() {
     for (pointer, value, says, remedy) in table {
         let problems = read(with(pointer, value.clone())).policy().unwrap_err();
         let [problem] = &problems[..] else { panic!("{pointer} = {value}: {problems:?}") };
-        let sentence = problem.to_string();
-        assert!(sentence.starts_with(says), "{pointer} = {value}: {sentence}");
-        assert!(sentence.contains(remedy), "{pointer} = {value}: {sentence}");
+        let message = problem.to_string();
+        assert!(message.starts_with(says), "{pointer} = {value}: {message}");
+        assert!(message.contains(remedy), "{pointer} = {value}: {message}");
     }
 }
 

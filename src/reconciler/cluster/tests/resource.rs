@@ -17,7 +17,12 @@ fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
         ending: None,
         once: Default::default(),
         frozen: Some(Time(2_000)),
-        members: vec![Member { step: Step::Restarting, stop: 7, start: 8, ..member }],
+        members: vec![Member {
+            step: Step::Restarting,
+            stop_sequence: 7,
+            start_sequence: 8,
+            ..member
+        }],
     };
     let ledger = Ledger {
         restart: Some(restart),
@@ -28,7 +33,7 @@ fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
     let status = SearchClusterStatus { observed_generation: Some(3), report, ledger };
     let written = serde_json::to_value(&status).unwrap();
     assert_eq!(written["phase"], "Restarting");
-    assert_eq!(written["restart"]["members"][0]["stop"], 7);
+    assert_eq!(written["restart"]["members"][0]["stopSequence"], 7);
     assert_eq!(written["restart"]["frozen"], "1970-01-01T00:00:02.000Z");
     assert_eq!(serde_json::from_value::<SearchClusterStatus>(written).unwrap(), status);
 }

@@ -84,11 +84,11 @@ fn items_choose_and_rename_and_directories_come_first() {
 #[test]
 fn what_is_absent_is_named() {
     let secret = sources(json!({"sources": [{"secret": "{pod}-other"}]}));
-    let sentence = checksum(&secret, &store()).unwrap_err();
-    assert!(sentence.starts_with("Secret logs-0-other is absent"), "{sentence}");
+    let message = checksum(&secret, &store()).unwrap_err();
+    assert!(message.starts_with("Secret logs-0-other is absent"), "{message}");
     let key = sources(json!({"sources": [
         {"configMap": "shared", "items": [{"key": "log4j2.properties", "path": "l"}]},
     ]}));
-    let sentence = checksum(&key, &store()).unwrap_err();
-    assert!(sentence.starts_with("ConfigMap shared has no key log4j2.properties"), "{sentence}");
+    let message = checksum(&key, &store()).unwrap_err();
+    assert!(message.starts_with("ConfigMap shared has no key log4j2.properties"), "{message}");
 }

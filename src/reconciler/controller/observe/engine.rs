@@ -31,7 +31,7 @@ pub(in super::super) struct EngineView {
 
 /// Why nothing is seen.
 pub(super) struct Blind {
-    pub(super) sentence: String,
+    pub(super) message: String,
     /// It did not accept who we say we are, or we not who it is.
     pub(super) is_shunned: bool,
 }
@@ -42,7 +42,7 @@ impl From<EngineError> for Blind {
             error,
             EngineError::Unauthorized(_) | EngineError::Untrusted(_) | EngineError::Unusable(_)
         );
-        Self { sentence: error.to_string(), is_shunned }
+        Self { message: error.to_string(), is_shunned }
     }
 }
 
@@ -70,7 +70,7 @@ impl EngineView {
         zone: &str,
         metrics: &Metrics,
     ) -> Result<Engine, Blind> {
-        let (access, version) = access.map_err(|sentence| Blind { sentence, is_shunned: false })?;
+        let (access, version) = access.map_err(|message| Blind { message, is_shunned: false })?;
         let client = self.connect(&access, version, endpoints)?;
         let identity = match &self.identity {
             Some(identity) => identity.clone(),
@@ -101,8 +101,8 @@ impl EngineView {
             }
         };
         let Some(cluster_uuid) = topology.cluster_uuid.clone() else {
-            let sentence = "the engine has not formed a cluster yet".to_owned();
-            return Err(Blind { sentence, is_shunned: false });
+            let message = "the engine has not formed a cluster yet".to_owned();
+            return Err(Blind { message, is_shunned: false });
         };
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
             self.identity = None;
@@ -157,11 +157,11 @@ impl EngineView {
                 (None, _) => match self.traits.get(&node.ephemeral_id) {
                     Some(said) => said.clone(),
                     None => {
-                        let sentence = format!(
+                        let message = format!(
                             "the engine lists {}, which has not told its roles yet",
                             node.name
                         );
-                        return Err(Blind { sentence, is_shunned: false });
+                        return Err(Blind { message, is_shunned: false });
                     }
                 },
             };
@@ -181,7 +181,7 @@ impl EngineView {
 }
 
 fn known<T>(result: Result<T, EngineError>) -> Known<T> {
-    result.map_err(|error| Unknown { sentence: error.to_string() })
+    result.map_err(|error| Unknown { message: error.to_string() })
 }
 
 fn many(number: u64) -> u32 {

@@ -277,10 +277,10 @@ mod tests {
 
     #[test]
     fn only_what_speaks_of_credentials_casts_doubt_on_them() {
-        let sentence = || "so it is".to_owned();
-        assert!(doubt(&ClientError::NotReachable(sentence()), "u").is_none());
-        assert!(doubt(&ClientError::Unanswered(sentence()), "u").is_none());
-        assert!(matches!(doubt(&ClientError::Untrusted(sentence()), "u"), Some(Doubt::Trust)));
+        let message = || "so it is".to_owned();
+        assert!(doubt(&ClientError::NotReachable(message()), "u").is_none());
+        assert!(doubt(&ClientError::Unanswered(message()), "u").is_none());
+        assert!(matches!(doubt(&ClientError::Untrusted(message()), "u"), Some(Doubt::Trust)));
         for code in [Code::Unauthenticated, Code::Forbidden] {
             let doubt = doubt(&refused(code), "u");
             assert!(matches!(doubt, Some(Doubt::Token(uid)) if uid == "u"));

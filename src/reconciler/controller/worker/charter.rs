@@ -73,7 +73,7 @@ impl Charter {
 pub(super) fn owes(cluster: &SearchCluster) -> bool {
     cluster.status.as_ref().is_some_and(|status| {
         let ledger = &status.ledger;
-        ledger.restart.is_some() || !ledger.debts.is_empty() || !ledger.fences.is_empty()
+        ledger.restart.is_some() || !ledger.debts.is_empty() || !ledger.kept_stopped.is_empty()
     })
 }
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn begun() -> Value {
-        json!({"fences": [{"podUid": "u", "node": "logs-0", "sequence": 1}]})
+        json!({"keptStopped": [{"podUid": "u", "node": "logs-0", "sequence": 1}]})
     }
 
     #[test]

@@ -53,8 +53,8 @@ impl Chronicle {
                     restart = after_id,
                     node = member.node,
                     step = word(member.step),
-                    stop = member.stop,
-                    start = member.start,
+                    stop = member.stop_sequence,
+                    start = member.start_sequence,
                     "ledger written"
                 );
             }

@@ -346,7 +346,7 @@ pub(super) fn both(one: Outcome, other: Outcome) -> Outcome {
 fn is_aftermath(snapshot: &Snapshot) -> bool {
     let ledger = &snapshot.ledger;
     ledger.restart.is_none()
-        && ledger.fences.is_empty()
+        && ledger.kept_stopped.is_empty()
         && snapshot.cluster.stopped.is_empty()
         && needs_engine(snapshot)
 }
@@ -357,12 +357,13 @@ fn given_sequences<'a>(snapshot: &Snapshot, after: &'a Ledger) -> Vec<&'a str> {
     let before = &snapshot.ledger;
     let known: BTreeSet<(&str, u64, u64)> = before
         .members()
-        .map(|member| (member.pod_uid.as_str(), member.stop, member.start))
+        .map(|member| (member.pod_uid.as_str(), member.stop_sequence, member.start_sequence))
         .collect();
     let members = after.members().filter(|member| {
-        !known.contains(&(member.pod_uid.as_str(), member.stop, member.start)) && member.stop > 0
+        !known.contains(&(member.pod_uid.as_str(), member.stop_sequence, member.start_sequence))
+            && member.stop_sequence > 0
     });
-    let fences = after.fences.iter().filter(|fence| !before.fences.contains(fence));
+    let fences = after.kept_stopped.iter().filter(|fence| !before.kept_stopped.contains(fence));
     members
         .map(|member| member.pod_uid.as_str())
         .chain(fences.map(|fence| fence.pod_uid.as_str()))

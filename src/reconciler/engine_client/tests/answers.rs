@@ -5,18 +5,18 @@ use super::*;
 
 #[test]
 fn wrong_credentials_and_missing_rights_say_what_to_check() {
-    let sentence = |name| match health::parse(&recorded(ELASTICSEARCH_8, name)) {
-        Err(EngineError::Unauthorized(sentence)) => sentence,
+    let message = |name| match health::parse(&recorded(ELASTICSEARCH_8, name)) {
+        Err(EngineError::Unauthorized(message)) => message,
         other => panic!("{name}: {other:?}"),
     };
-    let none = sentence("unauthorized_none");
+    let none = message("unauthorized_none");
     assert!(none.contains("missing authentication credentials"), "{none}");
-    let wrong = sentence("unauthorized_wrong");
+    let wrong = message("unauthorized_wrong");
     assert!(wrong.contains("was shown the API key and did not accept it (HTTP 401)"), "{wrong}");
     assert!(wrong.contains("unable to authenticate user [elastic]"), "{wrong}");
     assert!(wrong.contains("check the credentials of this cluster"), "{wrong}");
     for name in ["forbidden", "forbidden_flush"] {
-        let forbidden = sentence(name);
+        let forbidden = message(name);
         assert!(forbidden.contains("may not do this (HTTP 403)"), "{forbidden}");
         assert!(forbidden.contains("is unauthorized for user [looker]"), "{forbidden}");
         assert!(forbidden.contains("`manage`"), "{forbidden}");
@@ -48,11 +48,8 @@ fn a_long_reason_is_cut_at_a_character() {
 fn what_is_no_engine_is_said_to_be_none() {
     for (status, body) in [(200, "<html>Welcome to nginx!"), (200, "[]"), (204, "")] {
         let answer = health::parse(&made_up(status, body));
-        let Err(EngineError::Protocol(sentence)) = answer else { panic!("{answer:?}") };
-        assert!(
-            sentence.contains("does an Elasticsearch or OpenSearch listen there"),
-            "{sentence}"
-        );
-        assert!(sentence.contains("http://10.0.0.7:9200"), "{sentence}");
+        let Err(EngineError::Protocol(message)) = answer else { panic!("{answer:?}") };
+        assert!(message.contains("does an Elasticsearch or OpenSearch listen there"), "{message}");
+        assert!(message.contains("http://10.0.0.7:9200"), "{message}");
     }
 }

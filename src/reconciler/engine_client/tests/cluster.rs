@@ -69,13 +69,13 @@ fn a_colour_nobody_knows_is_none_of_the_three() {
 fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8] {
         let health = health::parse(&answer_to(&health::call(PATIENCE), engine, "health_no_master"));
-        let Err(EngineError::Refused { status, reason, sentence }) = health else {
+        let Err(EngineError::Refused { status, reason, message }) = health else {
             panic!("{engine}: {health:?}");
         };
         assert_eq!(status, 503);
         assert!(reason.ends_with("_not_discovered_exception"), "{reason}");
-        assert!(sentence.contains("http://10.0.0.7:9200 to GET /_cluster/health"), "{sentence}");
-        assert!(sentence.contains("have an elected master?"), "{sentence}");
+        assert!(message.contains("http://10.0.0.7:9200 to GET /_cluster/health"), "{message}");
+        assert!(message.contains("have an elected master?"), "{message}");
         let state = answer_to(&topology::state_call(PATIENCE), engine, "state_no_master");
         let state = topology::parse(&state, Default::default(), None);
         assert!(matches!(state, Err(EngineError::Refused { status: 503, .. })), "{state:?}");
@@ -202,6 +202,6 @@ fn elasticsearch_6_counts_masters() {
 #[test]
 fn a_state_without_votes_is_no_state() {
     let state = topology::parse(&recorded(ELASTICSEARCH_6, "state"), Default::default(), None);
-    let Err(EngineError::Protocol(sentence)) = state else { panic!("{state:?}") };
-    assert!(sentence.contains("no voting configuration"), "{sentence}");
+    let Err(EngineError::Protocol(message)) = state else { panic!("{state:?}") };
+    assert!(message.contains("no voting configuration"), "{message}");
 }

@@ -43,8 +43,8 @@ fn each_engine_is_asked_as_it_understands() {
 fn elasticsearch_6_has_no_votes_to_do_without() {
     let six = engine_of(Distribution::Elasticsearch, "6.8.23");
     for call in [exclusions::exclude_call(&six, "logs-0", PATIENCE), exclusions::clear_call(&six)] {
-        let Err(EngineError::Unusable(sentence)) = call else { panic!("{call:?}") };
-        assert!(sentence.contains("minimum_master_nodes"), "{sentence}");
+        let Err(EngineError::Unusable(message)) = call else { panic!("{call:?}") };
+        assert!(message.contains("minimum_master_nodes"), "{message}");
     }
 }
 

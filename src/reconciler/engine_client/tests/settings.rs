@@ -66,12 +66,12 @@ fn a_refused_value_is_told_in_the_engines_words() {
             allocation::tightened(&set(None, None, None), "most", MARK),
         );
         let refused = answer_to(&call, engine, "tighten_refused").acknowledged();
-        let Err(EngineError::Refused { status, sentence, .. }) = refused else {
+        let Err(EngineError::Refused { status, message, .. }) = refused else {
             panic!("{engine}: {refused:?}");
         };
         assert_eq!(status, 400);
-        assert!(sentence.contains("MOST"), "{sentence}");
-        assert!(sentence.contains("PUT /_cluster/settings refused (HTTP 400)"), "{sentence}");
+        assert!(message.contains("MOST"), "{message}");
+        assert!(message.contains("PUT /_cluster/settings refused (HTTP 400)"), "{message}");
     }
 }
 

@@ -99,6 +99,6 @@ impl StepOutput {
 impl RuleOutput {
     fn of(waiting: &Waiting) -> Self {
         let rule = waiting.code.as_str();
-        Self { name: waiting.node.clone(), rule, message: waiting.sentence.clone() }
+        Self { name: waiting.node.clone(), rule, message: waiting.message.clone() }
     }
 }

@@ -77,7 +77,7 @@ fn step(number: usize, stage: &Stage, page: &mut Page) {
 
 /// `rule: sentence`.
 pub(super) fn said(waiting: &Waiting) -> String {
-    format!("{}: {}", waiting.code.as_str(), waiting.sentence)
+    format!("{}: {}", waiting.code.as_str(), waiting.message)
 }
 
 /// Those that wait for the same on one line; those that are done or not concerned, only counted.
@@ -90,7 +90,7 @@ fn together(waiting: &[Waiting]) -> Vec<(String, String)> {
             unconcerned += 1;
             continue;
         }
-        let same = |other: &Waiting| (other.code, &other.sentence) == (one.code, &one.sentence);
+        let same = |other: &Waiting| (other.code, &other.message) == (one.code, &one.message);
         match lines.iter_mut().find(|(_, other)| same(other)) {
             Some((names, _)) => names.push(node),
             None => lines.push((vec![node], one)),

@@ -39,7 +39,7 @@ fn phase_of(view: &View, pod: &Pod) -> String {
 }
 
 /// What there is to say about a node in one sentence.
-fn sentence(view: &View, pod: &Pod) -> String {
+fn message(view: &View, pod: &Pod) -> String {
     let report = view.report(&pod.node);
     let told = report.and_then(|report| report.message.clone());
     let blocked = report.and_then(|report| report.blocked_by.as_deref());

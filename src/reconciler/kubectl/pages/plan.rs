@@ -1,6 +1,6 @@
 //! `plan`: what would happen next and why the others wait; and what a request would ask.
 
-use super::{UNSEEN, sentence, status};
+use super::{UNSEEN, message, status};
 use crate::kubectl::ahead::Ahead;
 use crate::kubectl::text::{Page, Paint, Tone, nodes};
 use crate::kubectl::view::{Pod, View};
@@ -24,7 +24,7 @@ pub(in crate::kubectl) fn plan(view: &View, blind: &str, paint: Paint) -> String
             page.fact("next", format!("{} is taken up", status::asked(&request)));
             steps(view, &request, &mut page);
         }
-        (None, Some(Err(sentence))) => page.toned("next", Tone::Bad, sentence),
+        (None, Some(Err(message))) => page.toned("next", Tone::Bad, message),
         (None, None) => idle(view, report.counts.pending_restart, &mut page),
     }
     if let Some(queued) = &status.ledger.queued {
@@ -40,7 +40,7 @@ fn members(view: &View, restart: &Restart, page: &mut Page) {
         restart.members.iter().filter(|member| steps.contains(&member.step)).collect()
     };
     let why = |node: &str| match view.node(node) {
-        Some(pod) => sentence(view, pod),
+        Some(pod) => message(view, pod),
         None => "its pod is gone".into(),
     };
     for member in of(&[Step::Restarting, Step::Aborting]) {
@@ -78,7 +78,7 @@ fn idle(view: &View, pending: u32, page: &mut Page) {
     };
     page.fact("next", text);
     for pod in view.pods.iter().filter(|pod| view.is_kept_stopped(pod)) {
-        page.fact("waits", format!("{}: {}", pod.node, sentence(view, pod)));
+        page.fact("waits", format!("{}: {}", pod.node, message(view, pod)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `status`: one screen about a whole cluster.
 
-use super::{UNSEEN, phase_of, sentence};
+use super::{UNSEEN, message, phase_of};
 use crate::kubectl::text::{Page, Paint, Tone, nodes, span, stamp, when};
 use crate::kubectl::view::View;
 use stayput_restart::{Counts, Request, Restart, Time};
@@ -139,7 +139,7 @@ fn requested(view: &View, page: &mut Page) {
         Some(Ok(request)) => {
             page.fact("asked", format!("{}: not taken up yet", asked(&request)));
         }
-        Some(Err(sentence)) => page.toned("asked", Tone::Bad, sentence),
+        Some(Err(message)) => page.toned("asked", Tone::Bad, message),
         None => {}
     }
 }
@@ -174,7 +174,7 @@ fn table(view: &View, page: &mut Page) {
     };
     for report in listed {
         match view.node(&report.name) {
-            Some(pod) => row(&report.name, phase_of(view, pod), sentence(view, pod)),
+            Some(pod) => row(&report.name, phase_of(view, pod), message(view, pod)),
             None => row(
                 &report.name,
                 report.phase.clone().unwrap_or_else(|| "-".into()),
@@ -184,7 +184,7 @@ fn table(view: &View, page: &mut Page) {
     }
     for pod in &view.pods {
         if view.report(&pod.node).is_none() && (pod.phase.is_some() || view.is_kept_stopped(pod)) {
-            row(&pod.node, phase_of(view, pod), sentence(view, pod));
+            row(&pod.node, phase_of(view, pod), message(view, pod));
         }
     }
     if rows.len() > 1 {

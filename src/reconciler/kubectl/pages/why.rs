@@ -1,7 +1,7 @@
 //! `why`: one node.
 
 use super::ahead::place;
-use super::{UNSEEN, phase_of, sentence, tone_of_outcome};
+use super::{UNSEEN, message, phase_of, tone_of_outcome};
 use crate::kubectl::ahead::Ahead;
 use crate::kubectl::text::{Page, Paint, Tone, spoken, stamp, when};
 use crate::kubectl::view::{Pod, View};
@@ -42,7 +42,7 @@ fn tell(view: &View, pod: &Pod, now: Time, page: &mut Page) {
     if view.status.is_none() {
         page.toned("why", Tone::Heed, UNSEEN);
     } else {
-        page.toned("why", tone, sentence(view, pod));
+        page.toned("why", tone, message(view, pod));
     }
     let cluster = view.status.as_ref().map(|status| &status.report);
     if let Some((report, rule)) =

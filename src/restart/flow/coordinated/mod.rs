@@ -10,7 +10,7 @@ mod supersede;
 
 use crate::planner::Planner;
 use crate::rules::{Terms, preflight};
-use crate::{Direction, Member, Refusal, Restart, Step};
+use crate::{Blocker, Direction, Member, Restart, Step};
 
 /// The one flush a coordinated restart has.
 pub(crate) const WHOLE_CLUSTER: &str = "*";
@@ -54,11 +54,11 @@ impl Planner<'_> {
             Self::active(restart).find_map(|(_, member)| {
                 let pod = self.view.pod(&member.pod_uid)?;
                 let refusal = preflight(pod).err()?;
-                Some(Refusal { sentence: format!("{}: {}", pod.node, refusal.sentence), ..refusal })
+                Some(Blocker { message: format!("{}: {}", pod.node, refusal.message), ..refusal })
             })
         });
         if let Some(refusal) = blocked {
-            self.wait_all(refusal.code, refusal.sentence.clone());
+            self.wait_all(refusal.code, refusal.message.clone());
             for (_, member) in Self::active(restart) {
                 self.refused(&member.pod_uid, refusal.clone());
             }

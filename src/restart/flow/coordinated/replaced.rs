@@ -23,7 +23,7 @@ impl Planner<'_> {
         let manager = match self.view.manager(&successor.uid) {
             Ok(manager) => manager,
             Err(refusal) if self.is_over_time(member, 2) && self.may_turn_back() => {
-                return Move::Abort(format!("its pod was replaced: {}", refusal.sentence));
+                return Move::Abort(format!("its pod was replaced: {}", refusal.message));
             }
             Err(refusal) => return Move::Wait(refusal),
         };
@@ -41,14 +41,14 @@ impl Planner<'_> {
         }
         let mut new = member.clone();
         new.pod_uid.clone_from(&successor.uid);
-        new.stop = manager.sequence + GAP;
-        new.start = new.stop + GAP;
+        new.stop_sequence = manager.sequence + GAP;
+        new.start_sequence = new.stop_sequence + GAP;
         Move::Change(Box::new(new))
     }
 
     /// A pod that took a member's place after the others were stopped has an engine that runs.
     pub(super) fn stop_new_pod(&mut self, member: &Member, manager: &Manager) -> Option<Move> {
-        if manager.sequence >= member.stop {
+        if manager.sequence >= member.stop_sequence {
             // One that has ended by itself can be started as it is.
             let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
             return (!is_down).then(|| wait(Code::Stopping, told(manager)));
@@ -58,7 +58,7 @@ impl Planner<'_> {
             return Some(Move::Wait(refusal));
         }
         let uid = member.pod_uid.clone();
-        self.act(Action::Stop { uid, sequence: member.stop, drain: 0 });
+        self.act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0 });
         Some(Move::Acted)
     }
 }

@@ -17,18 +17,18 @@ impl Planner<'_> {
     pub(super) fn start_all(&mut self, restart: &Restart) {
         let is_told = |member: &Member| {
             let manager = self.view.manager(&member.pod_uid);
-            manager.is_ok_and(|manager| manager.sequence >= member.start)
+            manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
         };
         // Where there is no way back, a master that cannot be started keeps nobody else down.
         let masters_told = Self::active(restart)
-            .filter(|(_, member)| member.master)
+            .filter(|(_, member)| member.master_eligible)
             .all(|(_, one)| is_told(one))
             || restart.direction == Direction::Forward
                 && Self::active(restart).any(|(_, one)| is_told(one) || self.is_over_time(one, 1));
         let obstacle = self.why_not_superseded(restart);
         let mut everybody = true;
         for (index, member) in Self::active(restart) {
-            let may = member.master || masters_told;
+            let may = member.master_eligible || masters_told;
             match self.start_side(restart, member, may, obstacle.as_ref()) {
                 None => {}
                 Some(Move::Abort(reason)) if restart.direction == Direction::Open => {
@@ -65,13 +65,13 @@ impl Planner<'_> {
         let manager = match self.view.manager(&member.pod_uid) {
             Ok(manager) => manager,
             Err(refusal) if self.is_over_time(member, 1) => {
-                return Some(Move::Abort(format!("no answer in time: {}", refusal.sentence)));
+                return Some(Move::Abort(format!("no answer in time: {}", refusal.message)));
             }
             Err(refusal) => return Some(Move::Wait(refusal)),
         };
-        if manager.sequence > member.start && is_refused(manager) {
+        if manager.sequence > member.start_sequence && is_refused(manager) {
             let mut above = member.clone();
-            above.start = start_above(member, manager.sequence);
+            above.start_sequence = start_above(member, manager.sequence);
             return Some(Move::Change(Box::new(above)));
         }
         if is_overtaken(manager, member) {
@@ -80,7 +80,7 @@ impl Planner<'_> {
         if self.is_stranded(restart, member) {
             return Some(Move::Wait(self.way_out(restart, member, obstacle)));
         }
-        if manager.sequence < member.start {
+        if manager.sequence < member.start_sequence {
             if self.is_over_time(member, 1) && restart.direction == Direction::Open {
                 return Some(Move::Abort(format!("not started in time: {}", told(manager))));
             }
@@ -91,15 +91,15 @@ impl Planner<'_> {
                 if let Some(pod) = self.view.pod(&member.pod_uid) {
                     self.nudge(pod, member.expected.as_deref());
                 }
-                let sentence = "what is mounted is not what every node is to start with";
-                return Some(wait(Code::ConfigNotMounted, sentence));
+                let message = "what is mounted is not what every node is to start with";
+                return Some(wait(Code::ConfigNotMounted, message));
             }
             if let Some(turn) = self.stop_new_pod(member, manager) {
                 return Some(turn);
             }
             return Some(self.tell_to_start(member));
         }
-        if was_refused(manager, member.start) {
+        if was_refused(manager, member.start_sequence) {
             // Nothing was started; the same request is judged afresh.
             if self.is_over_time(member, 1) {
                 return Some(Move::Abort(format!("its start is refused: {}", told(manager))));
@@ -128,7 +128,7 @@ impl Planner<'_> {
         }
         let joined = Self::active(restart).any(|(_, member)| {
             let told = self.view.manager(&member.pod_uid);
-            told.is_ok_and(|manager| manager.sequence >= member.start)
+            told.is_ok_and(|manager| manager.sequence >= member.start_sequence)
                 && matches!(self.has_joined(member), Ok(true))
         });
         if joined && let Some(restart) = &mut self.ledger.to_mut().restart {
@@ -152,7 +152,7 @@ impl Planner<'_> {
         };
         let mut again = member.clone();
         again.since = self.snapshot.now;
-        again.start = start_above(member, manager.sequence);
+        again.start_sequence = start_above(member, manager.sequence);
         self.set_member(index, again);
     }
 
@@ -160,11 +160,11 @@ impl Planner<'_> {
     pub(super) fn complete(&mut self, restart: &Restart) {
         if self.ledger.debts.allocation.is_some() {
             match self.view.allocation() {
-                Err(refusal) => return self.wait_all(refusal.code, refusal.sentence),
+                Err(refusal) => return self.wait_all(refusal.code, refusal.message),
                 Ok(allocation) => {
                     if self.restore(allocation) {
-                        let sentence = "allocation is being set back to what it was";
-                        return self.wait_all(Code::RestoringAllocation, sentence);
+                        let message = "allocation is being set back to what it was";
+                        return self.wait_all(Code::RestoringAllocation, message);
                     }
                 }
             }

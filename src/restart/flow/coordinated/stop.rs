@@ -51,15 +51,16 @@ impl Planner<'_> {
         let over = !forward && self.is_over_time(member, 1);
         let manager = match self.view.manager(&member.pod_uid) {
             Ok(manager) => manager,
-            Err(refusal) if over => return Err(late(refusal.sentence)),
+            Err(refusal) if over => return Err(late(refusal.message)),
             Err(refusal) => return Err(Move::Wait(refusal)),
         };
         // An engine that somebody has started meanwhile is stopped like the others.
-        let started = manager.sequence < member.stop && manager.desired == Desired::Running;
+        let started =
+            manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
         if is_overtaken(manager, member) && !(forward && started) {
             return Err(overtaken(manager, member));
         }
-        if manager.sequence >= member.stop {
+        if manager.sequence >= member.stop_sequence {
             let is_stopped = manager.state == State::Stopped;
             if !is_stopped && over {
                 return Err(late(told(manager)));
@@ -92,9 +93,9 @@ impl Planner<'_> {
 
     /// Writes down the process that must be gone, where the engine could not be asked before.
     fn know_process(&self, member: &Member) -> Option<Move> {
-        let node = self.view.node(&member.node).filter(|_| member.ephemeral.is_none())?;
+        let node = self.view.node(&member.node).filter(|_| member.ephemeral_id.is_none())?;
         let mut known = member.clone();
-        known.ephemeral = Some(node.ephemeral_id.clone());
+        known.ephemeral_id = Some(node.ephemeral_id.clone());
         Some(Move::Change(Box::new(known)))
     }
 
@@ -110,7 +111,7 @@ impl Planner<'_> {
                 // Taken over tight, it is not waited for where nobody is left to be asked.
                 && !(restart.once.allocation && refusal.code == Code::EngineUnreachable)
             {
-                self.wait_all(refusal.code, refusal.sentence);
+                self.wait_all(refusal.code, refusal.message);
                 return;
             }
             if !self.snapshot.flushed.contains(WHOLE_CLUSTER) && self.view.engine().is_ok() {
@@ -126,10 +127,10 @@ impl Planner<'_> {
         }
         for (_, member) in Self::active(restart) {
             let Ok(manager) = self.view.manager(&member.pod_uid) else { continue };
-            if manager.sequence < member.stop {
+            if manager.sequence < member.stop_sequence {
                 self.act(Action::Stop {
                     uid: member.pod_uid.clone(),
-                    sequence: member.stop,
+                    sequence: member.stop_sequence,
                     drain: self.policy.drain,
                 });
             }

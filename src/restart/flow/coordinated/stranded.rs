@@ -3,7 +3,7 @@
 
 use super::supersede::Obstacle;
 use crate::planner::Planner;
-use crate::{Code, Direction, Manager, Member, Refusal, Restart, Strategy};
+use crate::{Blocker, Code, Direction, Manager, Member, Restart, Strategy};
 use stayput_api::State;
 use stayput_api::checksum::short;
 
@@ -39,7 +39,7 @@ impl Planner<'_> {
         restart: &Restart,
         member: &Member,
         obstacle: Option<&Obstacle>,
-    ) -> Refusal {
+    ) -> Blocker {
         let cluster = &self.snapshot.cluster;
         let (node, id) = (&member.node, &restart.request.id);
         let wanted = short(member.expected.as_deref().unwrap_or("that was mounted"));
@@ -61,18 +61,18 @@ impl Planner<'_> {
             _ if cluster.deleting => {
                 ways.push(format!("stop and start the engine of {node} by hand"));
             }
-            Some(Obstacle { asked, sentence }) => ways.push(format!(
+            Some(Obstacle { asked, message }) => ways.push(format!(
                 "wait until restart {asked} can take the place of {id}, which it cannot yet: \
-                 {sentence}"
+                 {message}"
             )),
             None => ways.push(format!(
                 "ask with `kubectl stayput restart {name} --coordinated` for a restart of all on \
                  what their sources have now, which takes the place of {id}"
             )),
         }
-        Refusal {
+        Blocker {
             code: Code::Stranded,
-            sentence: format!(
+            message: format!(
                 "{what} that {id} starts every node with; others run on it, so nothing is turned \
                  back: {}",
                 ways.join(", or ")
@@ -90,13 +90,14 @@ impl Planner<'_> {
 
 /// Whether its engine runs, or comes up, by our start and on the config asked for.
 fn runs_as_asked(manager: &Manager, member: &Member) -> bool {
-    manager.sequence >= member.start && is_up(manager) && !is_on_another(manager, member)
+    manager.sequence >= member.start_sequence && is_up(manager) && !is_on_another(manager, member)
 }
 
 /// Whether its engine runs after our stop, and not on the config asked for: whoever brought it up
 /// took what was mounted then.
 fn is_on_another(manager: &Manager, member: &Member) -> bool {
-    let run = manager.run.as_ref().filter(|_| is_up(manager) && manager.sequence >= member.stop);
+    let run =
+        manager.run.as_ref().filter(|_| is_up(manager) && manager.sequence >= member.stop_sequence);
     member.expected.is_some() && run.is_some_and(|run| run.checksum != member.expected)
 }
 

@@ -9,7 +9,7 @@ use crate::lookup::{Lookup, Names};
 use crate::planner::Planner;
 use crate::rules::preflight;
 use crate::{
-    AllocationDebt, Code, Direction, Ending, Manager, Member, Once, Outcome, Pod, Reason, Refusal,
+    AllocationDebt, Blocker, Code, Direction, Ending, Manager, Member, Once, Outcome, Pod, Reason,
     Request, Restart, Step, Strategy,
 };
 use stayput_api::State;
@@ -18,7 +18,7 @@ use stayput_api::State;
 pub(in crate::flow) struct Obstacle {
     /// Id of the request.
     pub(super) asked: String,
-    pub(in crate::flow) sentence: String,
+    pub(in crate::flow) message: String,
 }
 
 /// What a new restart takes over in one write.
@@ -85,8 +85,8 @@ impl Planner<'_> {
         if !self.has_stranded(restart) {
             return None;
         }
-        let sentence = self.heritage(restart, queued).err()?;
-        Some(Obstacle { asked: queued.id.clone(), sentence })
+        let message = self.heritage(restart, queued).err()?;
+        Some(Obstacle { asked: queued.id.clone(), message })
     }
 
     /// What the new restart begins with, or why it cannot.
@@ -95,7 +95,7 @@ impl Planner<'_> {
         if let Err(refusal) = self.view.engine()
             && (request.target.is_by_engine() || refusal.code != Code::EngineUnreachable)
         {
-            return Err(refusal.sentence);
+            return Err(refusal.message);
         }
         let mut members = self.members(&request.target)?;
         let uids: Vec<String> = members.iter().map(|member| member.pod_uid.clone()).collect();
@@ -128,7 +128,7 @@ impl Planner<'_> {
             frozen: None,
             members: Vec::new(),
         };
-        self.may_begin(&next).map_err(|refusal| refusal.sentence)?;
+        self.may_begin(&next).map_err(|refusal| refusal.message)?;
         let active = Self::active(restart).map(|(_, one)| (one.pod_uid.as_str(), one));
         let active: Lookup<'_, &Member> = active.collect();
         // What a person has stopped since is theirs: it is down, and on no other config.
@@ -137,38 +137,38 @@ impl Planner<'_> {
         });
         for member in &mut members {
             let begun = self.taken_over(member, active.get(&*member.pod_uid).copied());
-            *member = begun.map_err(|refusal| format!("{}: {}", member.node, refusal.sentence))?;
+            *member = begun.map_err(|refusal| format!("{}: {}", member.node, refusal.message))?;
         }
         let allocation =
-            self.inherited_allocation(request, &members).map_err(|refusal| refusal.sentence)?;
+            self.inherited_allocation(request, &members).map_err(|refusal| refusal.message)?;
         Ok(Heritage { members, allocation })
     }
 
     /// A member as it begins: with sequences above all that may still be on its way to its manager.
-    fn taken_over(&self, member: &Member, before: Option<&Member>) -> Result<Member, Refusal> {
+    fn taken_over(&self, member: &Member, before: Option<&Member>) -> Result<Member, Blocker> {
         let manager = self.view.manager(&member.pod_uid)?;
         let pod = self.view.pod(&member.pod_uid);
         let pod = pod.filter(|_| before.is_none_or(|before| !is_overtaken(manager, before)));
         let Some(pod) = pod else {
-            let sentence = "somebody else gave its manager a request, which is settled first";
-            return Err(Refusal { code: Code::Interfered, sentence: sentence.into() });
+            let message = "somebody else gave its manager a request, which is settled first";
+            return Err(Blocker { code: Code::Interfered, message: message.into() });
         };
         match before {
             Some(_) => may_be_stopped_again(pod, manager)?,
             None => preflight(pod).map(|_| ())?,
         }
         let node = self.view.node(&member.node);
-        let above = before.map_or(0, |before| before.start).max(manager.sequence);
+        let above = before.map_or(0, |before| before.start_sequence).max(manager.sequence);
         let mut begun = member.clone();
         begun.step = Step::Restarting;
-        begun.stop = above + GAP;
-        begun.start = begun.stop + GAP;
+        begun.stop_sequence = above + GAP;
+        begun.start_sequence = begun.stop_sequence + GAP;
         begun.expected = Self::expected_now(pod, manager)?;
-        begun.ephemeral = node.map(|node| node.ephemeral_id.clone());
+        begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
         let known = before.and_then(|before| before.node_id.clone());
         begun.node_id = node.map(|node| node.id.clone()).or(known);
-        begun.master = node.map_or_else(
-            || before.is_some_and(|before| before.master),
+        begun.master_eligible = node.map_or_else(
+            || before.is_some_and(|before| before.master_eligible),
             crate::Node::is_master_eligible,
         );
         Ok(begun)
@@ -185,7 +185,7 @@ impl Planner<'_> {
         &self,
         request: &Request,
         members: &[Member],
-    ) -> Result<Option<AllocationDebt>, Refusal> {
+    ) -> Result<Option<AllocationDebt>, Blocker> {
         let holders = members.iter().map(|member| member.pod_uid.clone());
         match &self.ledger.debts.allocation {
             Some(debt) => {
@@ -202,9 +202,9 @@ impl Planner<'_> {
 
 /// As [`preflight`], for a node that we may have stopped ourselves: such a one is stopped once more
 /// only by the sequence, so that no start of before can reach it any more.
-pub(super) fn may_be_stopped_again(pod: &Pod, manager: &Manager) -> Result<(), Refusal> {
+pub(super) fn may_be_stopped_again(pod: &Pod, manager: &Manager) -> Result<(), Blocker> {
     let is_down =
-        |refusal: &Refusal| refusal.code == Code::KeptStopped && manager.state == State::Stopped;
+        |refusal: &Blocker| refusal.code == Code::KeptStopped && manager.state == State::Stopped;
     preflight(pod).map(|_| ()).or_else(|refusal| match is_down(&refusal) {
         true => Ok(()),
         false => Err(refusal),

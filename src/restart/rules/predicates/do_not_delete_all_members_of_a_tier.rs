@@ -1,13 +1,16 @@
 //! Somebody of every role stays.
 
-use super::{Gate, Pass, Peer, Predicate, no, or_else};
+use super::{Check, Evaluation, Peer, Predicate, no, or_else};
 
 /// A node that serves is stopped only if for each of its roles another node that has it serves and
 /// stays. A role that only one node has cannot be kept, and does not hold it back; roles of masters
 /// are the matter of the rules for masters.
 ///
 /// In place no labels tell the roles of a node that is not in the cluster: it may have any of them.
-pub(super) fn do_not_delete_all_members_of_a_tier(pass: &Pass<'_>, candidate: &Peer<'_>) -> Gate {
+pub(super) fn do_not_delete_all_members_of_a_tier(
+    pass: &Evaluation<'_>,
+    candidate: &Peer<'_>,
+) -> Check {
     if !candidate.healthy {
         return Ok(());
     }

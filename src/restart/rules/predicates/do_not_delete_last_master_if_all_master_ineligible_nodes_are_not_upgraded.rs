@@ -1,6 +1,6 @@
 //! The last master-eligible node goes after all others.
 
-use super::{Gate, Pass, Peer, Predicate, no, or_else};
+use super::{Check, Evaluation, Peer, Predicate, no, or_else};
 
 /// The last master-eligible node to be restarted waits until all nodes that are none are done: the
 /// cluster keeps a master of before for them as long as it can.
@@ -8,9 +8,9 @@ use super::{Gate, Pass, Peer, Predicate, no, or_else};
 /// In place a node that does not serve is no master of before, and does not wait: the others may be
 /// waiting for it, if it is the only one.
 pub(super) fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded(
-    pass: &Pass<'_>,
+    pass: &Evaluation<'_>,
     candidate: &Peer<'_>,
-) -> Gate {
+) -> Check {
     let own = usize::from(candidate.wanted && !candidate.together);
     let others = &pass.census.wanted_others;
     let is_last = candidate.is_master() && candidate.healthy && pass.census.wanted_masters <= own;

@@ -1,7 +1,7 @@
 //! No more nodes down than allowed; what does not serve anyway may be put right.
 
-use super::{Gate, Pass, Peer, Predicate, no};
-use crate::rules::few::Few;
+use super::{Check, Evaluation, Peer, Predicate, no};
+use crate::rules::name_list::NameList;
 
 /// A node that serves is stopped only while fewer nodes than `spec.restart.maxUnavailable` are
 /// unavailable, and fewer of each of its roles than that role's own limit.
@@ -10,9 +10,9 @@ use crate::rules::few::Few;
 /// that does not serve takes nothing away: it waits only for those that are down because of us.
 /// Nodes that go together count as one.
 pub(super) fn do_not_restart_healthy_node_if_max_unavailable_reached(
-    pass: &Pass<'_>,
+    pass: &Evaluation<'_>,
     candidate: &Peer<'_>,
-) -> Gate {
+) -> Check {
     let (budget, field) = (pass.budget(), || "spec.restart.maxUnavailable".to_owned());
     if !candidate.healthy {
         if pass.has_room() {
@@ -45,7 +45,7 @@ pub(super) fn do_not_restart_healthy_node_if_max_unavailable_reached(
 }
 
 /// Passes while fewer than `budget` are down, which are among `names`.
-fn limit(down: usize, names: &Few<'_>, budget: usize, field: impl Fn() -> String) -> Gate {
+fn limit(down: usize, names: &NameList<'_>, budget: usize, field: impl Fn() -> String) -> Check {
     if down < budget {
         return Ok(());
     }

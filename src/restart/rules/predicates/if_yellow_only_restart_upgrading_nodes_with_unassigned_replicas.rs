@@ -1,6 +1,6 @@
 //! While the cluster is yellow, only what waiting would not make greener.
 
-use super::{Gate, Pass, Peer, Predicate, Refusal, or_else};
+use super::{Blocker, Check, Evaluation, Peer, Predicate, or_else};
 use crate::Color;
 
 /// In a yellow cluster a node that serves is restarted only if waiting would not help: because it
@@ -10,13 +10,13 @@ use crate::Color;
 /// In place the versions of the running nodes are compared, and *settled* yellow passes where plain
 /// yellow would wait for ever. The only node of a cluster is always yellow at most.
 pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
-    pass: &Pass<'_>,
+    pass: &Evaluation<'_>,
     candidate: &Peer<'_>,
-) -> Gate {
+) -> Check {
     if !candidate.healthy {
         return Ok(());
     }
-    let health = pass.engine.health.as_ref().map_err(Refusal::engine_unreachable)?;
+    let health = pass.engine.health.as_ref().map_err(Blocker::engine_unreachable)?;
     let is_alone = pass.peers().len() == 1 && pass.engine.nodes.len() == 1;
     if health.color != Color::Yellow || is_alone {
         return Ok(());
@@ -27,12 +27,12 @@ pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
         return Ok(());
     }
     pass.settled.gate().map_err(|refusal| {
-        let sentence = format!(
+        let message = format!(
             "{} is not stopped: {}; {}",
             candidate.name(),
-            refusal.sentence,
+            refusal.message,
             or_else(Predicate::Yellow)
         );
-        Refusal { sentence, ..refusal }
+        Blocker { message, ..refusal }
     })
 }

@@ -1,5 +1,5 @@
 //! The ten predicates of nodes-orchestration.md: one file and one function each, under the published
-//! name. Each answers for one candidate, from one look at the whole cluster ([`Pass`]), and says in
+//! name. Each answers for one candidate, from one look at the whole cluster ([`Evaluation`]), and says in
 //! a sentence what is in the way. What differs because the pod stays is said at each of them.
 
 mod data_tier_with_higher_priority_must_be_upgraded_first;
@@ -13,13 +13,13 @@ mod only_restart_healthy_node_if_green_or_yellow;
 mod require_started_replica;
 mod skip_already_terminating_pods;
 
+use super::evaluation::{Evaluation, Peer};
 use super::others;
-use super::pass::{Pass, Peer};
-use crate::gate::{Gate, Refusal, refuse};
+use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Predicate};
 
 /// Asks one predicate, unless it is disabled.
-pub(super) fn ask(predicate: Predicate, pass: &Pass<'_>, candidate: &Peer<'_>) -> Gate {
+pub(super) fn ask(predicate: Predicate, pass: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if pass.policy.disabled.contains(predicate) {
         return Ok(());
     }
@@ -47,6 +47,6 @@ pub(super) fn or_else(predicate: Predicate) -> String {
 }
 
 /// A predicate's no.
-pub(super) fn no(predicate: Predicate, sentence: impl Into<String>) -> Gate {
-    refuse(Code::Predicate(predicate), sentence)
+pub(super) fn no(predicate: Predicate, message: impl Into<String>) -> Check {
+    refuse(Code::Predicate(predicate), message)
 }

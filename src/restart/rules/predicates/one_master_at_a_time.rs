@@ -1,13 +1,13 @@
 //! One master-eligible node at a time.
 
-use super::{Gate, Pass, Peer, Predicate, no};
+use super::{Check, Evaluation, Peer, Predicate, no};
 
 /// A master-eligible node is restarted only while no other one is, and, if it serves, while all
 /// others serve. Those that are `voting_only` are some as well: a majority needs them.
 ///
 /// In place a node keeps its roles. Masters that go together, as a zone does, count as one; that
 /// enough of them stay is the matter of `quorum`.
-pub(super) fn one_master_at_a_time(pass: &Pass<'_>, candidate: &Peer<'_>) -> Gate {
+pub(super) fn one_master_at_a_time(pass: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if !candidate.is_master() {
         return Ok(());
     }
@@ -25,17 +25,17 @@ pub(super) fn one_master_at_a_time(pass: &Pass<'_>, candidate: &Peer<'_>) -> Gat
     // A voter that is not in the cluster may be one of the nodes whose roles nobody knows.
     let voters = pass.missing_voters().min(census.unlisted.count);
     if voters > 0 {
-        let sentence = format!(
+        let message = format!(
             "{voters} of the nodes that elect the master are not in the cluster, and {} may be \
              among them",
             census.unlisted
         );
-        return wait(candidate, &sentence);
+        return wait(candidate, &message);
     }
     Ok(())
 }
 
-fn wait(candidate: &Peer<'_>, why: &str) -> Gate {
+fn wait(candidate: &Peer<'_>, why: &str) -> Check {
     no(
         Predicate::OneMaster,
         format!(

@@ -1,18 +1,18 @@
 //! Never a healthy node while the cluster is red.
 
-use super::{Gate, Pass, Peer, Predicate, Refusal, no, or_else};
+use super::{Blocker, Check, Evaluation, Peer, Predicate, no, or_else};
 use crate::Color;
 
 /// A node that serves is restarted only while the cluster's health is green or yellow, never while
 /// it is red or of a color that nobody knows. A node that does not serve may be what makes it red.
 pub(super) fn only_restart_healthy_node_if_green_or_yellow(
-    pass: &Pass<'_>,
+    pass: &Evaluation<'_>,
     candidate: &Peer<'_>,
-) -> Gate {
+) -> Check {
     if !candidate.healthy {
         return Ok(());
     }
-    let health = pass.engine.health.as_ref().map_err(Refusal::engine_unreachable)?;
+    let health = pass.engine.health.as_ref().map_err(Blocker::engine_unreachable)?;
     let state = match health.color {
         Color::Green | Color::Yellow => return Ok(()),
         Color::Red => format!(

@@ -1,6 +1,6 @@
 //! Nobody's last started copy.
 
-use super::{Gate, Pass, Peer, Predicate, Refusal, no};
+use super::{Blocker, Check, Evaluation, Peer, Predicate, no};
 
 /// A node is stopped only if every shard it has a started copy of has another started copy on a
 /// node that stays: otherwise the cluster would turn red.
@@ -8,18 +8,18 @@ use super::{Gate, Pass, Peer, Predicate, Refusal, no};
 /// Stricter than published: replicas count as primaries do, and green is not trusted, because what
 /// is asked is what would be left. A shard whose index has no replicas at all is the matter of
 /// `unreplicated_index`.
-pub(super) fn require_started_replica(pass: &Pass<'_>, candidate: &Peer<'_>) -> Gate {
+pub(super) fn require_started_replica(pass: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if pass.policy.allow_outage {
         return Ok(());
     }
     let down = pass.others_down(candidate);
-    let lost = pass.copies().lost(candidate.name(), &down).map_err(|unknown| Refusal {
-        sentence: format!(
+    let lost = pass.copies().lost(candidate.name(), &down).map_err(|unknown| Blocker {
+        message: format!(
             "{} is not stopped while it is not known which shards it holds: {}",
             candidate.name(),
-            unknown.sentence
+            unknown.message
         ),
-        ..Refusal::engine_unreachable(unknown)
+        ..Blocker::engine_unreachable(unknown)
     })?;
     let Some(shard) = lost.replicated.first() else { return Ok(()) };
     let name = candidate.name();

@@ -3,7 +3,7 @@
 
 use super::table::cases;
 use crate::lookup::Names;
-use crate::rules::Pass;
+use crate::rules::Evaluation;
 use crate::view::View;
 use crate::{Request, Strategy};
 
@@ -11,7 +11,7 @@ use crate::{Request, Strategy};
 fn judge(words: &str) -> [Option<&'static str>; 2] {
     let case = cases(&format!("case: any\n{words}")).remove(0);
     let view = View::new(&case.snapshot);
-    let look = Pass::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+    let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
     let pass = look.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };

@@ -8,8 +8,8 @@ use proptest::test_runner::RngSeed;
 
 use super::table::{Case, cases};
 use crate::lookup::Names;
-use crate::rules::census::Census;
-use crate::rules::{Pass, order};
+use crate::rules::node_counts::NodeCounts;
+use crate::rules::{Evaluation, order};
 use crate::view::View;
 use crate::{Disabled, Pod, ShardCopy, Share, Snapshot, Strategy as How};
 use stayput_api::State;
@@ -45,7 +45,7 @@ const STATES: [&str; 15] = [
     "under way",
     "version main",
 ];
-/// Few, so that two nodes often have the same.
+/// NameList, so that two nodes often have the same.
 const NAMES: [&str; 8] = ["a-0", "a-1", "a-2", "b-0", "b-10", "b-9", "c", "d-x"];
 const HEALTHS: [&str; 6] = [
     "green",
@@ -127,8 +127,8 @@ proptest! {
             let goes = answers.iter().filter(|(_, no)| no.is_none()).count();
             prop_assert!(goes <= case.policy.max_unavailable.of(case.snapshot.pods.len()));
             for (name, no) in answers {
-                if let Some((_, sentence)) = no {
-                    prop_assert!(sentence.len() > 10 && !sentence.contains("nobody is"), "{name}: {sentence}");
+                if let Some((_, message)) = no {
+                    prop_assert!(message.len() > 10 && !message.contains("nobody is"), "{name}: {message}");
                 }
             }
         }
@@ -158,13 +158,13 @@ proptest! {
     fn counting_on_is_counting_anew(words in told()) {
         let case = case(&words);
         let view = View::new(&case.snapshot);
-        let look = Pass::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+        let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
         let Ok(mut pass) = look else { return Ok(()) };
         let asked: Vec<&Pod> =
             case.snapshot.pods.iter().filter(|pod| case.asked.contains(&pod.name)).collect();
         for pod in order(asked.into_iter(), view.engine().ok()) {
             pass.pick(&pod.uid);
-            prop_assert_eq!(&pass.census, &Census::of(pass.peers()));
+            prop_assert_eq!(&pass.census, &NodeCounts::of(pass.peers()));
         }
     }
 
@@ -182,7 +182,7 @@ proptest! {
         let ended = pods.iter().filter(|pod| {
             pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
         });
-        let fenced = ledger.fences.iter().map(|fence| &fence.node);
+        let fenced = ledger.kept_stopped.iter().map(|fence| &fence.node);
         let down: BTreeSet<&String> =
             under_way.chain(ended.map(|pod| &pod.node)).chain(fenced).collect();
         let goes: BTreeSet<String> =

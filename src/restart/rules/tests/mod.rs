@@ -14,7 +14,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::gate::Gate;
+use crate::blocker::Check;
 use crate::{
     Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopy,
     Sources, Unknown, Voting,
@@ -114,7 +114,7 @@ fn shards(lines: &[&str]) -> Vec<ShardCopy> {
 
 /// What could not be read.
 fn unknown() -> Unknown {
-    Unknown { sentence: "no answer within 5s".to_owned() }
+    Unknown { message: "no answer within 5s".to_owned() }
 }
 
 /// A ready pod that runs the node of the same name; its manager has not answered yet.
@@ -167,11 +167,11 @@ fn fit(name: &str) -> Pod {
 }
 
 /// The word of a refusal.
-fn code(gate: &Gate) -> Option<Code> {
+fn code(gate: &Check) -> Option<Code> {
     gate.as_ref().err().map(|refusal| refusal.code)
 }
 
 /// The sentence of a refusal.
-fn sentence(gate: Gate) -> String {
-    gate.expect_err("a refusal").sentence
+fn message(gate: Check) -> String {
+    gate.expect_err("a refusal").message
 }

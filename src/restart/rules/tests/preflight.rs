@@ -108,7 +108,7 @@ fn every_fault_is_told() {
         fault(&mut pod);
         let refusal = preflight(&pod).expect_err(what);
         assert_eq!(refusal.code, code, "{what}");
-        assert!(refusal.sentence.contains(words), "{what}: {}", refusal.sentence);
+        assert!(refusal.message.contains(words), "{what}: {}", refusal.message);
     }
 }
 
@@ -176,7 +176,7 @@ fn a_refused_stop_is_not_blamed_on_its_sender() {
         accepted: false,
         by: "bob".to_owned(),
     });
-    let told = preflight(&pod).expect_err("kept stopped").sentence;
+    let told = preflight(&pod).expect_err("kept stopped").message;
     assert!(told.contains("an earlier request"), "{told}");
     assert!(!told.contains("bob"), "{told}");
 }

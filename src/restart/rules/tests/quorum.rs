@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{code, engine, ids, names, sentence, unknown};
-use crate::gate::{Gate, refuse};
+use super::{code, engine, ids, message, names, unknown};
+use crate::blocker::{Check, refuse};
 use crate::rules::{Electorate, Votes};
 use crate::{Code, Engine, Voting};
 
@@ -34,10 +34,10 @@ fn minimum(nodes: &str, minimum: u32) -> Engine {
 }
 
 /// What the rule says of one node; a vote that is handed over first is one not handed over yet.
-fn quorum(engine: &Engine, candidate: &str, down: &str) -> Gate {
+fn quorum(engine: &Engine, candidate: &str, down: &str) -> Check {
     match Electorate::of(engine).without(candidate, &names(down), None) {
         Votes::Kept => Ok(()),
-        Votes::HandedOverFirst(heir) => refuse(Code::HandingOver, heir),
+        Votes::HandedOverFirst(vote_recipient) => refuse(Code::HandingOver, vote_recipient),
         Votes::Lost(refusal) => Err(refusal),
     }
 }
@@ -179,7 +179,7 @@ fn two_nodes_of_one_name_go_down_together() {
 
 #[test]
 fn the_sentence_names_numbers_who_is_missing_and_the_remedy() {
-    let told = |engine: &Engine, candidate, down| sentence(quorum(engine, candidate, down));
+    let told = |engine: &Engine, candidate, down| message(quorum(engine, candidate, down));
     let outage = "spec.restart.allowOutage: true";
     let cases = [
         (told(&voting(ONE, "a", "a"), "a", ""), vec!["nobody but a", "outage", outage, "three"]),

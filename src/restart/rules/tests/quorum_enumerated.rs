@@ -131,8 +131,12 @@ fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &
             *asked += 1;
             match electorate.without(&candidate, &names, None) {
                 Votes::Kept => assert!(decides, "loses the majority: {}", question()),
-                Votes::HandedOverFirst(heir) => {
-                    assert!(!decides && members(left).contains(&heir), "{heir}: {}", question());
+                Votes::HandedOverFirst(vote_recipient) => {
+                    assert!(
+                        !decides && members(left).contains(&vote_recipient),
+                        "{vote_recipient}: {}",
+                        question()
+                    );
                     assert!(is_handed_over(listed, &candidate, left), "{}", question());
                 }
                 Votes::Lost(_) => {

@@ -1,6 +1,6 @@
 //! Yellow for good, or not yet: what it takes, one by one.
 
-use super::{code, engine, names, sentence, shards, unknown};
+use super::{code, engine, message, names, shards, unknown};
 use crate::rules::Settled;
 use crate::{Allocation, AllocationBefore, Code, Color, Engine, Health, Predicate};
 
@@ -121,7 +121,7 @@ fn the_sentence_names_the_numbers() {
     numbers(&mut engine).initializing = 3;
     numbers(&mut engine).data_nodes = 2;
     allocation(&mut engine, None, Some("primaries"));
-    let told = sentence(Settled::of(&engine, &names(""), 3).gate());
+    let told = message(Settled::of(&engine, &names(""), 3).gate());
     for words in [
         "2 shard copies unassigned, 3 shard copies initializing",
         "2 of 3 data nodes are in",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::table::{Case, cases};
 use crate::lookup::Names;
-use crate::rules::{Pass, order, predicates, take_turns};
+use crate::rules::{Evaluation, order, predicates, take_turns};
 use crate::view::View;
 use crate::{Disabled, Pod, Predicate};
 
@@ -18,13 +18,16 @@ impl Case {
     }
 
     /// Lets `ask` look at the cluster, with those picked that are; or says why nobody can.
-    fn look<'s, T>(&'s self, ask: impl FnOnce(&mut Pass<'s>, &View<'s>) -> T) -> Result<T, Answer> {
+    fn look<'s, T>(
+        &'s self,
+        ask: impl FnOnce(&mut Evaluation<'s>, &View<'s>) -> T,
+    ) -> Result<T, Answer> {
         let view = View::new(&self.snapshot);
         let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
         let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
-        let pass = Pass::of(&view, &self.snapshot.ledger, &self.policy, &together);
+        let pass = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);
         let mut pass =
-            pass.map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.sentence))))?;
+            pass.map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.message))))?;
         self.picked.iter().for_each(|name| pass.pick(&self.pod(name).uid));
         Ok(ask(&mut pass, &view))
     }
@@ -41,8 +44,8 @@ impl Case {
             Ok(turns) => turns,
             Err(no) => return vec![no],
         };
-        let answer = |(pod, gate): (&Pod, crate::gate::Gate)| {
-            (pod.name.clone(), gate.err().map(|no| (no.code.as_str(), no.sentence)))
+        let answer = |(pod, gate): (&Pod, crate::blocker::Check)| {
+            (pod.name.clone(), gate.err().map(|no| (no.code.as_str(), no.message)))
         };
         turns.into_iter().map(answer).collect()
     }
@@ -55,7 +58,7 @@ impl Case {
                 .map(|name| {
                     let peer = pass.peer(&self.pod(name).uid).expect("not kept stopped");
                     let gate = predicates::ask(predicate, pass, peer);
-                    (name.clone(), gate.err().map(|no| (no.code.as_str(), no.sentence)))
+                    (name.clone(), gate.err().map(|no| (no.code.as_str(), no.message)))
                 })
                 .collect()
         });

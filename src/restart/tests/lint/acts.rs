@@ -9,7 +9,7 @@ use stayput_api::{ConfigChoice, RequestKind, State};
 enum Cause<'a> {
     Turn(&'a Member),
     WayBack,
-    Fence,
+    KeptStopped,
 }
 
 pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
@@ -43,7 +43,7 @@ pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &m
     }
     match cause {
         Cause::WayBack => {}
-        Cause::Fence => {
+        Cause::KeptStopped => {
             begun(view, name, wrong);
             not_deleted(view, name, wrong);
             clean(pod, manager, wrong);
@@ -58,16 +58,19 @@ pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &m
 
 fn cause_of_stop<'a>(view: &View<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
     if let Some(member) = view.member(uid) {
-        if member.step == Step::Restarting && member.stop == sequence && member.start > sequence {
+        if member.step == Step::Restarting
+            && member.stop_sequence == sequence
+            && member.start_sequence > sequence
+        {
             return Some(Cause::Turn(member));
         }
-        let back = member.compensation.as_ref().and_then(|compensation| compensation.stop);
+        let back = member.compensation.as_ref().and_then(|compensation| compensation.stop_sequence);
         if member.step == Step::Aborting && back == Some(sequence) {
             return Some(Cause::WayBack);
         }
     }
-    let fence = view.fence(uid).filter(|fence| !fence.lifting && fence.sequence == sequence);
-    fence.map(|_| Cause::Fence)
+    let fence = view.fence(uid).filter(|fence| !fence.releasing && fence.sequence == sequence);
+    fence.map(|_| Cause::KeptStopped)
 }
 
 /// What forbids every new stop.
@@ -243,22 +246,22 @@ pub(super) fn start(view: &View, asked: &Start, wrong: &mut Vec<String>) {
     {
         wrong.push(format!("S5: start {sequence} of {name} is below {}", manager.sequence));
     }
-    if view.fence(asked.uid).is_some_and(|fence| !fence.lifting) {
+    if view.fence(asked.uid).is_some_and(|fence| !fence.releasing) {
         wrong.push(format!("{name} is kept stopped and told to run"));
     }
     if let Some(member) = view.member(asked.uid) {
-        if member.step == Step::Restarting && member.start == sequence {
+        if member.step == Step::Restarting && member.start_sequence == sequence {
             return start_of_turn(view, pod, member, asked, wrong);
         }
         if member.step == Step::Aborting
             && let Some(back) = &member.compensation
-            && back.start == sequence
+            && back.start_sequence == sequence
         {
             if back.config != asked.config {
                 wrong.push(format!("{name} is brought back on another config than journaled"));
             }
             let known = view.manager(asked.uid);
-            if let (Some(stop), Some(manager)) = (back.stop, known)
+            if let (Some(stop), Some(manager)) = (back.stop_sequence, known)
                 && manager.sequence < stop
             {
                 wrong.push(format!("{name} is brought back before its stop was taken"));
@@ -270,7 +273,7 @@ pub(super) fn start(view: &View, asked: &Start, wrong: &mut Vec<String>) {
         .start_debt(asked.uid)
         .is_some_and(|debt| debt.sequence == sequence && debt.config == asked.config);
     let lifted =
-        view.fence(asked.uid).is_some_and(|fence| fence.lifting && fence.sequence == sequence);
+        view.fence(asked.uid).is_some_and(|fence| fence.releasing && fence.sequence == sequence);
     if !owed && !lifted {
         wrong.push(format!("S6: start {sequence} of {name} is not in the ledger"));
     }
@@ -284,9 +287,11 @@ fn start_of_turn(view: &View, pod: &Pod, member: &Member, asked: &Start, wrong: 
     match view.manager(&pod.uid) {
         None => wrong.push(format!("{name} is started and its manager is not known")),
         Some(manager) => {
-            let stopped = manager.sequence > member.stop
+            let stopped = manager.sequence > member.stop_sequence
                 || manager.last_request.as_ref().is_some_and(|last| {
-                    last.sequence == member.stop && last.kind == RequestKind::Stop && last.accepted
+                    last.sequence == member.stop_sequence
+                        && last.kind == RequestKind::Stop
+                        && last.accepted
                 });
             if !stopped {
                 wrong.push(format!("{name} is started before its stop was taken"));

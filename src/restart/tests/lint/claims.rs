@@ -17,7 +17,7 @@ pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) 
             .any(|listed| &listed.id == *id && listed.name != node && !down.contains(&listed.name))
     };
     match &engine.voting {
-        Err(unknown) => Some(format!("who votes is unknown: {}", unknown.sentence)),
+        Err(unknown) => Some(format!("who votes is unknown: {}", unknown.message)),
         Ok(Voting::Configurations { committed, accepted, .. }) => {
             for voters in [committed, accepted] {
                 let left = voters.iter().filter(stays).count();
@@ -46,7 +46,7 @@ pub(super) fn copy_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) ->
     let copies = match &engine.shards {
         Ok(copies) => copies,
         Err(_) if !this.holds_data() => return None,
-        Err(unknown) => return Some(format!("the shards are unknown: {}", unknown.sentence)),
+        Err(unknown) => return Some(format!("the shards are unknown: {}", unknown.message)),
     };
     let mut of: BTreeMap<(&str, u32), Vec<&ShardCopy>> = BTreeMap::new();
     for copy in copies {

@@ -42,7 +42,8 @@ pub(super) fn go_on(
     let is_lost =
         |member: &Member| view.pod(&member.pod_uid).is_some_and(|pod| view.whole_set_failed(pod));
     // A set that failed as a whole goes at once: it is down already.
-    let only_lost = newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral.is_none());
+    let only_lost =
+        newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral_id.is_none());
     if restart_is_zone(after) {
         all_or_nothing(before, after, wrong);
     }
@@ -83,7 +84,7 @@ fn goes_on(
     if new.step < old.step {
         wrong.push(format!("S4: {node} goes from {:?} back to {:?}", old.step, new.step));
     }
-    if new.stop < old.stop || new.start < old.start {
+    if new.stop_sequence < old.stop_sequence || new.start_sequence < old.start_sequence {
         wrong.push(format!("S4: a sequence of {node} falls"));
     }
     if old.step == Step::Finished && old != new {
@@ -91,11 +92,18 @@ fn goes_on(
     }
     // A start on another config, or one that is tried again, has a sequence of its own.
     // One that ends in the same write sends neither of them any more.
-    let again = matches!(new.step, Step::Restarting | Step::Finished) && old.stop == new.stop;
-    if old.step != Step::Scheduled && (old.stop, old.start) != (new.stop, new.start) && !again {
+    let again = matches!(new.step, Step::Restarting | Step::Finished)
+        && old.stop_sequence == new.stop_sequence;
+    if old.step != Step::Scheduled
+        && (old.stop_sequence, old.start_sequence) != (new.stop_sequence, new.start_sequence)
+        && !again
+    {
         wrong.push(format!("S5: {node} gets other sequences in the middle"));
     }
-    if old.step != Step::Scheduled && old.ephemeral.is_some() && old.ephemeral != new.ephemeral {
+    if old.step != Step::Scheduled
+        && old.ephemeral_id.is_some()
+        && old.ephemeral_id != new.ephemeral_id
+    {
         wrong.push(format!("S7: {node} forgets the process it had"));
     }
     if old.step == Step::Restarting && old.expected != new.expected {
@@ -138,7 +146,7 @@ fn compensation(view: &View, old: &Member, new: &Member, wrong: &mut Vec<String>
     if let Some(manager) = manager
         && old.compensation.is_none()
         && view.policy.rollback
-        && manager.sequence >= new.stop
+        && manager.sequence >= new.stop_sequence
         && !matches!(manager.state, State::Running | State::Starting)
         && manager.last_good.is_some()
         && manager.last_good != new.expected
@@ -147,9 +155,13 @@ fn compensation(view: &View, old: &Member, new: &Member, wrong: &mut Vec<String>
         wrong.push(format!("S8: {} is not brought back on what last worked", new.node));
     }
     let known = manager.map_or(0, |manager| manager.sequence);
-    let floor = old.compensation.as_ref().map_or(new.start, |before| before.start).max(known);
-    let first = back.stop.unwrap_or(back.start);
-    if first <= floor || back.stop.is_some_and(|stop| stop >= back.start) {
+    let floor = old
+        .compensation
+        .as_ref()
+        .map_or(new.start_sequence, |before| before.start_sequence)
+        .max(known);
+    let first = back.stop_sequence.unwrap_or(back.start_sequence);
+    if first <= floor || back.stop_sequence.is_some_and(|stop| stop >= back.start_sequence) {
         wrong.push(format!("S5: the way back of {} is not above {floor}: {back:?}", new.node));
     }
 }
@@ -175,14 +187,14 @@ fn slot(view: &View, restart: &Restart, member: &Member, wrong: &mut Vec<String>
         wrong.push(format!("S6: {node} takes a slot and its manager is not known"));
         return;
     };
-    if member.stop <= manager.sequence || member.start <= member.stop {
+    if member.stop_sequence <= manager.sequence || member.start_sequence <= member.stop_sequence {
         wrong.push(format!(
             "S5: {node} takes stop {} and start {} beside {}",
-            member.stop, member.start, manager.sequence
+            member.stop_sequence, member.start_sequence, manager.sequence
         ));
     }
     if let Some(listed) = view.node(node)
-        && member.ephemeral.as_ref() != Some(&listed.ephemeral_id)
+        && member.ephemeral_id.as_ref() != Some(&listed.ephemeral_id)
     {
         wrong.push(format!("S7: {node} takes a slot and its process is not written down"));
     }
@@ -198,7 +210,7 @@ fn is_fenced(view: &View, member: &Member) -> bool {
     let answered = |sequence| {
         view.manager(&member.pod_uid).is_some_and(|manager| manager.sequence >= sequence)
     };
-    view.fence(&member.pod_uid).is_some_and(|fence| !fence.lifting || !answered(fence.sequence))
+    view.fence(&member.pod_uid).is_some_and(|fence| !fence.releasing || !answered(fence.sequence))
 }
 
 fn finished(view: &View, ledger: &Ledger, old: &Member, member: &Member, wrong: &mut Vec<String>) {
@@ -218,21 +230,23 @@ fn finished(view: &View, ledger: &Ledger, old: &Member, member: &Member, wrong: 
 /// A member whose part is over: no stop of ours is left without an answered start, or it is owed.
 pub(super) fn is_left_well(view: &View, member: &Member, new: &Ledger) -> bool {
     let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
-    let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
-    let sequence =
-        member.compensation.as_ref().map_or(member.start, |compensation| compensation.start);
+    let fenced = new.kept_stopped.iter().any(|fence| fence.pod_uid == member.pod_uid);
+    let sequence = member
+        .compensation
+        .as_ref()
+        .map_or(member.start_sequence, |compensation| compensation.start_sequence);
     // Somebody's start has taken the sequence of our stop: that stop can only be refused.
     let pre_empted = view.manager(&member.pod_uid).is_some_and(|manager| {
         manager.last_request.as_ref().is_some_and(|last| {
-            (last.sequence == member.stop && last.kind == RequestKind::Start)
+            (last.sequence == member.stop_sequence && last.kind == RequestKind::Start)
                 // Started by somebody, after our stop was taken.
-                || (last.sequence > member.stop
+                || (last.sequence > member.stop_sequence
                     && last.accepted
                     && last.kind == RequestKind::Start)
                 // Stopped by somebody, with a sequence that is none of ours: it is to be stopped.
-                || (last.sequence != member.stop
-                    && last.sequence < member.start
-                    && last.sequence + 1 >= member.stop
+                || (last.sequence != member.stop_sequence
+                    && last.sequence < member.start_sequence
+                    && last.sequence + 1 >= member.stop_sequence
                     && last.kind == RequestKind::Stop)
         })
     });

@@ -72,18 +72,20 @@ fn is_lost(view: &View, member: &Member) -> bool {
 /// S4, S5, S8: nobody is left behind, and nothing sent before can reach anybody any more.
 fn goes_over(view: &View, member: &Member, after: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let (node, next) = (&member.node, &after.request.id);
-    let Some(heir) = after.members.iter().find(|heir| heir.pod_uid == member.pod_uid) else {
+    let Some(vote_recipient) =
+        after.members.iter().find(|vote_recipient| vote_recipient.pod_uid == member.pod_uid)
+    else {
         wrong.push(format!("S11: {node} is left behind by {next}"));
         return;
     };
-    let fenced = new.fences.iter().any(|fence| fence.pod_uid == member.pod_uid);
-    if !heir.is_under_way() && !fenced {
+    let fenced = new.kept_stopped.iter().any(|fence| fence.pod_uid == member.pod_uid);
+    if !vote_recipient.is_under_way() && !fenced {
         wrong.push(format!("S8: {node} is taken over by {next} and nobody's"));
     }
-    if heir.stop <= member.start {
+    if vote_recipient.stop_sequence <= member.start_sequence {
         wrong.push(format!(
             "S5: {node} is taken over with stop {}, and start {} may be on its way",
-            heir.stop, member.start
+            vote_recipient.stop_sequence, member.start_sequence
         ));
     }
     if view.pod(&member.pod_uid).is_none() {

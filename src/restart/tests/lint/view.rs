@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Engine, Fence, Manager, Member, Node, Pod, Policy, Restart, Share, Snapshot, Sources,
+    Engine, KeptStopped, Manager, Member, Node, Pod, Policy, Restart, Share, Snapshot, Sources,
     StartDebt, Step,
 };
 use stayput_api::ConfigChoice;
@@ -46,8 +46,8 @@ impl<'a> View<'a> {
         self.restart()?.members.iter().find(|member| member.pod_uid == uid)
     }
 
-    pub(super) fn fence(&self, uid: &str) -> Option<&'a Fence> {
-        self.snapshot.ledger.fences.iter().find(|fence| fence.pod_uid == uid)
+    pub(super) fn fence(&self, uid: &str) -> Option<&'a KeptStopped> {
+        self.snapshot.ledger.kept_stopped.iter().find(|fence| fence.pod_uid == uid)
     }
 
     pub(super) fn start_debt(&self, uid: &str) -> Option<&'a StartDebt> {
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
     /// How many of these hold a slot and were in the cluster when they took it: whoever was not
     /// is not down because of us.
     pub(super) fn taken_down<'b>(members: impl Iterator<Item = &'b Member>) -> usize {
-        members.filter(|member| member.is_under_way() && member.ephemeral.is_some()).count()
+        members.filter(|member| member.is_under_way() && member.ephemeral_id.is_some()).count()
     }
 
     /// Names of the nodes that are down, or may go down any moment, because of us.
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
                 down.insert(member.node.clone());
             }
         }
-        for fence in &self.snapshot.ledger.fences {
+        for fence in &self.snapshot.ledger.kept_stopped {
             down.insert(fence.node.clone());
         }
         for debt in &self.snapshot.ledger.debts.start {
@@ -137,10 +137,10 @@ impl<'a> View<'a> {
     pub(super) fn is_back(&self, member: &Member) -> bool {
         let listed = self
             .node(&member.node)
-            .is_some_and(|node| Some(&node.ephemeral_id) != member.ephemeral.as_ref());
+            .is_some_and(|node| Some(&node.ephemeral_id) != member.ephemeral_id.as_ref());
         let (uid, least) = match self.successor(member) {
             Some(pod) => (&pod.uid, 0),
-            None => (&member.pod_uid, member.start),
+            None => (&member.pod_uid, member.start_sequence),
         };
         let runs = |manager: &Manager| manager.state == State::Running && manager.sequence >= least;
         listed && self.manager(uid).is_some_and(runs)
@@ -196,6 +196,8 @@ impl<'a> View<'a> {
     /// say otherwise.
     pub(super) fn may_be_stopped(&self, member: &Member) -> bool {
         member.step != Step::Scheduled
-            && self.manager(&member.pod_uid).is_none_or(|manager| manager.sequence >= member.stop)
+            && self
+                .manager(&member.pod_uid)
+                .is_none_or(|manager| manager.sequence >= member.stop_sequence)
     }
 }

@@ -29,7 +29,7 @@ fn debt<'a>(view: &View<'a>) -> Option<&'a ExclusionDebt> {
 fn foreign(view: &View, excluded: &BTreeSet<String>) -> Vec<String> {
     let ledger = &view.snapshot.ledger;
     let late = |node: &String| {
-        let lifted = ledger.lifted.iter().find(|one| &one.node == node);
+        let lifted = ledger.removed_exclusions.iter().find(|one| &one.node == node);
         lifted.is_some_and(|one| view.snapshot.now.since(one.at) < LATE)
     };
     let owed = |node: &String| debt(view).is_some_and(|debt| &debt.node == node);
@@ -44,7 +44,9 @@ pub(super) fn exclude(view: &View, node: &str, wrong: &mut Vec<String>) {
     match turn {
         None => wrong.push(format!("S6: {node} is excluded from voting, which is not owed")),
         Some(member)
-            if view.manager(&member.pod_uid).is_none_or(|one| one.sequence >= member.stop) =>
+            if view
+                .manager(&member.pod_uid)
+                .is_none_or(|one| one.sequence >= member.stop_sequence) =>
         {
             wrong.push(format!("{node} is excluded from voting after its stop"));
         }
@@ -125,7 +127,7 @@ pub(super) fn owed(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
                 wrong.push(format!("S8: the exclusion of {} is forgotten", before.node));
             }
             let deleted = view.snapshot.cluster.deleting && view.snapshot.pods.is_empty();
-            if !deleted && !new.lifted.iter().any(|one| one.node == before.node) {
+            if !deleted && !new.removed_exclusions.iter().any(|one| one.node == before.node) {
                 wrong.push(format!("nobody would know a late exclusion of {}", before.node));
             }
         }

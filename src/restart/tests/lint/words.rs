@@ -21,7 +21,7 @@ pub(super) fn check(view: &View, plan: &Plan, wrong: &mut Vec<String>) {
         }
     }
     for wait in &plan.waiting {
-        if wait.sentence.trim().is_empty() {
+        if wait.message.trim().is_empty() {
             wrong.push(format!("{:?} waits without a sentence: {:?}", wait.node, wait.code));
         }
         if wait.pod.as_ref().is_some_and(|uid| view.pod(uid).is_none()) {
@@ -86,8 +86,8 @@ fn changed(old: &Ledger, new: &Ledger, acted: &mut BTreeSet<String>) {
             acted.insert(member.pod_uid.clone());
         }
     }
-    for fence in old.fences.iter().chain(&new.fences) {
-        if !(old.fences.contains(fence) && new.fences.contains(fence)) {
+    for fence in old.kept_stopped.iter().chain(&new.kept_stopped) {
+        if !(old.kept_stopped.contains(fence) && new.kept_stopped.contains(fence)) {
             acted.insert(fence.pod_uid.clone());
         }
     }

@@ -3,7 +3,7 @@
 use super::view::View;
 use super::{members, owed, supersedes};
 use crate::{
-    Direction, Entry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Outcome, Pod, Restart, Step,
+    Direction, HistoryEntry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Outcome, Pod, Restart, Step,
     annotation,
 };
 
@@ -68,8 +68,12 @@ fn begins(view: &View, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
         wrong.push(format!("{id} is begun and is over"));
     }
     // The first turn may be taken in the same write.
-    let waits =
-        |member: &Member| Member { step: Step::Scheduled, stop: 0, start: 0, ..member.clone() };
+    let waits = |member: &Member| Member {
+        step: Step::Scheduled,
+        stop_sequence: 0,
+        start_sequence: 0,
+        ..member.clone()
+    };
     let members = begun.members.iter().map(waits).collect();
     members::go_on(view, new, &Restart { members, ..begun.clone() }, begun, wrong);
     let mut uids: Vec<_> = begun.members.iter().map(|member| &member.pod_uid).collect();
@@ -126,7 +130,9 @@ fn ends(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
             Step::Restarting | Step::Aborting => {
                 let proven = view.is_proven(member);
                 let taken_over = new.restart.as_ref().is_some_and(|next| {
-                    next.members.iter().any(|heir| &heir.pod_uid == uid && heir.is_under_way())
+                    next.members.iter().any(|vote_recipient| {
+                        &vote_recipient.pod_uid == uid && vote_recipient.is_under_way()
+                    })
                 });
                 let told = taken_over || members::is_left_well(view, member, new);
                 match proven {
@@ -155,16 +161,16 @@ fn allocation_is_settled(view: &View, id: &str, new: &Ledger, wrong: &mut Vec<St
 
 fn fences(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
     let cluster = &view.snapshot.cluster;
-    for fence in &new.fences {
+    for fence in &new.kept_stopped {
         let before = view.fence(&fence.pod_uid);
         if before == Some(fence) {
             continue;
         }
         let asked = view.pod(&fence.pod_uid).is_some_and(|pod| kept_stopped(view, pod));
-        if fence.lifting && asked && !cluster.deleting {
+        if fence.releasing && asked && !cluster.deleting {
             wrong.push(format!("{} is lifted and was not asked to be", fence.node));
         }
-        if !fence.lifting && !asked {
+        if !fence.releasing && !asked {
             wrong.push(format!("{} is kept stopped and nobody asked", fence.node));
         }
         if before.is_some_and(|before| before.sequence >= fence.sequence) {
@@ -174,8 +180,8 @@ fn fences(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
             wrong.push(format!("S5: the fence of {} has a sequence that is used", fence.node));
         }
     }
-    for fence in &view.snapshot.ledger.fences {
-        let stays = new.fences.iter().any(|other| other.pod_uid == fence.pod_uid);
+    for fence in &view.snapshot.ledger.kept_stopped {
+        let stays = new.kept_stopped.iter().any(|other| other.pod_uid == fence.pod_uid);
         let paid = view.is_told_to_run(&fence.pod_uid, fence.sequence);
         // A pod that is not in this look may be in the next one, unless another is in its place.
         let missing = view.pod(&fence.pod_uid).is_none()
@@ -203,7 +209,7 @@ fn memory(old: &Ledger, new: &Ledger, wrong: &mut Vec<String>) {
     if !goes_on_from(&old.handled, &new.handled) {
         wrong.push("a request that was taken up is forgotten".into());
     }
-    if !goes_on_from::<Entry>(&old.history, &new.history) {
+    if !goes_on_from::<HistoryEntry>(&old.history, &new.history) {
         wrong.push("the history is rewritten".into());
     }
     if old.cluster_uuid.is_some() && old.cluster_uuid != new.cluster_uuid {

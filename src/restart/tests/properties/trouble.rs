@@ -140,7 +140,7 @@ impl Trouble {
         let flushed = driver.flushed.clone();
         let (mut snapshot, version) = driver.world.observe(&flushed);
         let at = |node: usize| node % snapshot.pods.len();
-        let unknown = || Unknown { sentence: "not this time".into() };
+        let unknown = || Unknown { message: "not this time".into() };
         match self {
             Self::BlindToManager(node) => {
                 let at = at(node);

@@ -165,8 +165,8 @@ impl Searching {
     /// What its API says.
     pub(crate) fn look(&self, now: u64) -> Result<Engine, Unknown> {
         if self.unreachable || self.joined.is_empty() {
-            let sentence = "no node of the engine answers with an elected master".to_owned();
-            return Err(Unknown { sentence });
+            let message = "no node of the engine answers with an elected master".to_owned();
+            return Err(Unknown { message });
         }
         let node = |(name, run): (&String, &String)| Node {
             id: id_of(name),

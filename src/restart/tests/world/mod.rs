@@ -174,7 +174,7 @@ impl World {
         let fresh = self.fresh();
         let now = self.now;
         let listed = self.pods.iter().filter(|pod| !pod.gone && !pod.unlisted);
-        let not_read = Unknown { sentence: "the engine was not asked".into() };
+        let not_read = Unknown { message: "the engine was not asked".into() };
         let mut snapshot = Snapshot {
             now: Time(now),
             fresh_id: format!("fresh-{fresh}"),

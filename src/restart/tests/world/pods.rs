@@ -94,7 +94,7 @@ impl SimPod {
     pub(crate) fn look(&self, now: u64) -> Pod {
         let silent = self.machine.frozen || self.machine.unreachable;
         let manager = if silent || self.container_back_at.is_some() {
-            Err(Unknown { sentence: format!("the manager of {} does not answer", self.name) })
+            Err(Unknown { message: format!("the manager of {} does not answer", self.name) })
         } else {
             let mut manager = self.machine.status(now);
             if let Sources::Checksum(wanted) = &self.sources

@@ -33,7 +33,7 @@ fn a_node_that_has_joined_between_two_reads_is_waited_for() {
     let mut view = EngineView::default();
     let seen = topology(vec![node("logs-0", "e0", Some(&["data"])), node("logs-1", "e1", None)]);
     let blind = view.nodes(&seen, "zone").expect_err("it is not known what logs-1 is");
-    assert!(blind.sentence.contains("logs-1, which has not told its roles"), "{}", blind.sentence);
+    assert!(blind.message.contains("logs-1, which has not told its roles"), "{}", blind.message);
     assert!(!blind.is_shunned);
     // At the next look it has.
     let seen = topology(vec![node("logs-1", "e1", Some(&["data", "quantum"]))]);

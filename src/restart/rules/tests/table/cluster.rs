@@ -2,7 +2,7 @@
 
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
-use crate::{Color, Fence, Member, Restart, Step, Time, Voting};
+use crate::{Color, KeptStopped, Member, Restart, Step, Time, Voting};
 use stayput_api::State;
 
 impl Case {
@@ -73,11 +73,11 @@ impl Case {
                 "together" => self.together.push(name.to_owned()),
                 "kept stopped" => {
                     step = None;
-                    self.snapshot.ledger.fences.push(Fence {
+                    self.snapshot.ledger.kept_stopped.push(KeptStopped {
                         pod_uid: pod.uid.clone(),
                         node: name.to_owned(),
                         sequence: 1,
-                        lifting: false,
+                        releasing: false,
                     });
                 }
                 other => {

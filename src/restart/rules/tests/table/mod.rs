@@ -94,7 +94,7 @@ impl Case {
             ("minimum of masters", _) => {
                 self.engine().voting = Ok(Voting::MinimumMasterNodes(number(words)));
             }
-            ("engine", _) => self.snapshot.engine = Err(Unknown { sentence: words.to_owned() }),
+            ("engine", _) => self.snapshot.engine = Err(Unknown { message: words.to_owned() }),
             ("max", _) => self.policy.max_unavailable = share(words),
             ("outage", "allowed") => self.policy.allow_outage = true,
             ("disabled", _) => self.policy.disabled = Disabled::of(words.split(',')),

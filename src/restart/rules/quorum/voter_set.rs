@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::gate::{Gate, refuse};
+use crate::blocker::{Check, refuse};
 use crate::{Code, Engine, Node, Voting};
 
 /// Nodes of which enough must be there.
 #[derive(Debug)]
-pub(super) struct Body<'a> {
+pub(super) struct VoterSet<'a> {
     /// How sentences call its members.
     name: &'static str,
     /// Its members in the cluster, by name; how many bear it.
@@ -25,7 +25,7 @@ const COMMITTED: &str = "voters of the committed voting configuration";
 const ACCEPTED: &str = "voters of the accepted voting configuration";
 const ELIGIBLE: &str = "master-eligible nodes";
 
-impl<'a> Body<'a> {
+impl<'a> VoterSet<'a> {
     /// Those that must all keep enough of their members.
     pub(super) fn all(voting: &'a Voting, engine: &'a Engine) -> Vec<Self> {
         match voting {
@@ -99,7 +99,7 @@ impl<'a> Body<'a> {
     }
 
     /// Passes if enough members are left. The work is that of looking up those that are down.
-    pub(super) fn gate(&self, candidate: &str, down: &BTreeSet<String>) -> Gate {
+    pub(super) fn gate(&self, candidate: &str, down: &BTreeSet<String>) -> Check {
         let others = || down.iter().map(String::as_str).filter(|name| *name != candidate);
         let votes = |name: &str| self.present.get(name).copied().unwrap_or(0);
         let own = votes(candidate);

@@ -2,7 +2,7 @@
 
 /// Nodes, counted; the first by name are kept.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Few<'a> {
+pub(super) struct NameList<'a> {
     /// How many.
     pub(super) count: usize,
     /// The first of them, sorted.
@@ -12,7 +12,7 @@ pub(super) struct Few<'a> {
 /// How many are named.
 const NAMED: usize = 3;
 
-impl<'a> Few<'a> {
+impl<'a> NameList<'a> {
     /// Counts one more.
     pub(super) fn add(&mut self, name: &'a str) {
         self.count += 1;
@@ -46,7 +46,7 @@ impl<'a> Few<'a> {
 }
 
 /// `a`, `a and b`, `a, b, c and 4 more`.
-impl std::fmt::Display for Few<'_> {
+impl std::fmt::Display for NameList<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.names.as_slice(), self.count.saturating_sub(self.names.len())) {
             ([], 0) => formatter.write_str("nobody"),

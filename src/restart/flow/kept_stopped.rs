@@ -2,11 +2,11 @@
 
 use super::member::was_refused;
 use super::start::is_ending;
-use crate::gate::{Gate, refuse};
+use crate::blocker::{Check, refuse};
 use crate::lookup::Lookup;
 use crate::planner::Planner;
 use crate::rules::preflight;
-use crate::{Action, Code, Ending, Fence, Member, Outcome, Pod, Reason, Step};
+use crate::{Action, Code, Ending, KeptStopped, Member, Outcome, Pod, Reason, Step};
 use stayput_api::{ConfigChoice, Desired, State};
 
 impl Planner<'_> {
@@ -14,20 +14,21 @@ impl Planner<'_> {
     pub(super) fn keep_fences(&mut self) {
         let pods: Vec<&Pod> = self.view.pods().collect();
         self.drop_fences(&pods);
-        let fences = self.ledger.fences.iter().enumerate();
+        let fences = self.ledger.kept_stopped.iter().enumerate();
         let places: Lookup<'_, usize> = fences
             .filter_map(|(index, fence)| Some((&*self.view.pod(&fence.pod_uid)?.uid, index)))
             .collect();
         for pod in pods {
             // Those that were lifted in this plan have made the others move up.
             let index = places.get(pod.uid.as_str()).and_then(|place| {
-                let fences = &self.ledger.fences[..self.ledger.fences.len().min(place + 1)];
-                fences.iter().rposition(|fence| fence.pod_uid == pod.uid)
+                let kept =
+                    &self.ledger.kept_stopped[..self.ledger.kept_stopped.len().min(place + 1)];
+                kept.iter().rposition(|fence| fence.pod_uid == pod.uid)
             });
             match (index, self.is_to_be_stopped(pod)) {
                 (None, false) => {}
                 (None, true) => self.fence(pod),
-                (Some(index), true) if self.ledger.fences[index].lifting => {
+                (Some(index), true) if self.ledger.kept_stopped[index].releasing => {
                     self.fence_again(index, pod)
                 }
                 (Some(index), true) => self.hold(index, pod),
@@ -38,7 +39,7 @@ impl Planner<'_> {
 
     /// With another pod in its place a fence is over; a list that lacks the pod says nothing.
     fn drop_fences(&mut self, pods: &[&Pod]) {
-        if self.ledger.fences.is_empty() {
+        if self.ledger.kept_stopped.is_empty() {
             return;
         }
         // The pod of a node's name, and whether there are several.
@@ -47,12 +48,12 @@ impl Planner<'_> {
             let found = by_node.entry(&pod.node);
             found.and_modify(|(_, several)| *several = true).or_insert((&pod.uid, false));
         }
-        let is_over = |fence: &Fence| {
+        let is_over = |fence: &KeptStopped| {
             let found = by_node.get(fence.node.as_str());
             found.is_some_and(|(uid, several)| *several || *uid != fence.pod_uid)
         };
-        if self.ledger.fences.iter().any(is_over) {
-            self.ledger.to_mut().fences.retain(|fence| !is_over(fence));
+        if self.ledger.kept_stopped.iter().any(is_over) {
+            self.ledger.to_mut().kept_stopped.retain(|fence| !is_over(fence));
         }
     }
 
@@ -66,15 +67,18 @@ impl Planner<'_> {
             Ok(manager) => {
                 let member = self.under_way(pod);
                 let taken = member.map_or(0, |member| {
-                    member.compensation.as_ref().map_or(member.start, |back| back.start)
+                    member
+                        .compensation
+                        .as_ref()
+                        .map_or(member.start_sequence, |back| back.start_sequence)
                 });
                 let sequence = manager.sequence.max(taken) + 1;
                 self.leave_restart(pod);
-                self.ledger.to_mut().fences.push(Fence {
+                self.ledger.to_mut().kept_stopped.push(KeptStopped {
                     pod_uid: pod.uid.clone(),
                     node: pod.node.clone(),
                     sequence,
-                    lifting: false,
+                    releasing: false,
                 });
                 self.tell(
                     Some(&pod.uid),
@@ -86,7 +90,7 @@ impl Planner<'_> {
         }
     }
 
-    fn may_fence(&self, pod: &Pod) -> Gate {
+    fn may_fence(&self, pod: &Pod) -> Check {
         let manager = self.view.manager(&pod.uid)?;
         self.not_paused()?;
         if self.snapshot.cluster.deleting {
@@ -105,8 +109,8 @@ impl Planner<'_> {
         }
         let mut others = self.ledger.under_way();
         if let Some(other) = others.find(|member| member.pod_uid != pod.uid) {
-            let sentence = format!("{} is under way; one node at a time", other.node);
-            return refuse(Code::AnotherInProgress, sentence);
+            let message = format!("{} is under way; one node at a time", other.node);
+            return refuse(Code::AnotherInProgress, message);
         }
         preflight(pod)?;
         self.may_keep_stopped(pod)
@@ -143,7 +147,7 @@ impl Planner<'_> {
 
     /// Stops a fenced node, and says that it is meant to be.
     fn hold(&mut self, index: usize, pod: &Pod) {
-        let fence = self.ledger.fences[index].clone();
+        let fence = self.ledger.kept_stopped[index].clone();
         let manager = match self.view.manager(&pod.uid) {
             Ok(manager) => manager,
             Err(refusal) => return self.refused(&pod.uid, refusal),
@@ -161,7 +165,7 @@ impl Planner<'_> {
             return;
         }
         let running = manager.desired == Desired::Running;
-        let sentence = match (running, &manager.last_request) {
+        let message = match (running, &manager.last_request) {
             (true, Some(last)) => {
                 format!("{} started it although it is to be kept stopped; left alone", last.by)
             }
@@ -171,32 +175,32 @@ impl Planner<'_> {
             }
         };
         let code = if running { Code::Interfered } else { Code::KeptStopped };
-        self.wait(&pod.uid, code, sentence);
+        self.wait(&pod.uid, code, message);
     }
 
-    /// It shall be stopped again before the lifting came to its end.
+    /// It shall be stopped again before the releasing came to its end.
     fn fence_again(&mut self, index: usize, pod: &Pod) {
         let manager = match self.view.manager(&pod.uid) {
             Ok(manager) => manager,
             Err(refusal) => return self.refused(&pod.uid, refusal),
         };
-        let sequence = manager.sequence.max(self.ledger.fences[index].sequence) + 1;
-        let fence = &mut self.ledger.to_mut().fences[index];
-        fence.lifting = false;
+        let sequence = manager.sequence.max(self.ledger.kept_stopped[index].sequence) + 1;
+        let fence = &mut self.ledger.to_mut().kept_stopped[index];
+        fence.releasing = false;
         fence.sequence = sequence;
     }
 
     /// Tells a node to run that is no longer to be kept stopped.
     fn lift(&mut self, index: usize, pod: &Pod) {
-        let fence = self.ledger.fences[index].clone();
+        let fence = self.ledger.kept_stopped[index].clone();
         let manager = match self.view.manager(&pod.uid) {
             Ok(manager) => manager,
             Err(refusal) => return self.refused(&pod.uid, refusal),
         };
-        if !fence.lifting {
+        if !fence.releasing {
             let sequence = manager.sequence.max(fence.sequence) + 1;
-            let fence = &mut self.ledger.to_mut().fences[index];
-            fence.lifting = true;
+            let fence = &mut self.ledger.to_mut().kept_stopped[index];
+            fence.releasing = true;
             fence.sequence = sequence;
             return;
         }
@@ -212,7 +216,7 @@ impl Planner<'_> {
             });
             return;
         }
-        self.ledger.to_mut().fences.remove(index);
+        self.ledger.to_mut().kept_stopped.remove(index);
         self.tell(Some(&pod.uid), Reason::NodeStarted, format!("{} is told to run", pod.node));
     }
 }

@@ -1,28 +1,28 @@
 //! How many of what there are in one look, without going over all peers for every candidate.
 
-use super::few::Few;
-use super::pass::Peer;
+use super::evaluation::Peer;
+use super::name_list::NameList;
 use super::tiers::Tiers;
 use crate::lookup::Lookup;
 
 /// Counts over the peers that do not go together with the candidate, except where said.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Census<'a> {
+pub(super) struct NodeCounts<'a> {
     /// Nodes that do not serve, for whatever reason.
-    pub(super) unavailable: Few<'a>,
+    pub(super) unavailable: NameList<'a>,
     /// Nodes that the engine does not list, so that nobody knows their roles.
-    pub(super) unlisted: Few<'a>,
+    pub(super) unlisted: NameList<'a>,
     /// Master-eligible nodes that do not serve.
-    pub(super) missing_masters: Few<'a>,
+    pub(super) missing_masters: NameList<'a>,
     /// Master-eligible nodes under way.
-    pub(super) masters_under_way: Few<'a>,
+    pub(super) masters_under_way: NameList<'a>,
     /// Master-eligible nodes whose restart is asked for and not over.
     pub(super) wanted_masters: usize,
     /// Others whose restart is.
-    pub(super) wanted_others: Few<'a>,
+    pub(super) wanted_others: NameList<'a>,
     /// Nodes that hold data and whose restart is asked for and not over, by their tiers. There are
     /// few different ones.
-    pub(super) wanted_tiers: Vec<(Tiers, Few<'a>)>,
+    pub(super) wanted_tiers: Vec<(Tiers, NameList<'a>)>,
     /// By role.
     pub(super) roles: Lookup<'a, Tally>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Tally {
     pub(super) unavailable: usize,
 }
 
-impl<'a> Census<'a> {
+impl<'a> NodeCounts<'a> {
     pub(super) fn of(peers: &[Peer<'a>]) -> Self {
         let mut census = Self::default();
         for peer in peers {
@@ -74,7 +74,7 @@ impl<'a> Census<'a> {
             match self.wanted_tiers.iter_mut().find(|(other, _)| *other == tiers) {
                 Some((_, nodes)) => nodes.add(peer.name()),
                 None => {
-                    let mut nodes = Few::default();
+                    let mut nodes = NameList::default();
                     nodes.add(peer.name());
                     self.wanted_tiers.push((tiers, nodes));
                 }

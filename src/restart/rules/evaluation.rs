@@ -4,11 +4,11 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use super::census::Census;
-use super::few::Few;
+use super::name_list::NameList;
+use super::node_counts::NodeCounts;
 use super::voters;
 use super::{Copies, Electorate, Settled, Votes};
-use crate::gate::{Gate, Refusal, refuse};
+use crate::blocker::{Blocker, Check, refuse};
 use crate::lookup::{Lookup, Names};
 use crate::view::View;
 use crate::{Code, Engine, Ledger, Node, Pod, Policy, Step};
@@ -44,7 +44,7 @@ impl<'a> Peer<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// It hands its vote over to this node first.
-    pub(crate) heir: Option<String>,
+    pub(crate) vote_recipient: Option<String>,
     /// It goes only because an outage is allowed.
     pub(crate) costs_quorum: bool,
     /// Its whole set has failed: the engine need not answer.
@@ -52,11 +52,11 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// What is to be told of them, `hands_over` if the heir does get the vote.
+    /// What is to be told of them, `hands_over` if the vote_recipient does get the vote.
     pub(crate) fn told(&self, hands_over: bool) -> String {
-        match &self.heir {
-            Some(heir) if hands_over => {
-                format!("; it has the only vote and hands it over to {heir} first")
+        match &self.vote_recipient {
+            Some(vote_recipient) if hands_over => {
+                format!("; it has the only vote and hands it over to {vote_recipient} first")
             }
             None if !self.costs_quorum => String::new(),
             Some(_) | None => "; this costs the quorum: no master can be elected until it is back \
@@ -68,11 +68,11 @@ impl Terms {
 
 /// One look for candidates.
 #[derive(Debug)]
-pub(crate) struct Pass<'a> {
+pub(crate) struct Evaluation<'a> {
     pub(super) engine: &'a Engine,
     pub(super) policy: &'a Policy,
     pub(super) settled: Settled,
-    pub(super) census: Census<'a>,
+    pub(super) census: NodeCounts<'a>,
     electorate: Electorate<'a>,
     /// The node that hands its vote over for its restart.
     handing_over: Option<String>,
@@ -94,7 +94,7 @@ pub(crate) struct Pass<'a> {
     under_way: BTreeSet<String>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Evaluation<'a> {
     /// Looks at everything. `together` are the uids of pods that are to go as one; whoever is not
     /// among them goes alone.
     ///
@@ -105,10 +105,10 @@ impl<'a> Pass<'a> {
         ledger: &Ledger,
         policy: &'a Policy,
         together: &Names<'_>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Blocker> {
         let engine = view.engine()?;
         let fenced: BTreeSet<String> =
-            ledger.fences.iter().map(|fence| fence.node.clone()).collect();
+            ledger.kept_stopped.iter().map(|fence| fence.node.clone()).collect();
         let open = ledger.members().filter(|member| member.step != Step::Finished);
         let steps: Lookup<'_, Step> =
             open.map(|member| (member.pod_uid.as_str(), member.step)).collect();
@@ -135,7 +135,7 @@ impl<'a> Pass<'a> {
             expected_data += usize::from(node.is_none_or(Node::holds_data));
             peers.push(peer);
         }
-        let (census, counted) = (Census::of(&peers), peers.len());
+        let (census, counted) = (NodeCounts::of(&peers), peers.len());
         peers.extend(apart);
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
         // Also while a list lacks its pod.
@@ -196,8 +196,8 @@ impl<'a> Pass<'a> {
     }
 
     /// The same, for sentences.
-    pub(super) fn under_way_in_words(&self) -> Few<'_> {
-        let mut words = Few::default();
+    pub(super) fn under_way_in_words(&self) -> NameList<'_> {
+        let mut words = NameList::default();
         self.under_way.iter().for_each(|name| words.add(name));
         words
     }
@@ -217,7 +217,7 @@ impl<'a> Pass<'a> {
 
     /// Passes if a master can be elected all the while, if need be because the candidate hands its
     /// vote over before its stop; or if an outage is allowed.
-    pub(crate) fn quorum(&self, candidate: &Peer<'_>) -> Gate {
+    pub(crate) fn quorum(&self, candidate: &Peer<'_>) -> Check {
         match self.votes(candidate) {
             Votes::Lost(refusal) if !self.policy.allow_outage => Err(refusal),
             Votes::Kept | Votes::HandedOverFirst(_) | Votes::Lost(_) => Ok(()),
@@ -225,12 +225,12 @@ impl<'a> Pass<'a> {
     }
 
     /// As [`Self::quorum`], at the last moment: what is to be handed over is.
-    pub(super) fn quorum_now(&self, candidate: &Peer<'_>) -> Gate {
+    pub(super) fn quorum_now(&self, candidate: &Peer<'_>) -> Check {
         match self.votes(candidate) {
-            Votes::HandedOverFirst(heir) if !self.policy.allow_outage => refuse(
+            Votes::HandedOverFirst(vote_recipient) if !self.policy.allow_outage => refuse(
                 Code::Quorum,
                 format!(
-                    "{} has the only vote, and {heir} has not taken it over: its stop would be an \
+                    "{} has the only vote, and {vote_recipient} has not taken it over: its stop would be an \
                      outage of the whole cluster; spec.restart.allowOutage: true would accept that",
                     candidate.name()
                 ),
@@ -245,7 +245,9 @@ impl<'a> Pass<'a> {
         let Some(candidate) = self.peer(&pod.uid) else { return Terms::default() };
         match self.votes(candidate) {
             Votes::Kept => Terms::default(),
-            Votes::HandedOverFirst(heir) => Terms { heir: Some(heir), ..Terms::default() },
+            Votes::HandedOverFirst(vote_recipient) => {
+                Terms { vote_recipient: Some(vote_recipient), ..Terms::default() }
+            }
             Votes::Lost(_) => Terms { costs_quorum: true, ..Terms::default() },
         }
     }

@@ -1,0 +1,52 @@
+//! What the compiler cannot say about the source: how long files are, and where `unsafe` may stand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// No file may be longer.
+const MOST_LINES: usize = 500;
+/// Half of the files below `src` are at most this long.
+const MEDIAN_LINES: usize = 150;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(below: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn unsafe_code_lives_in_process_alone() {
+    let process = root().join("src/manager/process");
+    for file in rust_files(&root().join("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let uses = text.contains("allow(unsafe_code") || text.contains("expect(unsafe_code");
+        assert!(!uses || file.starts_with(&process), "{} allows unsafe code", file.display());
+    }
+}
+
+#[test]
+fn files_stay_small() {
+    let folders = ["src", "tests", "examples", "bench"].map(|folder| root().join(folder));
+    let mut lengths: Vec<(usize, PathBuf)> = folders
+        .iter()
+        .flat_map(|folder| rust_files(folder))
+        .map(|file| (fs::read_to_string(&file).unwrap().lines().count(), file))
+        .collect();
+    let long: Vec<_> = lengths.iter().filter(|(lines, _)| *lines > MOST_LINES).collect();
+    assert!(long.is_empty(), "over {MOST_LINES} lines: {long:?}");
+    lengths.retain(|(_, file)| file.starts_with(root().join("src")));
+    lengths.sort();
+    let (median, _) = lengths[lengths.len() / 2];
+    assert!(median <= MEDIAN_LINES, "median {median} lines");
+}
