@@ -2,14 +2,17 @@
 //!
 //! Plain data, shared by the server, the client half of `stayput` and the reconciler. The written
 //! contract is `proto/openapi.yaml` and `proto/status.schema.json`; tests hold the two together.
+#![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 pub mod checksum;
 mod problem;
+mod refusal;
 mod request;
 mod status;
 
 pub use problem::{Code, Problem};
+pub use refusal::{Accepted, Refusal};
 pub use request::{
     ConfigChoice, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span, StartRequest, StopRequest,
 };

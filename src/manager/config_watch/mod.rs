@@ -32,11 +32,10 @@ pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
 
-use crate::lifecycle::Refusal;
 use follow::Follower;
 use observed::Shared;
 use stayput_api::checksum::Checksum;
-use stayput_api::{Code, ConfigChoice};
+use stayput_api::{Code, ConfigChoice, Refusal};
 
 /// Watches the config until it is dropped.
 #[derive(Debug)]

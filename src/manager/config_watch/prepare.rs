@@ -4,9 +4,8 @@ use super::generation::{Entry, Generation, Ground};
 use super::last_good::{self, Candidate, Record};
 use super::observed::{Shared, Work, named_files};
 use super::stage::{self, Item, Job, Link};
-use crate::lifecycle::Refusal;
 use stayput_api::checksum::Checksum;
-use stayput_api::{Code, ConfigChoice};
+use stayput_api::{Code, ConfigChoice, Refusal};
 
 /// How often a generation that was swapped while it was copied is read anew.
 const ATTEMPTS: usize = 4;

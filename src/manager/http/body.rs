@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
-use crate::lifecycle::Refusal;
+use stayput_api::Refusal;
 use stayput_api::Code;
 
 /// The largest body in bytes; ours are a tenth of it.
@@ -123,8 +123,8 @@ mod tests {
         ] {
             let refusal = parse::<StopRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
-            assert!(refusal.detail.contains(word), "{body}: {refusal:?}");
-            assert!(refusal.detail.len() < 1000);
+            assert!(refusal.message.contains(word), "{body}: {refusal:?}");
+            assert!(refusal.message.len() < 1000);
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
         ] {
             let refusal = parse::<StartRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
-            assert!(refusal.detail.starts_with(word), "{body}: {refusal:?}");
+            assert!(refusal.message.starts_with(word), "{body}: {refusal:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use hyper::Request;
 use hyper::header::{CONTENT_TYPE, HOST, ORIGIN};
 
-use crate::lifecycle::Refusal;
+use stayput_api::Refusal;
 use stayput_api::Code;
 
 /// Lets through what a program on this machine sends.

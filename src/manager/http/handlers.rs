@@ -12,8 +12,8 @@ use super::body;
 use super::query::Query;
 use super::respond::Answer;
 use super::wait::{self, Verdict};
-use crate::lifecycle::Accepted;
-use crate::lifecycle::Refusal;
+use stayput_api::Accepted;
+use stayput_api::Refusal;
 use crate::metrics::CONTENT_TYPE;
 use stayput_api::{Code, RequestKind, StartRequest, State, Status, StopRequest};
 
@@ -123,7 +123,7 @@ async fn mutate(
             Ok(Accepted { sequence, done }) => {
                 tracing::info!(request, by, sequence, done, "accepted");
             }
-            Err(Refusal { code, detail }) => {
+            Err(Refusal { code, message: detail }) => {
                 let code = code.as_str();
                 // Without a number there is none: the manager takes one only when it judges.
                 tracing::info!(request, by, sequence = number, code, detail, "refused");

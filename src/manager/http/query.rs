@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lifecycle::Refusal;
+use stayput_api::Refusal;
 use stayput_api::{Code, Span};
 
 /// The parameters of one request.
@@ -103,10 +103,10 @@ mod tests {
         ] {
             let refusal = refusal(raw);
             assert_eq!(refusal.code, Code::InvalidQuery);
-            assert!(refusal.detail.contains(word), "{refusal:?}");
+            assert!(refusal.message.contains(word), "{refusal:?}");
         }
         let query = Query::parse(Some("wait=soon"), &["wait"]).unwrap();
-        assert!(query.span("wait").unwrap_err().detail.starts_with("wait: \"soon\""));
+        assert!(query.span("wait").unwrap_err().message.starts_with("wait: \"soon\""));
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-use crate::lifecycle::Refusal;
+use stayput_api::Refusal;
 use stayput_api::{Code, Problem, Status};
 
 /// An answer, and the code it carries for the metrics.
@@ -61,7 +61,7 @@ impl Answer {
 
     /// A refusal; `current` only for callers who may read the status.
     pub(super) fn problem(refusal: Refusal, current: Option<&Status>) -> Self {
-        let mut problem = Problem::new(refusal.code, refusal.detail);
+        let mut problem = Problem::new(refusal.code, refusal.message);
         problem.current = current.cloned().map(Box::new);
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -12,7 +12,7 @@ use super::auth::{Caller, Peer, identify};
 use super::browser;
 use super::handlers::{self, Sent};
 use super::respond::Answer;
-use crate::lifecycle::Refusal;
+use stayput_api::Refusal;
 use stayput_api::Code;
 
 /// Who may use a route.

@@ -1,6 +1,6 @@
 //! When a caller who waits for a stop or a start has waited enough. Pure: the status decides.
 
-use crate::lifecycle::Refusal;
+use stayput_api::Refusal;
 use stayput_api::{Code, Desired, State, Status};
 
 /// What a status means for somebody who waits.

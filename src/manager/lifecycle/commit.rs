@@ -2,9 +2,9 @@
 
 use super::{
     Asked, Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared,
-    Refusal, Timer,
+    Timer,
 };
-use stayput_api::{Code, ConfigChoice, Desired, Span};
+use stayput_api::{Code, ConfigChoice, Desired, Refusal, Span};
 
 /// The step of a decision that an answer is awaited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -304,12 +304,12 @@ impl Lifecycle {
     /// A hung mount or staging directory must not hold requests for ever. An answer that comes
     /// after all finds nobody who waits for it.
     pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let detail = format!(
+        let message = format!(
             "the config was not verified and staged within {} s: a volume behind --config or \
              --stage does not answer",
             Limits::PREPARE / 1000
         );
-        self.prepared(now, Err(Refusal::new(Code::StageFailed, detail)), out);
+        self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
     }
 
     /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the

@@ -1,7 +1,7 @@
 //! What the lifecycle wants done. Effects that can fail come back as events.
 
-use super::{Prepared, Refusal};
-use stayput_api::ConfigChoice;
+use super::Prepared;
+use stayput_api::{Accepted, ConfigChoice, Refusal};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,13 +38,4 @@ pub enum Effect {
     Reply(Result<Accepted, Refusal>),
     /// End the manager with this code.
     Exit(i32),
-}
-
-/// A request that was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Accepted {
-    /// The sequence it was accepted under.
-    pub sequence: u64,
-    /// What was asked for already holds; otherwise it is under way.
-    pub done: bool,
 }

@@ -1,7 +1,7 @@
 //! What can happen to the lifecycle.
 
-use super::{Intent, Millis, Refusal};
-use stayput_api::{ConfigChoice, Exit, Process, StartRequest, StopRequest};
+use super::{Intent, Millis};
+use stayput_api::{ConfigChoice, Exit, Process, Refusal, StartRequest, StopRequest};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

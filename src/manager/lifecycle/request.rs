@@ -2,8 +2,8 @@
 
 use super::commit::{Act, Deciding, Pending};
 use super::fence::Verdict;
-use super::{Accepted, Body, Effect, Held, HeldCode, Lifecycle, Millis, Phase, Refusal};
-use stayput_api::{Code, ConfigChoice, Desired, StartRequest, StopRequest};
+use super::{Body, Effect, Held, HeldCode, Lifecycle, Millis, Phase};
+use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal, StartRequest, StopRequest};
 
 impl Lifecycle {
     pub(super) fn stop_requested(

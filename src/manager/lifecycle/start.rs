@@ -2,9 +2,9 @@
 
 use super::commit::Deciding;
 use super::{
-    Accepted, Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Refusal, Timer,
+    Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Timer,
 };
-use stayput_api::{Code, ConfigChoice, Desired};
+use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 
 /// Why a run was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,7 +149,7 @@ impl Lifecycle {
         /// EX_CONFIG of sysexits.h, which the engines use for a bad config as well.
         const EX_CONFIG: i32 = 78;
         self.own_code = Some(EX_CONFIG);
-        let held = Held { code: HeldCode::PrepareFailed, message: refusal.detail };
+        let held = Held { code: HeldCode::PrepareFailed, message: refusal.message };
         self.by_policy(now, held, out);
     }
 

@@ -20,9 +20,9 @@ use super::probe::Probe;
 use super::readiness::Readiness;
 use super::status::Publisher;
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
-use crate::lifecycle::{self, Event, Lifecycle, Policy, Recovered, Refusal};
+use crate::lifecycle::{self, Event, Lifecycle, Policy, Recovered};
 use crate::process::{self, Inherited, Reaper, Signals, TempDir, Tree, oom};
-use stayput_api as api;
+use stayput_api::{self as api, Refusal};
 
 /// How long reading the journal may take before it counts as unreadable.
 const JOURNAL_READ: Duration = Duration::from_secs(5);
@@ -197,7 +197,7 @@ impl Supervisor {
             result = next_prepared(&mut self.preparing) => {
                 self.preparing = None;
                 if let Err(refusal) = &result {
-                    tracing::error!(code = refusal.code.as_str(), "{}", refusal.detail);
+                    tracing::error!(code = refusal.code.as_str(), "{}", refusal.message);
                 }
                 let event = result.map(|Ready { known, config }| {
                     self.prepared = config;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::lifecycle::{Accepted, Refusal};
-use stayput_api::{Code, StartRequest, Status, StopRequest};
+use stayput_api::{Accepted, Code, Refusal, StartRequest, Status, StopRequest};
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 

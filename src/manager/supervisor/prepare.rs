@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::actor::Supervisor;
 use crate::config_watch::{self, ConfigWatch};
-use crate::lifecycle::{self, Event, Refusal};
+use crate::lifecycle::{self, Event};
 use crate::process::{TempDir, TempDirError};
 use stayput_api::checksum::Checksum;
-use stayput_api::{Code, ConfigChoice};
+use stayput_api::{Code, ConfigChoice, Refusal};
 
 /// Everything for a spawn, or why there is none.
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> + Send + 'static>>;

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::world::{World, running, stopped, token};
 use crate::http::Limits;
 use crate::http::body::MAX_BODY;
-use crate::lifecycle::Accepted;
-use crate::lifecycle::Refusal;
+use stayput_api::Accepted;
+use stayput_api::Refusal;
 use stayput_api::{Code, State, Status};
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::world::{World, running, stopped, token};
 use crate::http::Limits;
-use crate::lifecycle::Accepted;
+use stayput_api::Accepted;
 use stayput_api::{Code, Cursor, LastRequest, State, Status};
 
 fn starting(sequence: u64) -> Status {

@@ -67,7 +67,7 @@ fn a_failed_start_says_why() {
     let status = Status { state: State::Failed, why: Some(why), ..running() };
     let Some(Verdict::Failed(refusal)) = start(42, None, &status) else { panic!("not over") };
     assert_eq!(
-        (refusal.code, refusal.detail.as_str()),
+        (refusal.code, refusal.message.as_str()),
         (Code::StartFailed, "it ended with code 78")
     );
 }

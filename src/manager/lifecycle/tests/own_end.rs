@@ -2,10 +2,8 @@
 
 use super::scenario::{done, on_exit, start, start_with, stop, under_way};
 use super::world::{OTHER, World};
-use crate::lifecycle::{
-    Event, ExitStatus, HeldCode, Limits, OnExit, Phase, Policy, Refusal, Timer,
-};
-use stayput_api::{Code, Desired, ExitReason};
+use crate::lifecycle::{Event, ExitStatus, HeldCode, Limits, OnExit, Phase, Policy, Timer};
+use stayput_api::{Code, Desired, ExitReason, Refusal};
 
 #[test]
 fn exit_ends_the_manager_with_the_engines_code_once_the_journal_knows() {

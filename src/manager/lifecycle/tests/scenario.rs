@@ -1,8 +1,8 @@
 //! The words the scenarios are told in.
 
 use super::world::World;
-use crate::lifecycle::{Accepted, Body, Effect, Event, ExitStatus, OnExit, Phase, Policy, Refusal};
-use stayput_api::{Code, ConfigChoice, Span, StartRequest, StopRequest};
+use crate::lifecycle::{Body, Effect, Event, ExitStatus, OnExit, Phase, Policy};
+use stayput_api::{Accepted, Code, ConfigChoice, Refusal, Span, StartRequest, StopRequest};
 
 /// The usual policy with this answer to an end of the engine's own.
 pub(super) fn on_exit(on_exit: OnExit) -> Policy {

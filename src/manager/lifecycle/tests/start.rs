@@ -2,8 +2,8 @@
 
 use super::scenario::{done, on_exit, start, start_last_good, start_with, stop, under_way};
 use super::world::{MOUNTED, OTHER, World};
-use crate::lifecycle::{Effect, Event, HeldCode, Limits, OnExit, Phase, Policy, Refusal, Timer};
-use stayput_api::{Code, ConfigChoice, Desired, State};
+use crate::lifecycle::{Effect, Event, HeldCode, Limits, OnExit, Phase, Policy, Timer};
+use stayput_api::{Code, ConfigChoice, Desired, Refusal, State};
 
 #[test]
 fn a_fresh_pod_starts_its_engine_without_being_asked() {

@@ -2,11 +2,8 @@
 //! wants done stays outstanding until the test, or the model, lets it happen. The world complains
 //! about every effect that must not be.
 
-use crate::lifecycle::{
-    Accepted, Body, Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared,
-    Recovered, Refusal, Timer, Tree,
-};
-use stayput_api::{Code, ConfigChoice, Desired, Exit, Process};
+use crate::lifecycle::{Body, Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared, Recovered, Timer, Tree};
+use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal};
 
 /// Checksum of what is mounted.
 pub(super) const MOUNTED: &str = "sha256:mounted";

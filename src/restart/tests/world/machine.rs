@@ -4,10 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::{LastExit, LastRequest, Manager, Run};
-use stayput_api::{Code, ConfigChoice, StartRequest, StopRequest};
-use stayput_manager::lifecycle::{
-    Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Refusal, Tree,
-};
+use stayput_api::{Code, ConfigChoice, Refusal, StartRequest, StopRequest};
+use stayput_manager::lifecycle::{Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Tree};
 
 /// How long things take on this node, in milliseconds, and what its engine does not do.
 #[derive(Debug, Clone)]

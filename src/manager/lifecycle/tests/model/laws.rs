@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::super::world::{Saved, World};
 use super::moves::Move;
 use crate::lifecycle::commit::{Act, Deciding};
-use crate::lifecycle::{Accepted, Body, Effect, Intent, OnExit, Phase, Timer};
-use stayput_api::{Code, Desired};
+use crate::lifecycle::{Body, Effect, Intent, OnExit, Phase, Timer};
+use stayput_api::{Accepted, Code, Desired};
 
 /// What the checker remembers, across crashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -106,7 +106,7 @@ fn simplify(world: &mut World) {
         plain(proposed);
         plain(&mut pending.before);
         if let Act::Refuse(refusal) = act {
-            refusal.detail.clear();
+            refusal.message.clear();
         }
     }
     let ranks: BTreeMap<u64, u64> = versions.into_iter().zip(0..).collect();

@@ -2,8 +2,8 @@
 
 use super::super::scenario::{start, start_last_good, start_with, stop};
 use super::super::world::{Life, OTHER, World};
-use crate::lifecycle::{Body, Event, ExitStatus, Phase, Refusal, Timer};
-use stayput_api::Code;
+use crate::lifecycle::{Body, Event, ExitStatus, Phase, Timer};
+use stayput_api::{Code, Refusal};
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Fencing: which requests may still act.
 
-use super::{Body, Fence, Refusal};
-use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP};
+use super::{Body, Fence};
+use stayput_api::{Code, Refusal, MAX_SEQUENCE, MAX_SEQUENCE_JUMP};
 
 /// What the fence says of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,28 @@
+//! The manager's answer to a stop or start request: accepted, or refused and why.
+
+use super::Code;
+
+/// A request that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Accepted {
+    /// The sequence it was accepted under.
+    pub sequence: u64,
+    /// What was asked for already holds; otherwise it is in progress.
+    pub done: bool,
+}
+
+/// The manager's no to a request. Over HTTP it becomes a [`Problem`](super::Problem).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Refusal {
+    /// For programs.
+    pub code: Code,
+    /// For people: what was wrong and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal for this reason.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
