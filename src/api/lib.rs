@@ -17,8 +17,8 @@ pub use request::{
     ConfigChoice, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span, StartRequest, StopRequest,
 };
 pub use status::{
-    Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, Process, Run,
-    State, Status, Why,
+    Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, Process,
+    Reason, Run, State, Status,
 };
 
 #[cfg(test)]

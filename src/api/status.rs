@@ -106,8 +106,8 @@ pub struct Status {
     pub last_request: Option<LastRequest>,
     /// The mounted config; null without `--config`.
     pub config: Option<Config>,
-    /// Why the engine is not simply running, or what it waits for.
-    pub why: Option<Why>,
+    /// Reason the engine is not simply running, or what it waits for.
+    pub reason: Option<Reason>,
 }
 
 /// The manager's own part of the status.
@@ -268,7 +268,7 @@ pub struct ConfigFile {
 
 /// What the engine waits for, or why it is held.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Why {
+pub struct Reason {
     /// For programs.
     pub code: String,
     /// For people: what is the matter and what to do.

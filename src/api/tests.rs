@@ -173,7 +173,7 @@ fn sample() -> serde_json::Value {
             "files": [{"path": "elasticsearch.yml", "sha256": "ab", "live": false}],
             "last_good": null, "errors": [], "observed_at": "2026-11-21T09:00:00Z",
         },
-        "why": {"code": "starting", "message": "the engine was spawned"},
+        "reason": {"code": "starting", "message": "the engine was spawned"},
     })
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use stayput_api::{Code, Config, Problem, State, Status, Why};
+use stayput_api::{Code, Config, Problem, Reason, State, Status};
 use tempfile::TempDir;
 
 use crate::support::fake_manager::{Act, FakeManager, Reply, Script, running, stopped, stopping};
@@ -138,8 +138,8 @@ fn a_manager_that_is_not_there_is_2() {
 
 fn stop_act() -> Act {
     let mut waiting = stopping(2);
-    waiting.why =
-        Some(Why { code: "grace".into(), message: "TERM was sent; KILL follows in 2m".into() });
+    waiting.reason =
+        Some(Reason { code: "grace".into(), message: "TERM was sent; KILL follows in 2m".into() });
     Act {
         statuses: vec![waiting, Status { state: State::Killing, ..stopping(3) }, stopped(4)],
         reply: Reply::json(200, stopped(4)),
@@ -421,8 +421,8 @@ fn a_manager_that_does_not_answer_does_not_outlast_the_timeout() {
 #[test]
 fn nothing_of_the_api_moves_the_cursor() {
     let mut status = running(1);
-    let why = |message: &str| Why { code: "x".into(), message: message.into() };
-    status.why = Some(why("a\u{1b}[2Jb\r\u{9b}c"));
+    let why = |message: &str| Reason { code: "x".into(), message: message.into() };
+    status.reason = Some(why("a\u{1b}[2Jb\r\u{9b}c"));
     for line in ["status", "wait --for running"] {
         let (ended, _fake) = against(story(status.clone(), []), line);
         assert!(ended.stdout.contains("a\\u{1b}[2Jb\\r\\u{9b}c"), "{}", ended.stdout);
@@ -450,8 +450,9 @@ fn what_is_no_socket_and_no_sequence_is_told_as_such() {
 #[test]
 fn a_stop_of_what_is_stopped_is_one_line() {
     let by = |who: &str| {
-        let why = Why { code: "stopped_by_request".into(), message: format!("stopped by {who}") };
-        Status { why: Some(why), ..stopped(1) }
+        let why =
+            Reason { code: "stopped_by_request".into(), message: format!("stopped by {who}") };
+        Status { reason: Some(why), ..stopped(1) }
     };
     let act = Act { statuses: vec![by("b")], reply: Reply::json(200, by("b")) };
     let (ended, _fake) = against(story(by("a"), [act]), "stop");

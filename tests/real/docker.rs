@@ -61,7 +61,7 @@ fn from_scratch() {
     container.act(&["start"]);
     eventually("the manager answers", || api.is_up().then_some(()));
     let status = api.status_when("what the journal says", |status| {
-        status["why"]["code"] == "stopped_by_request"
+        status["reason"]["code"] == "stopped_by_request"
     });
     assert_eq!((&status["starts"], &status["desired"]), (&json!(0), &json!("stopped")));
 
@@ -111,7 +111,7 @@ fn killed_for_memory() {
     let status = api.until_state("failed");
     let exit = &status["last_exit"];
     assert_eq!((&exit["code"], &exit["reason"]), (&json!(137), &json!("oom")), "{exit:#}");
-    let why = status["why"]["message"].as_str().expect("a sentence");
+    let why = status["reason"]["message"].as_str().expect("a sentence");
     assert!(why.contains("out of memory"), "{why}");
     assert_eq!(container.inspect("{{.State.Running}} {{.RestartCount}}"), "true 0");
     assert_eq!(api.get("/livez").code, 200);
@@ -181,7 +181,7 @@ fn a_real_opensearch_behind_the_image() {
     container.act(&["start"]);
     eventually("the manager answers", || api.is_up().then_some(()));
     let status = api.status_when("what the journal says", |status| {
-        status["why"]["code"] == "stopped_by_request"
+        status["reason"]["code"] == "stopped_by_request"
     });
     assert_eq!((&status["starts"], &status["desired"]), (&json!(0), &json!("stopped")));
     api.start(&json!({}));

@@ -31,7 +31,7 @@ fn out_of_reach_of_kill_until_the_disk_is_gone() {
     // Stop: the engine ends, that one does not.
     let problem = manager.api.post("/es/stop?wait=60s", &json!({})).expect_problem(409, "stuck");
     let named = |status: &Value| {
-        let message = status["why"]["message"].as_str().expect("a sentence").to_owned();
+        let message = status["reason"]["message"].as_str().expect("a sentence").to_owned();
         assert!(message.contains(&blocked.to_string()), "{message}");
     };
     let status = manager.api.status();

@@ -64,8 +64,8 @@ pub(super) fn bad_config_is_held_and_rolled_back(stage: &mut Stage<'_>) -> Resul
     expect(status.state, State::Failed, "state")?;
     let exit = status.last_exit.ok_or("no last_exit after a failed start")?;
     expect(exit.code, Some(78), "last_exit.code")?;
-    let why = status.why.ok_or("the status does not say why the engine does not run")?;
-    stage.narrator.tell(&format!("why: {} ({})", why.message, why.code));
+    let reason = status.reason.ok_or("the status does not say why the engine does not run")?;
+    stage.narrator.tell(&format!("reason: {} ({})", reason.message, reason.code));
     stage.narrator.proved("the engine refused its config (78); the manager holds it and says why");
 
     let status = stage.start(&json!({"config": "last_good"}))?;

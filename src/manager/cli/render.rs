@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use stayput_api::{Config, ConfigChoice, Desired, Exit, Run, State, Status, Why};
+use stayput_api::{Config, ConfigChoice, Desired, Exit, Reason, Run, State, Status};
 use stayput_net::terminal::plain;
 
 /// The whole status, each line ended.
@@ -13,7 +13,7 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     page.fact("state", state(status));
     page.fact("since", page.when(&status.since));
     page.fact("desired", status.desired.as_str());
-    if let Some(why) = &status.why {
+    if let Some(why) = &status.reason {
         page.fact("why", format!("{} ({})", why.message, why.code));
     }
     let pod = &status.manager.pod;
@@ -84,7 +84,7 @@ fn line(status: &Status) -> String {
     if status.config.as_ref().is_some_and(|config| config.drift == Some(true)) {
         text.push_str(", another config is mounted");
     }
-    if let Some(why) = &status.why {
+    if let Some(why) = &status.reason {
         let _ = write!(text, ": {}", why.message);
     }
     text
@@ -102,9 +102,10 @@ impl Changes {
         let line = headline(status);
         let told = if status.state == State::Stopped {
             // Stopped is stopped: who asked for it last, and when, is no other state.
-            let why = status.why.clone().map(|why| Why { message: String::new(), ..why });
-            let code = why.as_ref().map(|why| why.code.clone()).unwrap_or_default();
-            headline(&Status { why, ..status.clone() }) + &code
+            let reason =
+                status.reason.clone().map(|reason| Reason { message: String::new(), ..reason });
+            let code = reason.as_ref().map(|reason| reason.code.clone()).unwrap_or_default();
+            headline(&Status { reason, ..status.clone() }) + &code
         } else {
             line.clone()
         };

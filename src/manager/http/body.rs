@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
-use stayput_api::Refusal;
 use stayput_api::Code;
+use stayput_api::Refusal;
 
 /// The largest body in bytes; ours are a tenth of it.
 pub(super) const MAX_BODY: usize = 16 * 1024;

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use hyper::Request;
 use hyper::header::{CONTENT_TYPE, HOST, ORIGIN};
 
-use stayput_api::Refusal;
 use stayput_api::Code;
+use stayput_api::Refusal;
 
 /// Lets through what a program on this machine sends.
 ///

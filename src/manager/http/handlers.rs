@@ -12,9 +12,9 @@ use super::body;
 use super::query::Query;
 use super::respond::Answer;
 use super::wait::{self, Verdict};
+use crate::metrics::CONTENT_TYPE;
 use stayput_api::Accepted;
 use stayput_api::Refusal;
-use crate::metrics::CONTENT_TYPE;
 use stayput_api::{Code, RequestKind, StartRequest, State, Status, StopRequest};
 
 /// How long a poll without `timeout` lasts.

@@ -12,8 +12,8 @@ use super::auth::{Caller, Peer, identify};
 use super::browser;
 use super::handlers::{self, Sent};
 use super::respond::Answer;
-use stayput_api::Refusal;
 use stayput_api::Code;
+use stayput_api::Refusal;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -93,7 +93,7 @@ fn turn(sequence: u64, wanted: Desired, status: &Status) -> Turn {
 }
 
 fn failed(code: Code, status: &Status, otherwise: &str) -> Verdict {
-    let detail = status.why.as_ref().map_or_else(
+    let detail = status.reason.as_ref().map_or_else(
         || format!("{otherwise}: see `last_exit` and the engine's log"),
         |why| why.message.clone(),
     );

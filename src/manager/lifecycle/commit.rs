@@ -1,7 +1,7 @@
 //! Writing an intent down before acting on it.
 
 use super::{
-    Asked, Body, Effect, Fence, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared,
+    Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
     Timer,
 };
 use stayput_api::{Code, ConfigChoice, Desired, Refusal, Span};
@@ -43,11 +43,11 @@ pub enum Act {
     Refuse(Refusal),
 }
 
-/// A fenced request on its way to a decision.
+/// A request that passed the sequence check and is not decided yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Pending {
     pub(super) sequence: u64,
-    pub(super) body: Body,
+    pub(super) request: Request,
     pub(super) by: String,
     pub(super) at: Millis,
     /// The intent before this request.
@@ -55,15 +55,16 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn fence(&self, accepted: bool) -> Fence {
-        let judged = Judged { body: self.body.clone(), accepted, by: self.by.clone(), at: self.at };
-        Fence { sequence: self.sequence, last: Some(judged), unknown: false }
+    pub(super) fn fencing(&self, accepted: bool) -> Fencing {
+        let judged =
+            Judged { request: self.request.clone(), accepted, by: self.by.clone(), at: self.at };
+        Fencing { sequence: self.sequence, last: Some(judged), unknown: false }
     }
 
     /// The intent if the request is accepted. It lifts a hold.
     pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
         let mut intent =
-            Intent { desired, held: None, fence: self.fence(true), ..self.before.clone() };
+            Intent { desired, held: None, fencing: self.fencing(true), ..self.before.clone() };
         if desired != self.before.desired {
             intent.asked = Some(Asked { by: self.by.clone(), at: self.at });
         }
@@ -73,9 +74,9 @@ impl Pending {
         (self, intent)
     }
 
-    /// The intent if the request is refused: only the fence moves.
+    /// The intent if the request is refused: only the sequence is recorded.
     pub(super) fn refused(self) -> (Self, Intent) {
-        let intent = Intent { fence: self.fence(false), ..self.before.clone() };
+        let intent = Intent { fencing: self.fencing(false), ..self.before.clone() };
         (self, intent)
     }
 }
@@ -193,7 +194,7 @@ impl Lifecycle {
             ),
         ))));
         // The hung write may still reach the disk: let the intent that holds follow it.
-        self.intent.fence = pending.fence(false);
+        self.intent.fencing = pending.fencing(false);
         self.persist(out);
     }
 
@@ -264,9 +265,9 @@ impl Lifecycle {
         let (expected, choice);
         match self.deciding.take() {
             Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
-                expected = match &pending.body {
-                    Body::Start(request) => request.checksum.clone(),
-                    Body::Stop(_) => None,
+                expected = match &pending.request {
+                    Request::Start(request) => request.checksum.clone(),
+                    Request::Stop(_) => None,
                 };
                 choice = prepared.choice;
                 self.deciding = Some(Deciding::Verifying(pending));

@@ -10,14 +10,14 @@ pub enum Event {
     Boot(Recovered),
     /// `POST /es/stop` by somebody who may.
     Stop {
-        /// The body.
+        /// The request.
         request: StopRequest,
         /// Who asks.
         by: String,
     },
     /// `POST /es/start` by somebody who may.
     Start {
-        /// The body.
+        /// The request.
         request: StartRequest,
         /// Who asks.
         by: String,

@@ -23,7 +23,7 @@ pub struct Intent {
     #[serde(default)]
     pub unproven: bool,
     /// The highest sequence and its request.
-    pub fence: Fence,
+    pub fencing: Fencing,
 }
 
 /// Who asked for something, and when.
@@ -44,14 +44,14 @@ impl Default for Intent {
             held: None,
             asked: None,
             unproven: false,
-            fence: Fence::default(),
+            fencing: Fencing::default(),
         }
     }
 }
 
 /// The highest sequence judged, and what it was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Fence {
+pub struct Fencing {
     /// 0 before the first request.
     pub sequence: u64,
     /// The request that had it.
@@ -65,7 +65,7 @@ pub struct Fence {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Judged {
     /// What was asked, with its sequence filled in.
-    pub body: Body,
+    pub request: Request,
     /// Whether it was accepted.
     pub accepted: bool,
     /// Who asked.
@@ -77,14 +77,14 @@ pub struct Judged {
 /// A request of either kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Body {
+pub enum Request {
     /// `POST /es/stop`.
     Stop(StopRequest),
     /// `POST /es/start`.
     Start(StartRequest),
 }
 
-impl Body {
+impl Request {
     /// Which of the two.
     pub const fn kind(&self) -> RequestKind {
         match self {

@@ -1,8 +1,8 @@
-//! Stop and start requests: fence first, then what the phase allows.
+//! Stop and start requests: the sequence is checked first, then what the phase allows.
 
 use super::commit::{Act, Deciding, Pending};
-use super::fence::Verdict;
-use super::{Body, Effect, Held, HeldCode, Lifecycle, Millis, Phase};
+use super::sequence::Verdict;
+use super::{Effect, Held, HeldCode, Lifecycle, Millis, Phase, Request};
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal, StartRequest, StopRequest};
 
 impl Lifecycle {
@@ -14,7 +14,7 @@ impl Lifecycle {
         out: &mut Vec<Effect>,
     ) {
         let act = Act::Stop { grace: request.grace, drain: request.drain };
-        let Some((pending, verdict)) = self.fenced(now, Body::Stop(request), by, out) else {
+        let Some((pending, verdict)) = self.fenced(now, Request::Stop(request), by, out) else {
             return;
         };
         match verdict {
@@ -30,8 +30,8 @@ impl Lifecycle {
         by: String,
         out: &mut Vec<Effect>,
     ) {
-        let body = Body::Start(request.clone());
-        let Some((pending, verdict)) = self.fenced(now, body, by, out) else {
+        let fenced = self.fenced(now, Request::Start(request.clone()), by, out);
+        let Some((pending, verdict)) = fenced else {
             return;
         };
         if verdict == Verdict::Retry {
@@ -80,20 +80,20 @@ impl Lifecycle {
     fn fenced(
         &mut self,
         now: Millis,
-        body: Body,
+        request: Request,
         by: String,
         out: &mut Vec<Effect>,
     ) -> Option<(Pending, Verdict)> {
-        let judged = self.for_this_pod(&body).and_then(|()| self.intent.fence.judge(&body));
+        let judged = self.for_this_pod(&request).and_then(|()| self.intent.fencing.judge(&request));
         match judged {
             Ok(verdict) => {
                 let sequence = match verdict {
                     Verdict::Fresh(sequence) => sequence,
-                    Verdict::Retry => self.intent.fence.sequence,
+                    Verdict::Retry => self.intent.fencing.sequence,
                 };
-                let body = body.with_sequence(sequence);
+                let request = request.with_sequence(sequence);
                 let before = self.intent.clone();
-                Some((Pending { sequence, body, by, at: now, before }, verdict))
+                Some((Pending { sequence, request, by, at: now, before }, verdict))
             }
             Err(refusal) => {
                 out.push(Effect::Reply(Err(refusal)));
@@ -102,8 +102,8 @@ impl Lifecycle {
         }
     }
 
-    fn for_this_pod(&self, body: &Body) -> Result<(), Refusal> {
-        match (body.pod(), &self.policy.pod) {
+    fn for_this_pod(&self, request: &Request) -> Result<(), Refusal> {
+        match (request.pod(), &self.policy.pod) {
             (None, _) => Ok(()),
             (Some(_), None) => Err(Refusal::new(
                 Code::PodUnknown,
@@ -123,7 +123,7 @@ impl Lifecycle {
         let Some(run) = &self.run else {
             return Ok(());
         };
-        let wrong = |detail| Err(Refusal::new(Code::WrongConfig, detail));
+        let wrong = |message| Err(Refusal::new(Code::WrongConfig, message));
         if request.config == ConfigChoice::LastGood && run.config != ConfigChoice::LastGood {
             return wrong("the engine runs on the mounted config; stop it first".to_owned());
         }
@@ -142,9 +142,9 @@ impl Lifecycle {
 
     /// What an accepted request has come to.
     pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
-        let done = match &pending.body {
-            Body::Stop(_) => self.is_stopped_for_good(),
-            Body::Start(request) => self.has_started(request)?,
+        let done = match &pending.request {
+            Request::Stop(_) => self.is_stopped_for_good(),
+            Request::Start(request) => self.has_started(request)?,
         };
         Ok(Accepted { sequence: pending.sequence, done })
     }

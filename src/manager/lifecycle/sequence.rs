@@ -1,9 +1,9 @@
-//! Fencing: which requests may still act.
+//! Fencing: which sequences may still act.
 
-use super::{Body, Fence};
-use stayput_api::{Code, Refusal, MAX_SEQUENCE, MAX_SEQUENCE_JUMP};
+use super::{Fencing, Request};
+use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, Refusal};
 
-/// What the fence says of a request.
+/// What the sequence of a request means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Judge it under this sequence.
@@ -12,11 +12,11 @@ pub(super) enum Verdict {
     Retry,
 }
 
-impl Fence {
+impl Fencing {
     /// Judges the sequence of a request.
-    pub(super) fn judge(&self, body: &Body) -> Result<Verdict, Refusal> {
+    pub(super) fn judge(&self, request: &Request) -> Result<Verdict, Refusal> {
         let highest = self.sequence;
-        let sequence = body.sequence().unwrap_or(highest.saturating_add(1));
+        let sequence = request.sequence().unwrap_or(highest.saturating_add(1));
         if sequence > MAX_SEQUENCE {
             return Err(Refusal::new(
                 Code::SequenceJump,
@@ -56,13 +56,13 @@ impl Fence {
             ));
         }
         match &self.last {
-            Some(last) if last.body == *body && last.accepted => Ok(Verdict::Retry),
-            Some(last) if last.body == *body => Ok(Verdict::Fresh(sequence)),
+            Some(last) if last.request == *request && last.accepted => Ok(Verdict::Retry),
+            Some(last) if last.request == *request => Ok(Verdict::Fresh(sequence)),
             Some(last) => Err(Refusal::new(
                 Code::SequenceReused,
                 format!(
                     "sequence {sequence} was used for another {} request; take a higher one",
-                    last.body.kind().as_str()
+                    last.request.kind().as_str()
                 ),
             )),
             None => Ok(Verdict::Fresh(sequence)),

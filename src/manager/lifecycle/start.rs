@@ -1,9 +1,7 @@
 //! From the journal or a request to a ready engine.
 
 use super::commit::Deciding;
-use super::{
-    Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Timer,
-};
+use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Timer};
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 
 /// Why a run was started.
@@ -61,7 +59,7 @@ impl Lifecycle {
             Recovered::Unreadable(message) => {
                 // Nothing is written before somebody decides: the file may still tell a person.
                 self.phase = Phase::Failed;
-                self.intent.fence.unknown = true;
+                self.intent.fencing.unknown = true;
                 self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
             }
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::{Held, Intent, Lifecycle, Millis, Phase, Policy, Timer};
-use stayput_api::{self as api, Desired, Exit, LastRequest, State, Why};
+use stayput_api::{self as api, Desired, Exit, LastRequest, Reason, State};
 
 /// The last instant that RFC 3339 can write: the end of the year 9999.
 pub const LAST_INSTANT: Millis = 253_402_300_799_999;
@@ -74,10 +74,10 @@ impl Lifecycle {
 
     /// The last request that was judged.
     pub fn last_request(&self) -> Option<LastRequest> {
-        let fence = &self.intent.fence;
-        fence.last.as_ref().map(|judged| LastRequest {
-            sequence: fence.sequence,
-            kind: judged.body.kind(),
+        let fencing = &self.intent.fencing;
+        fencing.last.as_ref().map(|judged| LastRequest {
+            sequence: fencing.sequence,
+            kind: judged.request.kind(),
             accepted: judged.accepted,
             by: judged.by.clone(),
             at: timestamp(judged.at),
@@ -85,27 +85,30 @@ impl Lifecycle {
     }
 
     /// What the engine waits for, or why it is held; none while it simply runs.
-    pub fn why(&self) -> Option<Why> {
-        let why = |code: &str, message: String| Some(Why { code: code.to_owned(), message });
+    pub fn reason(&self) -> Option<Reason> {
+        let reason = |code: &str, message: String| Some(Reason { code: code.to_owned(), message });
         let failed = self.intent.held.as_ref().or(self.failure.as_ref());
         if let (Phase::Failed, Some(Held { code, message })) = (self.phase, failed) {
-            return why(code.as_str(), message.clone());
+            return reason(code.as_str(), message.clone());
         }
         if self.is_preparing() {
             let message = "the config is being verified and staged for a start";
-            return why("preparing", message.to_owned());
+            return reason("preparing", message.to_owned());
         }
         match self.phase {
             Phase::Running => None,
             Phase::Stopped if self.intent.desired == Desired::Stopped => {
-                why("stopped_by_request", self.asked_by("stopped"))
+                reason("stopped_by_request", self.asked_by("stopped"))
             }
-            Phase::Stopped if self.terminating => {
-                why("terminating", "the engine is gone and the manager is about to end".to_owned())
+            Phase::Stopped if self.terminating => reason(
+                "terminating",
+                "the engine is gone and the manager is about to end".to_owned(),
+            ),
+            Phase::Stopped => reason("not_started", "the engine is about to be started".to_owned()),
+            Phase::Failed => {
+                reason("ended_by_itself", format!("the engine {}", self.how_it_ended()))
             }
-            Phase::Stopped => why("not_started", "the engine is about to be started".to_owned()),
-            Phase::Failed => why("ended_by_itself", format!("the engine {}", self.how_it_ended())),
-            Phase::Backoff => why(
+            Phase::Backoff => reason(
                 "backoff",
                 format!("{}; the engine is started again {}", self.failure_message(), {
                     let due = self.timers.get(&Timer::Backoff);
@@ -113,24 +116,24 @@ impl Lifecycle {
                 }),
             ),
             Phase::Starting => {
-                why("starting", "the engine was spawned and is not ready yet".to_owned())
+                reason("starting", "the engine was spawned and is not ready yet".to_owned())
             }
-            Phase::Draining => why(
+            Phase::Draining => reason(
                 "draining",
                 format!("unready on purpose; the stop signal is sent {}", self.until(Timer::Drain)),
             ),
-            Phase::Signalled => why(
+            Phase::Signalled => reason(
                 "stop_signal_sent",
                 format!("the engine was asked to end; KILL {}", self.until(Timer::Grace)),
             ),
-            Phase::Lingering => why(
+            Phase::Lingering => reason(
                 "server_lingers",
                 format!(
                     "the launcher ended, the server did not yet; KILL {}",
                     self.until(Timer::Grace)
                 ),
             ),
-            Phase::Straggling => why(
+            Phase::Straggling => reason(
                 "stragglers",
                 format!(
                     "the engine ended and left {}; KILL {}",
@@ -138,12 +141,14 @@ impl Lifecycle {
                     self.until(Timer::TreeGrace)
                 ),
             ),
-            Phase::Dumping => why(
+            Phase::Dumping => reason(
                 "thread_dump",
                 "the engine's time is over; its threads are printed before KILL".to_owned(),
             ),
-            Phase::Killing => why("killing", "everything of the engine was sent KILL".to_owned()),
-            Phase::Stuck => why("stuck", self.survivors()),
+            Phase::Killing => {
+                reason("killing", "everything of the engine was sent KILL".to_owned())
+            }
+            Phase::Stuck => reason("stuck", self.survivors()),
         }
     }
 

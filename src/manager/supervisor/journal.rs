@@ -191,12 +191,12 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, String> {
     }
     let record: Record = serde_json::from_slice(bytes)
         .map_err(|error| format!("is not a whole journal ({error})"))?;
-    let fence = &record.intent.fence;
-    if fence.sequence > MAX_SEQUENCE {
-        return Err(format!("has sequence {}, which no manager accepts", fence.sequence));
+    let fencing = &record.intent.fencing;
+    if fencing.sequence > MAX_SEQUENCE {
+        return Err(format!("has sequence {}, which no manager accepts", fencing.sequence));
     }
     let instants = [
-        fence.last.as_ref().map(|last| last.at),
+        fencing.last.as_ref().map(|last| last.at),
         record.intent.asked.as_ref().map(|asked| asked.at),
     ];
     if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {

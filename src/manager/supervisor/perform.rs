@@ -141,9 +141,9 @@ impl Supervisor {
     }
 
     fn exit(&mut self, code: i32) {
-        let message = match (self.lifecycle.why(), self.lifecycle.last_exit()) {
+        let message = match (self.lifecycle.reason(), self.lifecycle.last_exit()) {
             _ if self.lifecycle.is_terminating() => format!("told to end; exit code {code}"),
-            (Some(why), _) => why.message,
+            (Some(reason), _) => reason.message,
             (None, _) => format!("exit code {code}"),
         };
         self.ended = Some(Ended { code, message });

@@ -92,13 +92,13 @@ fn build(
         state: lifecycle.state(),
         ready,
         since: timestamp(lifecycle.since()),
-        sequence: lifecycle.intent().fence.sequence,
+        sequence: lifecycle.intent().fencing.sequence,
         run,
         starts: lifecycle.starts(),
         last_exit: lifecycle.last_exit().cloned(),
         last_request: lifecycle.last_request(),
         config,
-        why: lifecycle.why(),
+        reason: lifecycle.reason(),
     }
 }
 
@@ -124,12 +124,14 @@ fn config(observed: &Observed, run: Option<&api::Run>) -> Config {
 }
 
 fn announce(status: &Status) {
-    let why = status.why.as_ref().map_or("", |why| why.message.as_str());
+    let reason = status.reason.as_ref().map_or("", |reason| reason.message.as_str());
     let state = status.state.as_str();
     match status.state {
-        State::Failed | State::Stuck | State::Backoff => tracing::warn!(state, why, "engine"),
+        State::Failed | State::Stuck | State::Backoff => {
+            tracing::warn!(state, reason, "engine state changed")
+        }
         State::Stopped | State::Starting | State::Running | State::Stopping | State::Killing => {
-            tracing::info!(state, why, "engine");
+            tracing::info!(state, reason, "engine state changed");
         }
     }
 }

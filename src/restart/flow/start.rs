@@ -90,7 +90,7 @@ pub(super) fn failing(manager: &Manager, member: &Member) -> Option<String> {
         State::Failed | State::Backoff => {
             let exit = manager.last_exit.as_ref();
             let code = exit.map_or(String::new(), |exit| format!(" with code {}", exit.code));
-            let why = manager.why.as_deref();
+            let why = manager.reason.as_deref();
             Some(why.map_or_else(
                 || format!("the engine ended{code} before it was back"),
                 str::to_owned,
@@ -119,5 +119,5 @@ pub(super) const fn is_ending(state: State) -> bool {
 /// The manager's own word on its engine.
 pub(super) fn told(manager: &Manager) -> String {
     let state = format!("its engine is {}", manager.state.as_str());
-    manager.why.as_ref().map_or(state.clone(), |why| format!("{state}: {why}"))
+    manager.reason.as_ref().map_or(state.clone(), |why| format!("{state}: {why}"))
 }

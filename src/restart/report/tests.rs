@@ -34,7 +34,7 @@ fn pod(name: &str) -> Pod {
         lagging: None,
         live_mismatch: None,
         last_good: None,
-        why: None,
+        reason: None,
     };
     Pod {
         uid: format!("uid-{name}"),

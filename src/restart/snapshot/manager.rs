@@ -42,7 +42,7 @@ pub struct Manager {
     /// Checksum of the config it keeps as last good.
     pub last_good: Option<String>,
     /// Why its engine does not simply run.
-    pub why: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// The last request a manager has judged.
@@ -125,7 +125,7 @@ impl From<&api::Status> for Manager {
             lagging: None,
             live_mismatch: None,
             last_good: config.and_then(|config| config.last_good.clone()),
-            why: status.why.as_ref().map(|why| why.message.clone()),
+            reason: status.reason.as_ref().map(|why| why.message.clone()),
         }
     }
 }

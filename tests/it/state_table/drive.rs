@@ -1,7 +1,9 @@
 //! Brings a lifecycle into each phase the way it gets there in life, and tells what it does next.
 
 use stayput_api::{Accepted, Code, Process, Refusal, StartRequest, StopRequest};
-use stayput_manager::lifecycle::{Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered, Timer, Tree};
+use stayput_manager::lifecycle::{
+    Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered, Timer, Tree,
+};
 
 /// Checksum of what is mounted, and of what runs.
 pub(crate) const MOUNTED: &str = "sha256:mounted";

@@ -191,7 +191,7 @@ fn the_last_good_config_starts_and_is_what_the_next_container_starts_with() {
     crate::support::standin::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     let held = manager.until_state("failed");
     assert_eq!(
-        (&held["why"]["code"], &held["last_exit"]["signal"]),
+        (&held["reason"]["code"], &held["last_exit"]["signal"]),
         (&"start_failed".into(), &11.into())
     );
 
@@ -251,8 +251,8 @@ fn a_target_that_cannot_be_written_says_what_and_starts_nothing() {
     let stage = format!("{}={}", pod.path("config").display(), pod.path("staged").display());
     let manager = watching(&pod, &["--stage", &stage, "--on-exit", "hold"]);
     let status = manager.until_state("failed");
-    assert_eq!(status["why"]["code"], "prepare_failed");
-    assert!(text(&status["why"]["message"]).contains("staged"), "{status:#}");
+    assert_eq!(status["reason"]["code"], "prepare_failed");
+    assert!(text(&status["reason"]["message"]).contains("staged"), "{status:#}");
     let refused = manager.post("/es/start", "{}");
     assert_eq!(refused.problem(), "stage_failed", "{refused:?}");
     assert_eq!(manager.status()["starts"], 0);

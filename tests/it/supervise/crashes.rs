@@ -21,7 +21,7 @@ fn journaled(pod: &Pod) -> Option<(String, u64)> {
     let bytes = fs::read(pod.journal()).ok()?;
     let journal: Value = serde_json::from_slice(&bytes).expect("the journal is whole at any time");
     let intent = &journal["intent"];
-    Some((intent["desired"].as_str()?.to_owned(), intent["fence"]["sequence"].as_u64()?))
+    Some((intent["desired"].as_str()?.to_owned(), intent["fencing"]["sequence"].as_u64()?))
 }
 
 /// A request that alternates between stop and start.

@@ -41,7 +41,7 @@ fn with_restart_it_is_started_again_after_a_pause() {
     pod.exit(3);
     let status = manager.until_state("backoff");
     assert_eq!(
-        (&status["why"]["code"], &status["last_exit"]["code"]),
+        (&status["reason"]["code"], &status["last_exit"]["code"]),
         (&"backoff".into(), &3.into())
     );
     assert_eq!(status["last_exit"]["reason"], "exited");
@@ -66,7 +66,7 @@ fn with_hold_it_waits_for_a_request() {
     manager.until_state("running");
     send(manager.engine(), Signal::SIGKILL);
     let status = manager.until_state("failed");
-    assert_eq!(status["why"]["code"], "ended_by_itself");
+    assert_eq!(status["reason"]["code"], "ended_by_itself");
     assert_eq!(
         (&status["last_exit"]["signal"], &status["last_exit"]["reason"]),
         (&9.into(), &"killed".into())
@@ -95,11 +95,11 @@ fn a_start_that_comes_to_nothing_is_held_whatever_is_set() {
         pod.exit(78);
         let status = manager.until_state("failed");
         assert_eq!(
-            (&status["why"]["code"], &status["last_exit"]["code"]),
+            (&status["reason"]["code"], &status["last_exit"]["code"]),
             (&"start_failed".into(), &78.into())
         );
         assert_eq!(status["last_exit"]["reason"], "exited");
-        assert!(status["why"]["message"].as_str().unwrap().contains("code 78"), "{status}");
+        assert!(status["reason"]["message"].as_str().unwrap().contains("code 78"), "{status}");
 
         // A new container does not try it again either.
         let runs = pod.runs();
@@ -108,7 +108,7 @@ fn a_start_that_comes_to_nothing_is_held_whatever_is_set() {
         let mut manager = pod.start_obedient(&["--on-exit", on_exit]);
         let held = manager.until_state("failed");
         assert_eq!(
-            (&held["why"]["code"], &held["last_exit"]["code"]),
+            (&held["reason"]["code"], &held["last_exit"]["code"]),
             (&"start_failed".into(), &78.into())
         );
         assert_eq!(pod.runs(), runs);

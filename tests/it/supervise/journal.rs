@@ -59,10 +59,10 @@ fn a_journal_that_cannot_be_used_is_held_and_said_so() {
         let mut manager = pod.start_sleeper();
         let status = manager.until_state("failed");
         assert_eq!(
-            (&status["why"]["code"], &status["starts"]),
+            (&status["reason"]["code"], &status["starts"]),
             (&"journal_unreadable".into(), &0.into())
         );
-        let message = status["why"]["message"].as_str().unwrap();
+        let message = status["reason"]["message"].as_str().unwrap();
         assert!(message.contains(word) && message.contains("journal.json"), "{what}: {message}");
         assert_eq!(manager.get("/livez").code, 200);
         manager.signal(Signal::SIGTERM);
@@ -110,7 +110,7 @@ fn the_journal_of_another_pod_is_not_followed() {
     manager.crash();
     let manager = of("0b7e1f0c-7a57-4a86-9d3e-2f0c5a3b8a12");
     let status = manager.until_state("failed");
-    let message = status["why"]["message"].as_str().unwrap();
+    let message = status["reason"]["message"].as_str().unwrap();
     assert!(message.contains("2f0c5a3b8a11") && message.contains("emptyDir"), "{message}");
 }
 

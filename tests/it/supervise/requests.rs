@@ -41,7 +41,7 @@ fn a_stop_is_202_while_stopping_and_a_second_one_only_shortens_it() {
     let engine = manager.engine();
     let first = manager.post("/es/stop", "{}");
     assert_eq!((first.code, &first.body["state"]), (202, &"stopping".into()));
-    let due = |status: &serde_json::Value| status["why"]["message"].clone();
+    let due = |status: &serde_json::Value| status["reason"]["message"].clone();
     let longer = manager.post("/es/stop", r#"{"grace":"2h"}"#);
     assert_eq!((longer.code, due(&longer.body)), (202, due(&first.body)), "not lengthened");
     let waited = manager.post("/es/stop?wait=10ms", "{}");
@@ -98,7 +98,7 @@ fn a_refused_request_takes_its_sequence_and_may_be_sent_again() {
     assert_eq!((late.code, late.problem()), (409, "stale_sequence"), "the refusal moved the fence");
     let journal: serde_json::Value =
         serde_json::from_slice(&fs::read(pod.journal()).unwrap()).unwrap();
-    assert_eq!(journal["intent"]["fence"]["sequence"], 6, "written down before it was answered");
+    assert_eq!(journal["intent"]["fencing"]["sequence"], 6, "written down before it was answered");
     assert_eq!(journal["intent"]["desired"], "stopped", "what was refused changed nothing");
 
     nix::sys::signal::kill(
@@ -173,7 +173,7 @@ fn a_stop_beats_an_engine_that_is_starting() {
     pod.gate.set(false);
     let manager = pod.start_sleeper();
     let status = manager.until_state("starting");
-    assert_eq!((&status["ready"], &status["why"]["code"]), (&false.into(), &"starting".into()));
+    assert_eq!((&status["ready"], &status["reason"]["code"]), (&false.into(), &"starting".into()));
     let socket = pod.socket();
     let engine = manager.engine();
     let waiting = thread::spawn(move || {
@@ -216,7 +216,7 @@ fn a_command_that_cannot_be_executed_any_more_is_503_and_held() {
     assert_eq!((refused.code, refused.problem()), (503, "spawn_failed"));
     assert!(refused.detail().contains("Permission denied"), "{}", refused.detail());
     let status = manager.until_state("failed");
-    assert_eq!(status["why"]["code"], "spawn_failed");
+    assert_eq!(status["reason"]["code"], "spawn_failed");
     mode(0o755);
     assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
 }
@@ -230,7 +230,7 @@ fn a_drain_is_unready_at_once_and_alive() {
     assert_eq!((manager.get("/readyz").code, manager.get("/livez").code), (200, 200));
     let stopping = manager.post("/es/stop", r#"{"drain":"300s"}"#);
     assert_eq!((stopping.code, &stopping.body["state"]), (202, &"stopping".into()));
-    assert_eq!(stopping.body["why"]["code"], "draining");
+    assert_eq!(stopping.body["reason"]["code"], "draining");
     assert_eq!((manager.get("/readyz").code, manager.get("/livez").code), (503, 200));
     assert!(is_alive(engine), "no signal was sent yet");
     let stopped = manager.post("/es/stop?wait=20s", r#"{"drain":"0s"}"#);

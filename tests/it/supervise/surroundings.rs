@@ -135,7 +135,7 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
     assert_eq!(manager.post("/es/stop", "{}").code, 202);
     let stuck = manager.until_state("stuck");
     assert!(is_alive(left));
-    let why = stuck["why"]["message"].as_str().unwrap();
+    let why = stuck["reason"]["message"].as_str().unwrap();
     assert!(why.contains("/proc") && why.contains("mount"), "{why}");
     let refused = manager.post("/es/start", "{}");
     assert_eq!((refused.code, refused.problem()), (409, "stuck"), "no engine beside another");
@@ -182,7 +182,7 @@ fn a_temporary_directory_that_cannot_be_used_is_said_and_nothing_is_started() {
     let tmp = pod.path("not-there").display().to_string();
     let manager = pod.start(&["--tmp-dir", &tmp, "--on-exit", "hold"], &["sleep", "600"]);
     let status = manager.until_state("failed");
-    assert_eq!(status["why"]["code"], "prepare_failed");
+    assert_eq!(status["reason"]["code"], "prepare_failed");
     let refused = manager.post("/es/start", "{}");
     assert_eq!((refused.code, refused.problem()), (503, "temp_dir_failed"), "{refused:?}");
     for part in [tmp.as_str(), "--tmp-dir"] {

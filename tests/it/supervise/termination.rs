@@ -49,7 +49,7 @@ fn when_the_engine_is_stopped_already_it_ends_with_0() {
     let mut next = pod.start_sleeper();
     let status = next.until_state("stopped");
     assert_eq!((&status["desired"], &status["starts"]), (&"stopped".into(), &0.into()));
-    assert_eq!(status["why"]["code"], "stopped_by_request");
+    assert_eq!(status["reason"]["code"], "stopped_by_request");
     next.signal(Signal::SIGINT);
     assert_eq!(next.ended(), 0, "INT without an engine means the manager");
 }

@@ -298,7 +298,7 @@ pub(crate) fn running(cursor: u32) -> Status {
         last_exit: None,
         last_request: None,
         config: None,
-        why: None,
+        reason: None,
     }
 }
 

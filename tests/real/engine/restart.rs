@@ -18,11 +18,11 @@ fn restarted_on_another_config(mut node: Node) {
     step("while it starts the status says so, and nobody calls it ready");
     let status = api.until_state("starting");
     assert_eq!(status["ready"], false);
-    assert_eq!(status["why"]["code"], "starting");
+    assert_eq!(status["reason"]["code"], "starting");
     assert_eq!((api.get("/livez").code, api.get("/readyz").code), (200, 503));
     let status = api.until_ready();
     assert_eq!(api.get("/readyz").code, 200);
-    assert_eq!((&status["config"]["drift"], &status["why"]), (&json!(false), &json!(null)));
+    assert_eq!((&status["config"]["drift"], &status["reason"]), (&json!(false), &json!(null)));
     assert_eq!(node.attribute(), "first");
     assert!(!node.lock_is_free(), "a node holds node.lock");
     let leader = node.launcher(&manager);

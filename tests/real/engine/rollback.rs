@@ -24,7 +24,7 @@ fn rolled_back_to_the_last_good_config(mut node: Node) {
     assert_eq!(exit["reason"], "exited");
     let code = exit["code"].to_string();
     assert!(problem["detail"].as_str().is_some_and(|text| text.contains(&code)), "{problem:#}");
-    assert!(status["why"]["message"].as_str().is_some_and(|text| text.contains(&code)));
+    assert!(status["reason"]["message"].as_str().is_some_and(|text| text.contains(&code)));
     manager.assert_alone();
 
     step("held also by the next container, once that is written down");

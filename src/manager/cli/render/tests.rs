@@ -38,7 +38,7 @@ fn full() -> Status {
             "last_good": "sha256:aa", "errors": ["jvm.options: a subPath mount never changes"],
             "observed_at": null
         },
-        "why": {"code": "not_ready", "message": "the probe answers 503"}
+        "reason": {"code": "not_ready", "message": "the probe answers 503"}
     }))
 }
 
@@ -81,7 +81,7 @@ fn a_bare_status_has_no_empty_facts() {
     bare.manager.pod.name = None;
     bare.manager.durable = true;
     (bare.run, bare.last_exit, bare.last_request) = (None, None, None);
-    (bare.config, bare.why) = (None, None);
+    (bare.config, bare.reason) = (None, None);
     bare.since = "not a time".into();
     let now = humantime::parse_rfc3339("2026-11-14T08:59:00Z").expect("a time");
     assert_eq!(
@@ -108,7 +108,7 @@ fn headlines_tell_what_is_odd() {
     status.state = State::Failed;
     status.run = None;
     status.config = None;
-    status.why = None;
+    status.reason = None;
     assert_eq!(headline(&status), "failed, desired running, ended with signal 9 (killed)");
     status.state = State::Stopped;
     status.last_exit = None;

@@ -24,9 +24,9 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::super::{HttpSettings, Limits, Server};
+use crate::supervisor::{Call, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
-use crate::supervisor::{Call, Handle};
 use stayput_api::{Pod, Status};
 use stayput_net::jwt::Scopes;
 

@@ -1,7 +1,7 @@
 //! Waiting ends when it should, and for the right reason.
 
 use super::*;
-use stayput_api::{LastRequest, RequestKind, Why};
+use stayput_api::{LastRequest, Reason, RequestKind};
 
 const WANTED: &str = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -63,8 +63,8 @@ fn a_start_is_done_when_the_engine_runs_with_the_config_that_was_asked_for() {
 
 #[test]
 fn a_failed_start_says_why() {
-    let why = Why { code: "start_failed".into(), message: "it ended with code 78".into() };
-    let status = Status { state: State::Failed, why: Some(why), ..running() };
+    let why = Reason { code: "start_failed".into(), message: "it ended with code 78".into() };
+    let status = Status { state: State::Failed, reason: Some(why), ..running() };
     let Some(Verdict::Failed(refusal)) = start(42, None, &status) else { panic!("not over") };
     assert_eq!(
         (refusal.code, refusal.message.as_str()),

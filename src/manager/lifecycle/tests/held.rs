@@ -34,7 +34,7 @@ fn held_stays_held_when_the_container_comes_back() {
     world.comes_back();
     world.works();
     assert_eq!((world.phase(), world.spawns()), (Phase::Failed, 0));
-    assert_eq!(world.lifecycle.why().unwrap().code, "start_failed");
+    assert_eq!(world.lifecycle.reason().unwrap().code, "start_failed");
     assert_eq!(world.answer_to(start_last_good(3)), under_way(3));
 }
 
@@ -58,7 +58,7 @@ fn a_hold_beside_a_request_that_changes_nothing_is_neither_lost_nor_late() {
     assert_eq!(world.answer().unwrap_err().code, Code::StartFailed);
     let saved = &world.disk.as_ref().unwrap().intent;
     assert!(saved.held.is_some());
-    assert_eq!(saved.fence.sequence, 3);
+    assert_eq!(saved.fencing.sequence, 3);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn an_unreadable_journal_is_held_and_not_written_over() {
     let mut world = World::new(Policy::default());
     world.happens(Event::Boot(Recovered::Unreadable("schema 9 is newer".to_owned())));
     assert_eq!((world.phase(), world.effects.len()), (Phase::Failed, 0));
-    let why = world.lifecycle.why().unwrap();
+    let why = world.lifecycle.reason().unwrap();
     assert_eq!(
         (why.code.as_str(), why.message.as_str()),
         ("journal_unreadable", "schema 9 is newer")
@@ -90,11 +90,11 @@ fn an_unreadable_journal_is_held_and_not_written_over() {
 
 #[test]
 fn an_unreadable_journal_waits_for_a_start_or_a_stop() {
-    for (body, desired) in [(start(7), Desired::Running), (stop(7), Desired::Stopped)] {
+    for (request, desired) in [(start(7), Desired::Running), (stop(7), Desired::Stopped)] {
         let mut world = World::new(Policy::default());
         world.happens(Event::Boot(Recovered::Unreadable("torn".to_owned())));
-        world.answer_to(body).unwrap();
+        world.answer_to(request).unwrap();
         assert_eq!(world.disk.as_ref().unwrap().intent.desired, desired);
-        assert!(!world.disk.as_ref().unwrap().intent.fence.unknown);
+        assert!(!world.disk.as_ref().unwrap().intent.fencing.unknown);
     }
 }

@@ -33,7 +33,7 @@ fn a_stop_that_cannot_be_written_is_refused_and_nothing_is_stopped() {
     world.works_without_disk();
     assert_eq!(world.answer().unwrap_err().code, Code::JournalUnavailable);
     assert_eq!((world.phase(), world.lifecycle.desired()), (Phase::Running, Desired::Running));
-    assert_eq!(world.answer_to(stop(4)), Err(Code::StaleSequence), "the fence moved");
+    assert_eq!(world.answer_to(stop(4)), Err(Code::StaleSequence), "its sequence was recorded");
     assert_eq!(world.answer_to(stop(5)), under_way(5), "judged afresh");
 }
 
@@ -188,7 +188,7 @@ fn a_config_that_is_never_prepared_does_not_hold_the_next_request() {
 #[test]
 fn who_stopped_it_stays_named_when_others_ask_in_vain() {
     let mut world = World::stopped(Policy::default());
-    let why = world.lifecycle.why();
+    let why = world.lifecycle.reason();
     assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::ChecksumMismatch));
-    assert_eq!(world.lifecycle.why(), why);
+    assert_eq!(world.lifecycle.reason(), why);
 }

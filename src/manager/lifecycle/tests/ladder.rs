@@ -202,7 +202,7 @@ fn what_cannot_be_seen_is_not_gone() {
     world.waits_for(Timer::Kill);
     world.happens(unseen());
     assert_eq!(world.phase(), Phase::Stuck);
-    let why = world.lifecycle.why().unwrap().message;
+    let why = world.lifecycle.reason().unwrap().message;
     assert!(why.contains("mount /proc"), "{why}");
     world.happens(Event::Tree(Tree::default()));
     assert_eq!(world.phase(), Phase::Stopped);

@@ -51,7 +51,7 @@ fn hold_waits_for_a_person_with_code_and_reason_kept() {
     let mut world = World::running(on_exit(OnExit::Hold));
     world.dies(1);
     assert_eq!((world.phase(), world.exit), (Phase::Failed, None));
-    let why = world.lifecycle.why().unwrap();
+    let why = world.lifecycle.reason().unwrap();
     assert_eq!(why.code, "ended_by_itself");
     assert!(why.message.contains("code 1"), "{why:?}");
     assert_eq!(world.answer_to(start(1)), under_way(1));

@@ -1,7 +1,7 @@
 //! The words the scenarios are told in.
 
 use super::world::World;
-use crate::lifecycle::{Body, Effect, Event, ExitStatus, OnExit, Phase, Policy};
+use crate::lifecycle::{Effect, Event, ExitStatus, OnExit, Phase, Policy, Request};
 use stayput_api::{Accepted, Code, ConfigChoice, Refusal, Span, StartRequest, StopRequest};
 
 /// The usual policy with this answer to an end of the engine's own.
@@ -10,13 +10,13 @@ pub(super) fn on_exit(on_exit: OnExit) -> Policy {
 }
 
 /// `{"sequence": …}` to `/es/stop`; 0 leaves it out.
-pub(super) fn stop(sequence: u64) -> Body {
-    Body::Stop(StopRequest { sequence: numbered(sequence), ..StopRequest::default() })
+pub(super) fn stop(sequence: u64) -> Request {
+    Request::Stop(StopRequest { sequence: numbered(sequence), ..StopRequest::default() })
 }
 
 /// A stop that gives the engine this long, after being unready for so long.
-pub(super) fn stop_within(sequence: u64, grace: Option<u64>, drain: Option<u64>) -> Body {
-    Body::Stop(StopRequest {
+pub(super) fn stop_within(sequence: u64, grace: Option<u64>, drain: Option<u64>) -> Request {
+    Request::Stop(StopRequest {
         sequence: numbered(sequence),
         pod: None,
         grace: grace.map(Span),
@@ -25,13 +25,13 @@ pub(super) fn stop_within(sequence: u64, grace: Option<u64>, drain: Option<u64>)
 }
 
 /// `{"sequence": …}` to `/es/start`; 0 leaves it out.
-pub(super) fn start(sequence: u64) -> Body {
-    Body::Start(StartRequest { sequence: numbered(sequence), ..StartRequest::default() })
+pub(super) fn start(sequence: u64) -> Request {
+    Request::Start(StartRequest { sequence: numbered(sequence), ..StartRequest::default() })
 }
 
 /// A start on the config with this checksum.
-pub(super) fn start_with(sequence: u64, checksum: &str) -> Body {
-    Body::Start(StartRequest {
+pub(super) fn start_with(sequence: u64, checksum: &str) -> Request {
+    Request::Start(StartRequest {
         sequence: numbered(sequence),
         checksum: Some(checksum.to_owned()),
         ..StartRequest::default()
@@ -39,8 +39,8 @@ pub(super) fn start_with(sequence: u64, checksum: &str) -> Body {
 }
 
 /// A start on the kept config.
-pub(super) fn start_last_good(sequence: u64) -> Body {
-    Body::Start(StartRequest {
+pub(super) fn start_last_good(sequence: u64) -> Request {
+    Request::Start(StartRequest {
         sequence: numbered(sequence),
         config: ConfigChoice::LastGood,
         ..StartRequest::default()
@@ -149,8 +149,8 @@ impl World {
     }
 
     /// Asks, lets everything go well, and returns the answer.
-    pub(super) fn answer_to(&mut self, body: Body) -> Result<Accepted, Code> {
-        self.asks(body);
+    pub(super) fn answer_to(&mut self, request: Request) -> Result<Accepted, Code> {
+        self.asks(request);
         self.works();
         self.answer().map_err(|refusal| refusal.code)
     }

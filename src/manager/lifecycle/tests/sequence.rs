@@ -2,7 +2,7 @@
 
 use super::scenario::{done, on_exit, start, start_with, stop, stop_within, under_way};
 use super::world::{MOUNTED, OTHER, World};
-use crate::lifecycle::{Body, Effect, Event, Fence, Intent, OnExit, Phase, Policy, Recovered};
+use crate::lifecycle::{Effect, Event, Fencing, Intent, OnExit, Phase, Policy, Recovered, Request};
 use stayput_api::{Code, Desired, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, StopRequest};
 
 #[test]
@@ -16,7 +16,7 @@ fn a_lower_sequence_is_stale() {
 #[test]
 fn a_sequence_of_zero_is_stale_before_any_request() {
     let mut world = World::running(Policy::default());
-    let zero = Body::Stop(StopRequest { sequence: Some(0), ..StopRequest::default() });
+    let zero = Request::Stop(StopRequest { sequence: Some(0), ..StopRequest::default() });
     assert_eq!(world.answer_to(zero), Err(Code::StaleSequence));
 }
 
@@ -53,7 +53,7 @@ fn a_refused_request_is_judged_afresh() {
 }
 
 #[test]
-fn a_refused_request_moves_the_fence_also_on_the_disk() {
+fn a_refused_request_is_the_highest_also_on_the_disk() {
     let mut world = World::stopped(Policy::default());
     assert_eq!(world.answer_to(start_with(9, OTHER)), Err(Code::ChecksumMismatch));
     world.comes_back();
@@ -62,7 +62,7 @@ fn a_refused_request_moves_the_fence_also_on_the_disk() {
 }
 
 #[test]
-fn a_request_that_changes_nothing_moves_the_fence_also_on_the_disk() {
+fn a_request_that_changes_nothing_is_the_highest_also_on_the_disk() {
     let mut world = World::running(Policy::default());
     assert_eq!(world.answer_to(start_with(9, MOUNTED)), done(9));
     world.comes_back();
@@ -95,8 +95,8 @@ fn after_a_lost_journal_any_sequence_may_come_next() {
 #[test]
 fn no_sequence_lies_above_the_largest_one() {
     let mut world = World::new(Policy::default());
-    let fence = Fence { sequence: MAX_SEQUENCE, ..Fence::default() };
-    let intent = Intent { desired: Desired::Stopped, fence, ..Intent::default() };
+    let fencing = Fencing { sequence: MAX_SEQUENCE, ..Fencing::default() };
+    let intent = Intent { desired: Desired::Stopped, fencing, ..Intent::default() };
     world.happens(Event::Boot(Recovered::Journal { intent: Box::new(intent), last_exit: None }));
     assert_eq!(world.answer_to(stop(MAX_SEQUENCE + 1)), Err(Code::SequenceJump));
     assert_eq!(world.answer_to(start(0)), Err(Code::SequenceJump));
@@ -113,9 +113,9 @@ fn after_a_lost_journal_no_sequence_may_lock_everybody_out() {
 }
 
 #[test]
-fn a_request_for_another_pod_does_not_even_move_the_fence() {
+fn the_sequence_of_a_request_for_another_pod_is_not_recorded() {
     let for_pod = |uid: &str| {
-        Body::Stop(StopRequest {
+        Request::Stop(StopRequest {
             sequence: Some(5),
             pod: Some(uid.to_owned()),
             ..StopRequest::default()
@@ -123,7 +123,7 @@ fn a_request_for_another_pod_does_not_even_move_the_fence() {
     };
     let mut world = World::running(Policy { pod: Some("own".to_owned()), ..Policy::default() });
     assert_eq!(world.answer_to(for_pod("theirs")), Err(Code::WrongPod));
-    assert_eq!(world.lifecycle.intent().fence.sequence, 0);
+    assert_eq!(world.lifecycle.intent().fencing.sequence, 0);
     assert_eq!(world.answer_to(for_pod("own")), under_way(5));
 
     let mut world = World::running(Policy::default());

@@ -2,7 +2,10 @@
 //! wants done stays outstanding until the test, or the model, lets it happen. The world complains
 //! about every effect that must not be.
 
-use crate::lifecycle::{Body, Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared, Recovered, Timer, Tree};
+use crate::lifecycle::{
+    Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared, Recovered,
+    Request, Timer, Tree,
+};
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal};
 
 /// Checksum of what is mounted.
@@ -66,7 +69,7 @@ pub(super) struct World {
     pub(super) scan: bool,
     pub(super) engine: Engine,
     /// The request that has no answer yet.
-    pub(super) open: Option<Body>,
+    pub(super) open: Option<Request>,
     pub(super) replies: Vec<Result<Accepted, Refusal>>,
     pub(super) exit: Option<i32>,
     /// Effects since the test last looked.
@@ -128,13 +131,13 @@ impl World {
     }
 
     /// Hands a request in, as the supervisor does.
-    pub(super) fn asks(&mut self, body: Body) {
+    pub(super) fn asks(&mut self, request: Request) {
         self.must(!self.lifecycle.is_deciding(), "a request was handed in during a decision");
-        self.open = Some(body.clone());
+        self.open = Some(request.clone());
         let by = "test".to_owned();
-        self.happens(match body {
-            Body::Stop(request) => Event::Stop { request, by },
-            Body::Start(request) => Event::Start { request, by },
+        self.happens(match request {
+            Request::Stop(request) => Event::Stop { request, by },
+            Request::Start(request) => Event::Start { request, by },
         });
     }
 
@@ -269,8 +272,8 @@ impl World {
             Effect::Reply(reply) => {
                 let open = self.open.take();
                 self.must(open.is_some(), "an answer without a request");
-                if let Some(body) = open {
-                    self.answer_is_true(&body, reply);
+                if let Some(request) = open {
+                    self.answer_is_true(&request, reply);
                 }
                 self.replies.push(reply.clone());
             }
@@ -300,8 +303,8 @@ impl World {
     }
 
     /// A promise given in an answer must survive a crash right after it.
-    fn answer_is_true(&mut self, body: &Body, reply: &Result<Accepted, Refusal>) {
-        let (Body::Stop(_), Ok(Accepted { done, .. })) = (body, reply) else {
+    fn answer_is_true(&mut self, request: &Request, reply: &Result<Accepted, Refusal>) {
+        let (Request::Stop(_), Ok(Accepted { done, .. })) = (request, reply) else {
             return;
         };
         let kept = self.disk.as_ref().is_some_and(|saved| {

@@ -161,7 +161,7 @@ fn fit(name: &str) -> Pod {
         lagging: None,
         live_mismatch: None,
         last_good: Some("old".to_owned()),
-        why: None,
+        reason: None,
     });
     pod
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::{LastExit, LastRequest, Manager, Run};
 use stayput_api::{Code, ConfigChoice, Refusal, StartRequest, StopRequest};
-use stayput_manager::lifecycle::{Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Tree};
+use stayput_manager::lifecycle::{
+    Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Tree,
+};
 
 /// How long things take on this node, in milliseconds, and what its engine does not do.
 #[derive(Debug, Clone)]
@@ -170,14 +172,16 @@ impl Machine {
             self.queue.push((asked, by.to_owned()));
             return Verdict::Waits;
         }
-        let before = self.life.intent().fence.clone();
+        let before = self.life.intent().fencing.clone();
         let by = by.to_owned();
         let reply = match asked {
             Asked::Stop(request) => self.happens(now, Event::Stop { request, by }),
             Asked::Start(request) => self.happens(now, Event::Start { request, by }),
         };
         match reply {
-            Some(Ok(_)) if self.life.intent().fence.sequence > before.sequence => Verdict::Accepted,
+            Some(Ok(_)) if self.life.intent().fencing.sequence > before.sequence => {
+                Verdict::Accepted
+            }
             Some(Ok(_)) => Verdict::Again,
             Some(Err(refusal)) => Verdict::Refused(refusal.code),
             None => Verdict::Lost,
@@ -362,7 +366,7 @@ impl Machine {
             desired: self.life.desired(),
             state: self.life.state(),
             ready: Some(self.up(now).is_some() && self.life.state() == stayput_api::State::Running),
-            sequence: self.life.intent().fence.sequence,
+            sequence: self.life.intent().fencing.sequence,
             last_request: self.life.last_request().map(|last| LastRequest {
                 sequence: last.sequence,
                 kind: last.kind,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::world::{Saved, World};
 use super::moves::Move;
 use crate::lifecycle::commit::{Act, Deciding};
-use crate::lifecycle::{Body, Effect, Intent, OnExit, Phase, Timer};
+use crate::lifecycle::{Effect, Intent, OnExit, Phase, Request, Timer};
 use stayput_api::{Accepted, Code, Desired};
 
 /// What the checker remembers, across crashes.
@@ -46,7 +46,7 @@ impl Memory {
             }
         }
         let asked = match step {
-            Move::Asks(body) => Some(body),
+            Move::Asks(request) => Some(request),
             _ => before.open.as_ref(),
         };
         for effect in &after.effects {
@@ -66,16 +66,16 @@ impl Memory {
                 _ => {}
             }
         }
-        if *step == Move::Spawned && matches!(before.open, Some(Body::Start(_))) {
+        if *step == Move::Spawned && matches!(before.open, Some(Request::Start(_))) {
             self.stopped = false;
             if before.lifecycle.is_durable() {
-                let first = self.acted.insert(after.lifecycle.intent().fence.sequence);
+                let first = self.acted.insert(after.lifecycle.intent().fencing.sequence);
                 law(first, "a sequence acted twice")?;
             }
         }
         if let Some(Saved { intent, .. }) = &after.disk {
-            let start = intent.fence.last.as_ref().filter(|last| last.accepted);
-            if start.is_some_and(|last| matches!(last.body, Body::Start(_))) {
+            let start = intent.fencing.last.as_ref().filter(|last| last.accepted);
+            if start.is_some_and(|last| matches!(last.request, Request::Start(_))) {
                 self.stopped = false;
             }
         }
@@ -87,12 +87,12 @@ impl Memory {
 
     fn accepted(
         &mut self,
-        asked: Option<&Body>,
+        asked: Option<&Request>,
         accepted: Accepted,
         world: &World,
     ) -> Result<(), &'static str> {
         law(accepted.sequence >= self.highest, "a lower sequence was accepted")?;
-        if let Some(Body::Stop(_)) = asked {
+        if let Some(Request::Stop(_)) = asked {
             self.stopped = true;
         }
         self.answered(world);
@@ -100,7 +100,7 @@ impl Memory {
     }
 
     fn answered(&mut self, world: &World) {
-        self.highest = world.lifecycle.intent().fence.sequence;
+        self.highest = world.lifecycle.intent().fencing.sequence;
         if world.lifecycle.is_durable() {
             self.highest_durable = self.highest;
         }

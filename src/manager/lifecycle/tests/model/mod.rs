@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::scenario::{start, stop};
 use super::world::World;
 use crate::lifecycle::commit::{Act, Deciding};
-use crate::lifecycle::{Body, Intent, Limits, OnExit, Phase, Policy};
+use crate::lifecycle::{Intent, Limits, OnExit, Phase, Policy, Request};
 use laws::Memory;
 use moves::{Move, kind, nature, requests};
 
@@ -184,8 +184,8 @@ impl Search {
         self.fine.extend(path);
     }
 
-    fn obeys(&self, index: usize, world: &mut World, body: Body, phase: Phase) {
-        world.asks(body);
+    fn obeys(&self, index: usize, world: &mut World, request: Request, phase: Phase) {
+        world.asks(request);
         for steps in 0.. {
             if !self.goes_on(index, world, steps) {
                 break;

@@ -2,13 +2,13 @@
 
 use super::super::scenario::{start, start_last_good, start_with, stop};
 use super::super::world::{Life, OTHER, World};
-use crate::lifecycle::{Body, Event, ExitStatus, Phase, Timer};
+use crate::lifecycle::{Event, ExitStatus, Phase, Request, Timer};
 use stayput_api::{Code, Refusal};
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Move {
-    Asks(Body),
+    Asks(Request),
     Prepared,
     PrepareFails,
     Written,
@@ -35,7 +35,7 @@ pub(super) enum Move {
 impl Move {
     pub(super) fn happens_in(&self, world: &mut World) {
         match self {
-            Self::Asks(body) => world.asks(body.clone()),
+            Self::Asks(request) => world.asks(request.clone()),
             Self::Prepared => world.prepared(world.verify()),
             Self::PrepareFails => {
                 world.prepared(Err(Refusal::new(Code::StageFailed, "")));
@@ -67,7 +67,7 @@ impl Move {
 }
 
 /// The requests that are tried: each way to be lower, equal, higher, and without a number.
-pub(super) fn requests(world: &World, sequences: u64) -> Vec<Body> {
+pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
     if world.lifecycle.is_deciding() {
         return vec![];
     }
@@ -77,7 +77,7 @@ pub(super) fn requests(world: &World, sequences: u64) -> Vec<Body> {
         bodies.push(start(sequence));
         bodies.push(start_with(sequence, OTHER));
     }
-    if world.lifecycle.intent().fence.sequence < sequences {
+    if world.lifecycle.intent().fencing.sequence < sequences {
         bodies.push(stop(0));
         bodies.push(start_last_good(0));
     }
