@@ -3,7 +3,7 @@
 //! Every file is a line `<sha256 of its content>  <its path>\n`, as coreutils' `sha256sum` writes
 //! it; the lines are sorted by the bytes of the path; the checksum is `sha256:` and the SHA-256 of
 //! that listing. So a person can check it: `cd DIR && LC_ALL=C sha256sum * | sha256sum`.
-//! `proto/checksum-vectors.json` holds it still.
+//! `proto/checksum-vectors.json` holds examples that must never change.
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 use std::fmt;
@@ -17,10 +17,10 @@ const PREFIX: &str = "sha256:";
 /// Digits of a SHA-256 in hexadecimal.
 const HEX_DIGITS: usize = 64;
 
-/// How many digits of a checksum tell two configs apart, for people.
+/// How many digits of a checksum people need to tell two configs apart.
 const SHORT: usize = 12;
 
-/// So much of a checksum as people compare; of any other text its beginning.
+/// The first digits of a checksum, enough for people to compare; of any other text its beginning.
 pub fn short(checksum: &str) -> &str {
     let digits = checksum.strip_prefix(PREFIX).unwrap_or(checksum);
     digits.char_indices().nth(SHORT).map_or(digits, |(end, _)| &digits[..end])
@@ -31,23 +31,24 @@ pub fn short(checksum: &str) -> &str {
 pub struct ContentDigest(pub [u8; 32]);
 
 impl ContentDigest {
-    /// Of a content that is at hand as a whole.
+    /// The digest of this content.
     pub fn of(content: &[u8]) -> Self {
         Self(Sha256::digest(content).into())
     }
 }
 
 impl FromStr for ContentDigest {
-    type Err = ();
+    type Err = InvalidDigest;
 
     /// Reads what `Display` writes.
     fn from_str(hex: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidDigest { text: shortened(hex) };
         let mut digest = [0; 32];
         if hex.len() != HEX_DIGITS || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(());
+            return Err(invalid());
         }
         for (byte, at) in digest.iter_mut().zip((0..HEX_DIGITS).step_by(2)) {
-            *byte = u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| ())?;
+            *byte = u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| invalid())?;
         }
         Ok(Self(digest))
     }
@@ -76,7 +77,7 @@ pub struct FileDigest {
 }
 
 impl FileDigest {
-    /// Of a file whose content is at hand.
+    /// A file with this content.
     pub fn of(path: impl Into<Vec<u8>>, content: &[u8]) -> Self {
         Self { path: path.into(), sha256: ContentDigest::of(content) }
     }
@@ -117,7 +118,7 @@ pub fn listing<'a>(files: impl IntoIterator<Item = &'a FileDigest>) -> Vec<u8> {
 pub struct Checksum(String);
 
 impl Checksum {
-    /// Of files whose digests are known. The order does not matter.
+    /// The checksum of files whose digests are known. The order does not matter.
     pub fn of_files<'a>(files: impl IntoIterator<Item = &'a FileDigest>) -> Self {
         let mut text = String::with_capacity(PREFIX.len() + HEX_DIGITS);
         text.push_str(PREFIX);
@@ -126,7 +127,7 @@ impl Checksum {
         Self(text)
     }
 
-    /// Of (path, content) pairs, such as the data of a Secret. The order does not matter.
+    /// The checksum of (path, content) pairs, such as the data of a Secret. The order does not matter.
     pub fn of_contents<P, C>(files: impl IntoIterator<Item = (P, C)>) -> Self
     where
         P: Into<Vec<u8>>,
@@ -144,7 +145,8 @@ impl Checksum {
     /// # Errors
     /// Says what is wrong with it and what it looks like when it is right.
     pub fn parse(text: &str) -> Result<Self, InvalidChecksum> {
-        let wrong = |why: &str| InvalidChecksum { text: shortened(text), why: why.to_owned() };
+        let wrong =
+            |fault: &str| InvalidChecksum { text: shortened(text), fault: fault.to_owned() };
         let Some(hex) = text.strip_prefix(PREFIX) else {
             return Err(wrong("it does not begin with \"sha256:\""));
         };
@@ -169,15 +171,22 @@ impl fmt::Display for Checksum {
     }
 }
 
+/// A text that is not the digest of a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a SHA-256 in hexadecimal")]
+pub struct InvalidDigest {
+    text: String,
+}
+
 /// A text that is not a checksum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a config checksum: {why}; it must be \"sha256:\" and 64 lower-case \
+    "{text:?} is not a config checksum: {fault}; it must be \"sha256:\" and 64 lower-case \
      hexadecimal digits, as in config.checksum of the status"
 )]
 pub struct InvalidChecksum {
     text: String,
-    why: String,
+    fault: String,
 }
 
 /// Somebody else's text goes into an error message: not all of it, if it is long.

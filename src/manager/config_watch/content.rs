@@ -25,22 +25,17 @@ pub(super) fn kind(stat: &FileStat) -> SFlag {
 }
 
 /// Why a file has no digest.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// Not a regular file.
-    Special,
+    #[error("it is not a regular file")]
+    NotRegular,
     /// It has more bytes than are left to read.
+    #[error("it is too large")]
     TooLarge,
-    /// It changed while it was read.
+    #[error("it changed while it was read")]
     Changed,
-    /// The system's error.
-    Failed(io::Error),
-}
-
-impl From<io::Error> for Unread {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
+    #[error(transparent)]
+    Failed(#[from] io::Error),
 }
 
 impl From<nix::Error> for Unread {
@@ -64,7 +59,7 @@ pub(super) fn read(
 ) -> Result<Content, Unread> {
     let before = fstat(&fd)?;
     if kind(&before) != SFlag::S_IFREG {
-        return Err(Unread::Special);
+        return Err(Unread::NotRegular);
     }
     if u64::try_from(before.st_size).is_ok_and(|size| size > most) {
         return Err(Unread::TooLarge);

@@ -1,4 +1,4 @@
-//! The task that sleeps until a directory tells of a change, then has everything read again.
+//! The task that sleeps until a directory changes, then reads everything again.
 
 use std::future::pending;
 use std::io;
@@ -11,26 +11,27 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::observed::Shared;
-use super::watches::{News, Source, Watches, no_inotify};
+use super::watches::{Changes, Source, Watches, no_inotify};
 
 /// How often to read again because a directory that was not watched yet appeared meanwhile.
-const ROUNDS: usize = 8;
-/// A storm of changes may take one part in this many of a core, and one more.
-const REST: u32 = 4;
-/// The longest rest, however long a reading took.
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const MAX_READINGS: usize = 8;
+/// The pause after a reading is this many times as long as the reading took, so that a storm of
+/// changes takes at most a fifth of a core.
+const PAUSE_FACTOR: u32 = 4;
+/// The longest pause, however long a reading took.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// State of the task.
 #[derive(Debug)]
 pub(super) struct Follower {
     shared: Arc<Shared>,
-    /// Away while a blocking thread sets watches.
+    /// None while a blocking thread sets watches, and where there is no inotify.
     watches: Option<Watches>,
     ready: Option<AsyncFd<Arc<Source>>>,
-    /// Every change will be told.
+    /// Every change wakes this task.
     trusted: bool,
-    /// When the last reading has been rested from.
-    rested: Instant,
+    /// Not before then.
+    next_reading: Instant,
 }
 
 /// The runtime is shutting down.
@@ -39,8 +40,13 @@ struct Ending;
 impl Follower {
     /// Reads everything for the first time, and is then ready to follow.
     pub(super) async fn start(shared: Arc<Shared>) -> Self {
-        let mut follower =
-            Self { shared, watches: None, ready: None, trusted: false, rested: Instant::now() };
+        let mut follower = Self {
+            shared,
+            watches: None,
+            ready: None,
+            trusted: false,
+            next_reading: Instant::now(),
+        };
         // Only a runtime that ends keeps a reading from being made.
         let _ = follower.read(false).await;
         follower
@@ -49,20 +55,20 @@ impl Follower {
     /// Follows until it is aborted.
     pub(super) async fn follow(mut self) {
         loop {
-            let news = self.news().await;
-            if !news.changed {
+            let changes = self.changes().await;
+            if !changes.changed {
                 continue;
             }
             // A single swap finds this in the past; only in a storm of changes there is a wait.
-            sleep_until(self.rested).await;
+            sleep_until(self.next_reading).await;
             let more = self.watches.as_ref().map(Watches::read).unwrap_or_default();
-            if self.read(news.overflow || more.overflow).await.is_err() {
+            if self.read(changes.overflow || more.overflow).await.is_err() {
                 return;
             }
         }
     }
 
-    async fn news(&mut self) -> News {
+    async fn changes(&mut self) -> Changes {
         let due = async {
             if self.trusted {
                 pending::<()>().await;
@@ -70,8 +76,8 @@ impl Follower {
             sleep(self.shared.settings.rescan).await;
         };
         tokio::select! {
-            news = told(self.ready.as_ref(), self.watches.as_ref()) => news,
-            () = due => News { changed: true, ..News::default() },
+            changes = next_changes(self.ready.as_ref(), self.watches.as_ref()) => changes,
+            () = due => Changes { changed: true, ..Changes::default() },
         }
     }
 
@@ -91,37 +97,37 @@ impl Follower {
                 self.watches = watches;
             }
             Err(error) if error.is_panic() => {
-                // The watches went with it: begin anew at the next look.
+                // The watches went with it: new ones are set at the next reading.
                 self.ready = None;
                 self.trusted = false;
             }
             Err(_) => return Err(Ending),
         }
-        let rest = (began.elapsed() * REST).min(LONGEST_REST);
-        self.rested = Instant::now() + rest;
+        let pause = (began.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE);
+        self.next_reading = Instant::now() + pause;
         Ok(())
     }
 }
 
 fn watched() -> io::Result<(Watches, AsyncFd<Arc<Source>>)> {
     let watches = Watches::new()?;
-    // Its successor is an `unsafe fn`, which only `process` may call. What that asks for holds: the
+    // Its successor is an `unsafe fn`, which only `process` may call. Its requirement is met: the
     // source owns its descriptor, never replaces it, and lives as long as the AsyncFd.
-    #[allow(deprecated, reason = "unsafe stays in the process room")]
+    #[allow(deprecated, reason = "only the module `process` may use unsafe")]
     let ready = AsyncFd::with_interest(watches.source(), Interest::READABLE)?;
     Ok((watches, ready))
 }
 
 /// Waits for events.
-async fn told(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Watches>) -> News {
+async fn next_changes(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Watches>) -> Changes {
     let (Some(ready), Some(watches)) = (ready, watches) else { return pending().await };
     match ready.readable().await {
         Ok(mut guard) => {
-            let news = watches.read();
-            if news.drained {
+            let changes = watches.read();
+            if changes.drained {
                 guard.clear_ready();
             }
-            news
+            changes
         }
         // The reactor is gone, and the task goes with it.
         Err(_) => pending().await,
@@ -129,7 +135,7 @@ async fn told(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Watches>) -
 }
 
 /// Reads everything, and again while directories show up that were not watched before. Returns the
-/// watches and whether they will tell of every change.
+/// watches and whether they will show every change.
 fn read(
     shared: &Shared,
     mut watches: Option<Watches>,
@@ -139,20 +145,20 @@ fn read(
     let period = shared.settings.rescan;
     let slow = |problem| format!("{problem}; until then it is read every {period:?}");
     work.unwatched = problems.into_iter().map(slow).collect();
-    let (mut read, _) = shared.look(&mut work);
+    let (mut read, _) = shared.observe(&mut work);
     let mut complete = false;
     if let Some(watches) = &mut watches {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_READINGS {
             let roots = shared.settings.dirs.iter().map(|dir| dir.path.as_path());
-            let synced = watches.sync(roots, &read.places);
+            let synced = watches.sync(roots, &read.directories);
             complete = synced.unwatched.is_empty() && !synced.fresh && !read.cut_short;
             work.unwatched = synced.unwatched.into_iter().map(slow).collect();
             if !synced.fresh {
                 break;
             }
-            (read, _) = shared.look(&mut work);
+            (read, _) = shared.observe(&mut work);
         }
-        shared.tell(&work);
+        shared.publish(&work);
     }
     (watches, complete)
 }

@@ -13,14 +13,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
-use super::content::{self, READ};
+use super::content::{self, READ, Unread};
 use super::generation::Access;
 use super::stage::Item;
-use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
+use stayput_api::checksum::{Checksum, ContentDigest, FileDigest, InvalidChecksum, InvalidDigest};
 
 const RECORD: &str = "record.json";
 const NEW_RECORD: &str = "record.json.new";
@@ -28,9 +29,80 @@ const SCHEMA: u32 = 1;
 /// Room for the most files there may be, with long names.
 const LARGEST_RECORD: u64 = 4 * 1024 * 1024;
 
+/// Why there is no last good config, or why a new one is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LastGoodError {
+    /// What is kept cannot be used.
+    #[error(
+        "the last good config in {} cannot be used: {source}; remove it, a new one is kept when \
+         the engine is next ready",
+        root.display()
+    )]
+    Unusable {
+        /// The directory of the kept config.
+        root: PathBuf,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+    /// The new one cannot be written. The one before it is still kept.
+    #[error("the config cannot be kept as last good in {}: {source}", root.display())]
+    Unwritten {
+        /// The directory of the kept config.
+        root: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// What the engine was started with is no longer there to be kept.
+    #[error(
+        "the config cannot be kept as last good: {} was changed since the engine started, where it \
+         is staged and where it is mounted",
+        file.display()
+    )]
+    Changed {
+        /// Path of the file in the config.
+        file: PathBuf,
+    },
+    /// The work was not done.
+    #[error("the config was not kept: {0}")]
+    NotDone(#[from] tokio::task::JoinError),
+}
+
+/// What is wrong with the record of the kept config.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// It cannot be opened.
+    #[error("{}", .0.desc())]
+    Open(#[source] Errno),
+    /// It cannot be read to its end: why.
+    #[error("{0}")]
+    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It is not a record.
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
+    /// Another version of stayput wrote it.
+    #[error("another version of stayput wrote it")]
+    OtherVersion,
+    /// Its checksum is not one.
+    #[error(transparent)]
+    Checksum(#[from] InvalidChecksum),
+    /// The digest of a file in it is not one.
+    #[error(transparent)]
+    Digest(#[from] InvalidDigest),
+    /// The list of files is not the one that was kept.
+    #[error("its list of files does not have its checksum")]
+    OtherFiles,
+}
+
+/// What to keep if the engine becomes ready with it.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) checksum: Checksum,
+    pub(super) candidates: Vec<Candidate>,
+}
+
 /// What is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+struct Record {
     schema: u32,
     checksum: String,
     files: Vec<Kept>,
@@ -46,7 +118,7 @@ struct Kept {
     access: Access,
 }
 
-/// A file to keep, and the places where its content may be found.
+/// A file to keep, and the paths where its content may be found.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) dir: Option<String>,
@@ -56,71 +128,53 @@ pub(super) struct Candidate {
     pub(super) sources: Vec<PathBuf>,
 }
 
-impl Record {
-    /// The record in this directory, if one is kept.
-    ///
-    /// # Errors
-    /// What is wrong with it and what to do.
-    pub(super) fn load(root: &Path) -> Result<Option<Self>, String> {
-        let path = root.join(RECORD);
-        let damaged = |why: String| {
-            format!(
-                "the last good config in {} cannot be used: {why}; remove it, a new one is kept \
-                 when the engine is next ready",
-                root.display()
-            )
-        };
-        let fd = match open(&path, READ | OFlag::O_NOFOLLOW, Mode::empty()) {
-            Ok(fd) => fd,
-            Err(nix::errno::Errno::ENOENT) => return Ok(None),
-            Err(error) => return Err(damaged(error.desc().to_owned())),
-        };
-        let mut text = Vec::new();
-        content::read(fd, LARGEST_RECORD, |piece| text.write_all(piece))
-            .map_err(|error| damaged(format!("{error:?}")))?;
-        let record: Self =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-        if record.schema != SCHEMA {
-            return Err(damaged("another version of stayput wrote it".to_owned()));
-        }
-        if record.recomputed()?.as_str() != record.checksum {
-            return Err(damaged("its list of files does not have its checksum".to_owned()));
-        }
-        Ok(Some(record))
+/// What is kept, checked.
+#[derive(Debug)]
+pub(super) struct LastGood {
+    pub(super) checksum: Checksum,
+    files: Vec<(Option<String>, Item)>,
+}
+
+impl LastGood {
+    /// What is kept in this directory, if anything.
+    pub(super) fn load(root: &Path) -> Result<Option<Self>, LastGoodError> {
+        load(root).map_err(|source| LastGoodError::Unusable { root: root.to_owned(), source })
     }
 
-    /// Checksum of the kept generation.
-    pub(super) fn checksum(&self) -> Result<Checksum, String> {
-        Checksum::parse(&self.checksum).map_err(|error| error.to_string())
+    /// Its files with the name of their config directory, ready to be staged: staging compares
+    /// every content with its digest, and nothing changes before all have passed.
+    pub(super) fn files(&self) -> &[(Option<String>, Item)] {
+        &self.files
     }
+}
 
-    /// Its files by name of their config directory, ready to be staged: staging compares every
-    /// content with its digest, and nothing changes before all have passed.
-    pub(super) fn items(&self, root: &Path) -> Result<Vec<(Option<String>, Item)>, String> {
-        let contents = contents(root, &self.checksum()?);
-        self.files
-            .iter()
-            .enumerate()
-            .map(|(index, kept)| {
-                let item = Item {
-                    relative: kept.relative.clone(),
-                    source: contents.join(index.to_string()),
-                    sha256: kept.digest()?,
-                    access: kept.access,
-                };
-                Ok((kept.dir.clone(), item))
-            })
-            .collect()
+fn load(root: &Path) -> Result<Option<LastGood>, RecordError> {
+    let fd = match open(&root.join(RECORD), READ | OFlag::O_NOFOLLOW, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(RecordError::Open(error)),
+    };
+    let mut text = Vec::new();
+    content::read(fd, LARGEST_RECORD, |piece| text.write_all(piece))
+        .map_err(|error: Unread| RecordError::Read(error.into()))?;
+    let record: Record = serde_json::from_slice(&text)?;
+    if record.schema != SCHEMA {
+        return Err(RecordError::OtherVersion);
     }
-
-    fn recomputed(&self) -> Result<Checksum, String> {
-        let files: Vec<_> = self
-            .files
-            .iter()
-            .map(|kept| Ok(FileDigest { path: kept.listed(), sha256: kept.digest()? }))
-            .collect::<Result<_, String>>()?;
-        Ok(Checksum::of_files(&files))
+    let checksum = Checksum::parse(&record.checksum)?;
+    let contents = contents(root, &checksum);
+    let (mut listed, mut files) = (Vec::new(), Vec::new());
+    for (index, kept) in record.files.into_iter().enumerate() {
+        let sha256 = kept.sha256.parse()?;
+        listed.push(FileDigest { path: kept.listed(), sha256 });
+        let source = contents.join(index.to_string());
+        let Kept { dir, relative, access, .. } = kept;
+        files.push((dir, Item { relative, source, sha256, access }));
     }
+    if Checksum::of_files(&listed) != checksum {
+        return Err(RecordError::OtherFiles);
+    }
+    Ok(Some(LastGood { checksum, files }))
 }
 
 impl Kept {
@@ -131,33 +185,23 @@ impl Kept {
         };
         listed.as_os_str().as_bytes().to_owned()
     }
-
-    fn digest(&self) -> Result<ContentDigest, String> {
-        self.sha256
-            .parse()
-            .map_err(|()| format!("{:?} is not a SHA-256 in hexadecimal", self.sha256))
-    }
 }
 
 /// Keeps a generation, instead of the one before it.
 ///
 /// # Errors
 /// Why not; the one before it is still kept then.
-pub(super) fn keep(
-    root: &Path,
-    checksum: &Checksum,
-    candidates: &[Candidate],
-) -> Result<(), String> {
-    if Record::load(root).is_ok_and(|kept| kept.is_some_and(|r| r.checksum == checksum.as_str())) {
+pub(super) fn keep(root: &Path, staged: &Staged) -> Result<(), LastGoodError> {
+    let Staged { checksum, candidates } = staged;
+    if LastGood::load(root).is_ok_and(|kept| kept.is_some_and(|kept| kept.checksum == *checksum)) {
         return Ok(());
     }
-    let failed = |error: io::Error| {
-        format!("the config cannot be kept as last good in {}: {error}", root.display())
-    };
-    make_directory(root).map_err(failed)?;
+    let failed = |source| LastGoodError::Unwritten { root: root.to_owned(), source };
     let contents = contents(root, checksum);
-    remove(&contents).map_err(failed)?;
-    make_directory(&contents).map_err(failed)?;
+    make_directory(root)
+        .and_then(|()| remove(&contents))
+        .and_then(|()| make_directory(&contents))
+        .map_err(failed)?;
     for (index, candidate) in candidates.iter().enumerate() {
         let to = contents.join(index.to_string());
         let mut found = false;
@@ -165,11 +209,7 @@ pub(super) fn keep(
             found = found || copied(from, &to, candidate.sha256).map_err(failed)?;
         }
         if !found {
-            return Err(format!(
-                "the config cannot be kept as last good: {} was changed since the engine started, \
-                 where it is staged and where it is mounted",
-                candidate.relative.display()
-            ));
+            return Err(LastGoodError::Changed { file: candidate.relative.clone() });
         }
     }
     let record = Record {
@@ -185,18 +225,20 @@ pub(super) fn keep(
             })
             .collect(),
     };
-    (|| -> io::Result<()> {
-        File::open(&contents)?.sync_all()?;
-        let new = root.join(NEW_RECORD);
-        remove(&new)?;
-        let mut file = create(&new)?;
-        file.write_all(&serde_json::to_vec(&record)?)?;
-        file.sync_all()?;
-        fs::rename(new, root.join(RECORD))?;
-        File::open(root)?.sync_all()?;
-        sweep(root, &contents)
-    })()
-    .map_err(failed)
+    switch(root, &contents, &record).map_err(failed)
+}
+
+/// Makes this record the kept one, durably, and removes what was kept before.
+fn switch(root: &Path, contents: &Path, record: &Record) -> io::Result<()> {
+    File::open(contents)?.sync_all()?;
+    let new = root.join(NEW_RECORD);
+    remove(&new)?;
+    let mut file = create(&new)?;
+    file.write_all(&serde_json::to_vec(record)?)?;
+    file.sync_all()?;
+    fs::rename(new, root.join(RECORD))?;
+    File::open(root)?.sync_all()?;
+    sweep(root, contents)
 }
 
 /// Removes generations that are no longer, or never became, the kept one.

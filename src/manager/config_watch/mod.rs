@@ -1,21 +1,25 @@
 //! The mounted config: its checksum, its changes, staging, the last good generation.
 //!
-//! [`ConfigWatch`] reads the config directories, makes known what it finds, and sleeps until one of
+//! [`ConfigWatch`] reads the config directories, publishes what it finds, and sleeps until one of
 //! them changes. Right before a start, [`ConfigWatch::prepare`] reads them again, compares, and
 //! copies what it verified to where the engine reads it (`stage`). Once the engine was ready,
 //! [`ConfigWatch::keep_last_good`] keeps that copy.
 //!
 //! ```text
-//! inotify ─► follow ─► walk ─► generation ─► observed ─► watch channel
-//!                                  └─► prepare ─► stage   last_good
+//! inotify ─► follow ─► observed ─► watch channel
+//!                         ▲ ▼
+//!                         │ read ─► walk
+//!                      prepare ─► stage   last_good
 //! ```
 
 mod content;
+mod fingerprint;
 mod follow;
 mod generation;
 mod last_good;
 mod observed;
 mod prepare;
+mod read;
 mod settings;
 mod stage;
 mod subpath;
@@ -28,6 +32,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, spawn_blocking};
 
+pub use last_good::{LastGoodError, RecordError};
 pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
@@ -54,9 +59,9 @@ impl ConfigWatch {
         let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
         dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);
         let shared = Arc::new(Shared::new(settings));
-        let looking = Arc::clone(&shared);
+        let reader = Arc::clone(&shared);
         // Fails only with the runtime.
-        let _ = spawn_blocking(move || looking.find_last_good(&mut looking.work())).await;
+        let _ = spawn_blocking(move || reader.find_last_good(&mut reader.work())).await;
         let follower = Follower::start(Arc::clone(&shared)).await;
         Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
@@ -67,13 +72,13 @@ impl ConfigWatch {
     }
 
     /// Reads the config anew, compares it with what the caller expects, and stages it. To be called
-    /// while the engine is down. What it reads is made known as well.
+    /// while the engine is down. What it reads is published as well.
     ///
     /// Dropping the future does not interrupt a staging that has begun; the next one waits for it.
     ///
     /// # Errors
     /// * [`Code::ChecksumMismatch`]: another config is mounted or kept than expected.
-    /// * [`Code::ConfigUnknown`]: one is expected, and the mounted one cannot be told.
+    /// * [`Code::ConfigUnknown`]: one is expected, and the mounted one is not known.
     /// * [`Code::NoLastGood`]: none is kept, or it is damaged.
     /// * [`Code::StageFailed`]: it cannot be copied.
     pub async fn prepare(
@@ -101,11 +106,9 @@ impl ConfigWatch {
     ///
     /// # Errors
     /// Why it is not kept; also in [`Observed::errors`] until one is kept. The one before it stays.
-    pub async fn keep_last_good(&self) -> Result<Option<Checksum>, String> {
+    pub async fn keep_last_good(&self) -> Result<Option<Checksum>, LastGoodError> {
         let shared = Arc::clone(&self.shared);
-        spawn_blocking(move || shared.keep_last_good())
-            .await
-            .unwrap_or_else(|error| Err(format!("the config was not kept: {error}")))
+        spawn_blocking(move || shared.keep_last_good()).await?
     }
 
     /// The checksum of directories, read once: what `stayput checksum` shows.
@@ -113,10 +116,10 @@ impl ConfigWatch {
     /// Blocks.
     ///
     /// # Errors
-    /// What hides the checksum, one sentence each.
+    /// What hides the checksum, one message each.
     pub fn read_once(settings: &ConfigSettings) -> Result<Observed, Vec<String>> {
         let shared = Shared::new(settings.clone());
-        let (read, _) = shared.look(&mut shared.work());
+        let (read, _) = shared.observe(&mut shared.work());
         let observed = Observed::clone(&shared.subscribe().borrow());
         if read.checksum.is_some() { Ok(observed) } else { Err(observed.errors) }
     }

@@ -1,20 +1,21 @@
-//! What is known of the mounted config, and how it is made known.
+//! What is known of the mounted config, and how it is published.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use tokio::sync::watch;
 
-use super::generation::{Entry, Generation, Mount, lossy};
-use super::prepare::Staged;
+use super::fingerprint::Mount;
+use super::generation::{Entry, Generation, lossy};
+use super::last_good::Staged;
+use super::read::read;
 use super::settings::ConfigSettings;
 use super::subpath;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::Checksum;
 
-/// More sentences than this help nobody.
+/// More messages than this help nobody.
 const MOST_ERRORS: usize = 16;
 
 /// The mounted config as it was last read.
@@ -25,7 +26,7 @@ pub struct Observed {
     pub checksum: Option<Checksum>,
     /// Every file that could be read, sorted by listed path.
     pub files: Vec<ConfigFile>,
-    /// What is wrong and what to do, in sentences.
+    /// What is wrong and what to do, one message each.
     pub errors: Vec<String>,
     /// Checksum of the kept generation.
     pub last_good: Option<Checksum>,
@@ -33,17 +34,17 @@ pub struct Observed {
     /// nobody.
     pub observed_at: SystemTime,
     /// Grows when files that are not live changed, or a volume that holds such was swapped, even to
-    /// the same content: between two looks there may have been another.
+    /// the same content: between two readings there may have been another.
     pub generation: u64,
 }
 
-/// What the readings leave behind for the next one. Only blocking threads lock it.
+/// What a reading leaves for the next one. Only blocking threads lock it.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Volumes with files that are not live.
     mounts: Vec<Mount>,
     /// What the last reading found wrong.
-    sentences: Vec<String>,
+    problems: Vec<String>,
     /// What cannot be watched.
     pub(super) unwatched: Vec<String>,
     pub(super) last_good: Option<Checksum>,
@@ -52,7 +53,7 @@ pub(super) struct Work {
     pub(super) staged: Option<Staged>,
 }
 
-/// Everything the handle and its task share.
+/// What the handle and its task share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) settings: ConfigSettings,
@@ -85,41 +86,41 @@ impl Shared {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the mounts and makes known what is new; with that, its number.
-    pub(super) fn look(&self, work: &mut Work) -> (Generation, u64) {
-        let read = Generation::read(&self.settings);
-        work.sentences = read.sentences();
-        work.sentences.extend(self.subpaths());
+    /// Reads the mounts and publishes what is new. Returns also [`Observed::generation`].
+    pub(super) fn observe(&self, work: &mut Work) -> (Generation, u64) {
+        let read = read(&self.settings);
+        work.problems = read.messages();
+        work.problems.extend(self.subpaths());
         let files = files(&read);
         let mounts = counted_mounts(&read, &self.settings);
         let errors = errors(work);
-        let mut number = 0;
+        let mut generation = 0;
         self.sender.send_if_modified(|shared| {
-            let moved = work.mounts != mounts
+            let swapped = work.mounts != mounts
                 || shared.checksum != read.checksum
                 || !counted(&shared.files).eq(counted(&files));
-            let news = moved
+            let changed = swapped
                 || shared.files != files
                 || shared.errors != errors
                 || shared.last_good != work.last_good;
             let observed = Arc::make_mut(shared);
             observed.observed_at = SystemTime::now();
-            observed.generation += u64::from(moved);
-            number = observed.generation;
-            if news {
+            observed.generation += u64::from(swapped);
+            generation = observed.generation;
+            if changed {
                 observed.checksum.clone_from(&read.checksum);
                 observed.files = files;
                 observed.errors = errors;
                 observed.last_good.clone_from(&work.last_good);
             }
-            news
+            changed
         });
         work.mounts = mounts;
-        (read, number)
+        (read, generation)
     }
 
-    /// Makes known what is new beside the mounts' content.
-    pub(super) fn tell(&self, work: &Work) {
+    /// Publishes what is new except the mounts' content.
+    pub(super) fn publish(&self, work: &Work) {
         let errors = errors(work);
         self.sender.send_if_modified(|shared| {
             if shared.errors == errors && shared.last_good == work.last_good {
@@ -140,7 +141,7 @@ impl Shared {
         let Ok(mountinfo) = std::fs::read("/proc/self/mountinfo") else { return Vec::new() };
         let dirs = self.settings.dirs.iter();
         dirs.filter_map(|dir| dir.path.canonicalize().ok())
-            .flat_map(|dir| subpath::sentences(&mountinfo, &dir, Path::is_dir))
+            .flat_map(|dir| subpath::messages(&mountinfo, &dir, Path::is_dir))
             .collect()
     }
 }
@@ -159,7 +160,7 @@ fn counted_mounts(read: &Generation, settings: &ConfigSettings) -> Vec<Mount> {
             read.entries.iter().filter(|entry| path(entry).starts_with(&mount.path)).peekable();
         inside.peek().is_some() && inside.all(|entry| entry.live)
     };
-    read.ground.mounts.iter().filter(|mount| !only_live(mount)).cloned().collect()
+    read.fingerprint.mounts.iter().filter(|mount| !only_live(mount)).cloned().collect()
 }
 
 fn files(read: &Generation) -> Vec<ConfigFile> {
@@ -174,29 +175,11 @@ fn files(read: &Generation) -> Vec<ConfigFile> {
 }
 
 fn errors(work: &Work) -> Vec<String> {
-    let all = work.sentences.iter().chain(&work.unwatched).chain(&work.last_good_problem);
+    let all = work.problems.iter().chain(&work.unwatched).chain(&work.last_good_problem);
     let mut errors: Vec<String> = all.cloned().collect();
     if let Some(more) = errors.len().checked_sub(MOST_ERRORS).filter(|more| *more > 0) {
         errors.truncate(MOST_ERRORS);
         errors.push(format!("and {more} more"));
     }
     errors
-}
-
-/// The mounted files in a sentence, for a refusal.
-pub(super) fn named_files(read: &Generation) -> String {
-    const MOST: usize = 20;
-    let mut text = String::new();
-    let counted = || read.entries.iter().filter(|entry| !entry.live);
-    for entry in counted().take(MOST) {
-        let separator = if text.is_empty() { "" } else { ", " };
-        let digest = entry.file.sha256.to_string();
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{separator}{} ({}…)", lossy(&entry.file.path), &digest[..12]);
-    }
-    match counted().count().saturating_sub(MOST) {
-        0 if text.is_empty() => "no files".to_owned(),
-        0 => text,
-        more => format!("{text} and {more} more"),
-    }
 }

@@ -1,8 +1,11 @@
 //! Right before a start: read, verify, stage; after the first ready: keep.
 
-use super::generation::{Entry, Generation, Ground};
-use super::last_good::{self, Candidate, Record};
-use super::observed::{Shared, Work, named_files};
+use std::fmt::Write as _;
+
+use super::fingerprint::Fingerprint;
+use super::generation::{Entry, Generation, lossy};
+use super::last_good::{self, Candidate, LastGood, LastGoodError, Staged};
+use super::observed::{Shared, Work};
 use super::stage::{self, Item, Job, Link};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
@@ -23,23 +26,16 @@ pub struct Prepared {
     /// Whether the engine reads only staged copies, so that later changes of the mounts do not
     /// reach it.
     pub staged: bool,
-    /// What the engine reads from the mounts must hold still.
-    ground: Ground,
+    /// Of what the engine reads from the mounts.
+    fingerprint: Fingerprint,
 }
 
 impl Prepared {
     /// Whether the mounts the engine will read are still what was verified. A few system calls;
     /// what is staged cannot move.
     pub(super) fn still_current(&self) -> bool {
-        self.ground.holds()
+        self.fingerprint.is_current()
     }
-}
-
-/// What was last staged.
-#[derive(Debug)]
-pub(super) struct Staged {
-    checksum: Checksum,
-    candidates: Vec<Candidate>,
 }
 
 impl Shared {
@@ -61,16 +57,16 @@ impl Shared {
         work: &mut Work,
         expected: Option<&Checksum>,
     ) -> Result<Prepared, Refusal> {
-        let mut moved = String::new();
+        let mut changed = String::new();
         for _ in 0..ATTEMPTS {
-            let (read, generation) = self.look(work);
+            let (read, generation) = self.observe(work);
             self.verify(&read, expected)?;
             if !self.settings.stage.is_empty() {
                 let jobs = self.jobs(&read)?;
                 match stage::stage(&jobs) {
                     Ok(()) => work.staged = self.staged(&read, jobs),
                     Err(error @ stage::Error::Source { .. }) => {
-                        moved = error.to_string();
+                        changed = error.to_string();
                         continue;
                     }
                     Err(error @ stage::Error::Target { .. }) => {
@@ -87,17 +83,17 @@ impl Shared {
                 choice: ConfigChoice::Mounted,
                 generation,
                 staged: self.settings.all_staged(),
-                ground: read.ground.below(mounted),
+                fingerprint: read.fingerprint.below(mounted),
             });
         }
         Err(Refusal::new(
             Code::StageFailed,
-            format!("the config changed each of the {ATTEMPTS} times it was copied: {moved}"),
+            format!("the config changed each of the {ATTEMPTS} times it was copied: {changed}"),
         ))
     }
 
     fn verify(&self, read: &Generation, expected: Option<&Checksum>) -> Result<(), Refusal> {
-        let unknown = || read.sentences().join("; ");
+        let unknown = || read.messages().join("; ");
         match (&read.checksum, expected) {
             (Some(mounted), Some(expected)) if mounted != expected => Err(Refusal::new(
                 Code::ChecksumMismatch,
@@ -151,8 +147,8 @@ impl Shared {
         let jobs = self.settings.stage.iter().map(|stage| {
             let dir = self.settings.dir_of(&stage.source).ok_or_else(|| {
                 let source = stage.source.display();
-                let why = format!("--stage {source}: that is not a --config directory");
-                Refusal::new(Code::StageFailed, why)
+                let message = format!("--stage {source}: that is not a --config directory");
+                Refusal::new(Code::StageFailed, message)
             })?;
             let live = read.entries.iter().filter(|entry| entry.dir == dir && entry.live);
             let link = |entry: &Entry| Link {
@@ -195,7 +191,7 @@ impl Shared {
         work: &mut Work,
         expected: Option<&Checksum>,
     ) -> Result<Prepared, Refusal> {
-        let none = |why: String| Refusal::new(Code::NoLastGood, why);
+        let none = |message: String| Refusal::new(Code::NoLastGood, message);
         let root = self.settings.keep_last_good.as_ref().filter(|_| self.settings.all_staged());
         let root = root.ok_or_else(|| {
             none(
@@ -204,19 +200,21 @@ impl Shared {
                     .to_owned(),
             )
         })?;
-        let record = Record::load(root).map_err(none)?.ok_or_else(|| {
+        let kept = LastGood::load(root).map_err(|error| none(error.to_string()))?;
+        let kept = kept.ok_or_else(|| {
             none("no config was ever ready here, so none is kept as last good".to_owned())
         })?;
-        let checksum = record.checksum().map_err(none)?;
+        let checksum = kept.checksum.clone();
         if let Some(expected) = expected.filter(|expected| **expected != checksum) {
             return Err(Refusal::new(
                 Code::ChecksumMismatch,
                 format!("the last good config is {checksum}, not {expected}"),
             ));
         }
-        let kept = record.items(root).map_err(none)?;
-        if let Some((name, _)) =
-            kept.iter().find(|(name, _)| !self.settings.dirs.iter().any(|dir| dir.name == *name))
+        if let Some((name, _)) = kept
+            .files()
+            .iter()
+            .find(|(name, _)| !self.settings.dirs.iter().any(|dir| dir.name == *name))
         {
             let name = name.as_deref().unwrap_or("without a name");
             return Err(none(format!(
@@ -224,11 +222,11 @@ impl Shared {
             )));
         }
         // Live files follow the mount whatever the rest is; a mount that cannot be read has none.
-        let (read, generation) = self.look(work);
+        let (read, generation) = self.observe(work);
         let jobs = self.for_each_stage(
             |dir| {
                 let name = &self.settings.dirs[dir].name;
-                let items = kept.iter().filter(|(kept, _)| kept == name);
+                let items = kept.files().iter().filter(|(kept, _)| kept == name);
                 items.map(|(_, item)| item.clone()).collect()
             },
             &read,
@@ -239,7 +237,7 @@ impl Shared {
                 choice: ConfigChoice::LastGood,
                 generation,
                 staged: true,
-                ground: Ground::default(),
+                fingerprint: Fingerprint::default(),
             }),
             Err(error @ stage::Error::Source { .. }) => Err(none(format!(
                 "the last good config is damaged: {error}; a new one is kept when the engine is \
@@ -251,27 +249,45 @@ impl Shared {
         }
     }
 
-    /// Keeps what was last staged from the mounts, and makes it known.
-    pub(super) fn keep_last_good(&self) -> Result<Option<Checksum>, String> {
+    /// Keeps what was last staged from the mounts, and publishes it.
+    pub(super) fn keep_last_good(&self) -> Result<Option<Checksum>, LastGoodError> {
         let mut work = self.work();
         let Some(root) = &self.settings.keep_last_good else { return Ok(None) };
         let Some(staged) = &work.staged else { return Ok(None) };
         let checksum = staged.checksum.clone();
-        let kept = last_good::keep(root, &checksum, &staged.candidates);
+        let kept = last_good::keep(root, staged);
         if kept.is_ok() {
             work.last_good = Some(checksum.clone());
         }
-        work.last_good_problem = kept.as_ref().err().cloned();
-        self.tell(&work);
+        work.last_good_problem = kept.as_ref().err().map(ToString::to_string);
+        self.publish(&work);
         kept.map(|()| Some(checksum))
     }
 
     /// Looks what is kept from before.
     pub(super) fn find_last_good(&self, work: &mut Work) {
         let Some(root) = &self.settings.keep_last_good else { return };
-        match Record::load(root).and_then(|kept| kept.map(|kept| kept.checksum()).transpose()) {
-            Ok(checksum) => work.last_good = checksum,
-            Err(problem) => work.last_good_problem = Some(problem),
+        match LastGood::load(root) {
+            Ok(kept) => work.last_good = kept.map(|kept| kept.checksum),
+            Err(error) => work.last_good_problem = Some(error.to_string()),
         }
+    }
+}
+
+/// The mounted files, for the message of a refusal.
+fn named_files(read: &Generation) -> String {
+    const MOST: usize = 20;
+    let mut text = String::new();
+    let counted = || read.entries.iter().filter(|entry| !entry.live);
+    for entry in counted().take(MOST) {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let digest = entry.file.sha256.to_string();
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{separator}{} ({}…)", lossy(&entry.file.path), &digest[..12]);
+    }
+    match counted().count().saturating_sub(MOST) {
+        0 if text.is_empty() => "no files".to_owned(),
+        0 => text,
+        more => format!("{text} and {more} more"),
     }
 }

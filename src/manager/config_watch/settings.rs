@@ -23,7 +23,7 @@ pub struct Stage {
     pub target: PathBuf,
 }
 
-/// Settings of the room.
+/// Settings of this module.
 #[derive(Debug, Clone)]
 pub struct ConfigSettings {
     /// The config directories; none: there is no config to watch.
@@ -58,7 +58,7 @@ impl Default for ConfigSettings {
 }
 
 impl ConfigSettings {
-    /// What contradicts itself, one sentence each; empty if nothing does.
+    /// What contradicts itself, one message each; empty if nothing does.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (at, dir) in self.dirs.iter().enumerate() {

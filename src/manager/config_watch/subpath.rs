@@ -2,15 +2,15 @@
 //!
 //! The kubelet binds the one file or directory that the path led to when the container was made.
 //! The next generation of the volume is another directory, so the container keeps the old file.
-//! `/proc/self/mountinfo` tells: the root of such a mount is a path inside the volume, below a
+//! `/proc/self/mountinfo` shows it: the root of such a mount is a path inside the volume, below a
 //! generation's directory (`..2026_…`), and marked deleted once that generation is gone.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// A sentence for each mount at or below `dir` (an absolute path without links) that cannot change.
-pub(super) fn sentences(
+/// A message for each mount at or below `dir` (an absolute path without links) that cannot change.
+pub(super) fn messages(
     mountinfo: &[u8],
     dir: &Path,
     is_directory: impl Fn(&Path) -> bool,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn found(mountinfo: &str) -> Vec<String> {
-        sentences(mountinfo.as_bytes(), Path::new("/config"), |path| {
+        messages(mountinfo.as_bytes(), Path::new("/config"), |path| {
             path.extension().is_none_or(|extension| extension == "d")
         })
     }

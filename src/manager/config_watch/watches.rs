@@ -1,4 +1,4 @@
-//! inotify on the directories that tell of changes, with a mask that reading does not set off.
+//! inotify on the config directories, with a mask that does not react to reading.
 //!
 //! Why not the `notify` crate: `docs/adr/0001-inotify-without-notify.md`.
 
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
-/// Something in a directory is another than before. No opens, no reads: they are not changes, and
-/// an engine that looks at its config must not wake us. Nor single writes: the close tells.
+/// Something in a directory has changed. Not opens and reads: an engine that reads its config must
+/// not wake us. Not single writes: the close comes after the last one.
 const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_CREATE)
     .union(AddWatchFlags::IN_DELETE)
@@ -25,7 +25,7 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
 /// Something appears in a directory.
 const ARRIVALS: AddWatchFlags =
     AddWatchFlags::IN_CREATE.union(AddWatchFlags::IN_MOVED_TO).union(GONE);
-/// The directory itself goes.
+/// The directory itself is removed or renamed.
 const GONE: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF.union(AddWatchFlags::IN_MOVE_SELF);
 /// A name now stands for something else.
 const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
@@ -57,7 +57,7 @@ impl AsRawFd for Source {
 
 /// What events that were read amount to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct Changes {
     /// The directories have to be read again.
     pub(super) changed: bool,
     /// Events were lost.
@@ -99,11 +99,11 @@ impl Watches {
     pub(super) fn sync<'a>(
         &mut self,
         roots: impl Iterator<Item = &'a Path>,
-        places: &[PathBuf],
+        directories: &[PathBuf],
     ) -> Synced {
         let mut synced = Synced::default();
         let mut wanted: Vec<(PathBuf, Purpose)> = roots.flat_map(root_and_arrival).collect();
-        wanted.extend(places.iter().map(|place| (place.clone(), Purpose::Config)));
+        wanted.extend(directories.iter().map(|path| (path.clone(), Purpose::Config)));
         let mut purposes: BTreeMap<WatchDescriptor, Vec<Purpose>> = BTreeMap::new();
         for (path, purpose) in wanted {
             let mask = match purpose {
@@ -118,7 +118,7 @@ impl Watches {
                     synced.fresh |= before.is_none_or(|before| !before.contains(&purpose));
                     purposes.entry(watch).or_default().push(purpose);
                 }
-                // It went meanwhile, and the directory it was in tells.
+                // It is gone; the watch of the directory it was in reports that.
                 Err(Errno::ENOENT | Errno::ENOTDIR) => synced.fresh = true,
                 Err(error) => synced.unwatched.push(unwatched(&path, error)),
             }
@@ -132,34 +132,34 @@ impl Watches {
     }
 
     /// Reads the events that are there, in bounded number.
-    pub(super) fn read(&self) -> News {
-        let mut news = News::default();
+    pub(super) fn read(&self) -> Changes {
+        let mut changes = Changes::default();
         for _ in 0..64 {
             match self.source.0.read_events() {
-                Ok(events) => events.iter().for_each(|event| self.judge(event, &mut news)),
+                Ok(events) => events.iter().for_each(|event| self.classify(event, &mut changes)),
                 Err(Errno::EINTR) => {}
                 Err(_) => {
-                    news.drained = true;
+                    changes.drained = true;
                     break;
                 }
             }
         }
-        news
+        changes
     }
 
-    fn judge(&self, event: &InotifyEvent, news: &mut News) {
+    fn classify(&self, event: &InotifyEvent, changes: &mut Changes) {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-            news.changed = true;
-            news.overflow = true;
+            changes.changed = true;
+            changes.overflow = true;
             return;
         }
         // Of a watch that was taken back: nothing.
         let Some(purposes) = self.purposes.get(&event.wd) else { return };
         let Some(name) = &event.name else {
-            news.changed = true;
+            changes.changed = true;
             return;
         };
-        news.changed |= purposes.iter().any(|purpose| match purpose {
+        changes.changed |= purposes.iter().any(|purpose| match purpose {
             // Of the five events of a swap only the rename of `..data` is one.
             Purpose::Config if name.as_bytes().starts_with(b"..") => {
                 name == OsStr::new("..data") && event.mask.intersects(NAMES)
@@ -229,8 +229,8 @@ mod tests {
         (dir, watches)
     }
 
-    const QUIET: News = News { changed: false, overflow: false, drained: true };
-    const CHANGED: News = News { changed: true, overflow: false, drained: true };
+    const QUIET: Changes = Changes { changed: false, overflow: false, drained: true };
+    const CHANGED: Changes = Changes { changed: true, overflow: false, drained: true };
 
     #[test]
     fn reading_is_no_event_at_all() {
@@ -295,10 +295,10 @@ mod tests {
             fs::create_dir(dir.path().join("..3")).unwrap();
             fs::remove_dir(dir.path().join("..3")).unwrap();
         }
-        let mut news = watches.read();
-        while !news.drained {
-            news = watches.read();
+        let mut changes = watches.read();
+        while !changes.drained {
+            changes = watches.read();
         }
-        assert_eq!(news, News { changed: true, overflow: true, drained: true });
+        assert_eq!(changes, Changes { changed: true, overflow: true, drained: true });
     }
 }

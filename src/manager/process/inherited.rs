@@ -1,13 +1,14 @@
-//! Processes that were ours before the first launch: jobs of the script that became the manager.
+//! Processes that were our descendants before the first launch: jobs of the script that executed
+//! the manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::identity::own_pid;
-use super::procfs::{self, Process};
+use super::procfs::{self, ProcUnusable, Process};
 use super::reaper::{self, Children};
 
 /// Our descendants from before the first launch, as after `sleep 300 & exec stayput run …`. They
-/// are nobody's engine: reported as strangers, never signalled.
+/// do not belong to the engine: reported as strangers, never signalled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inherited {
     /// Start times by pid.
@@ -15,23 +16,23 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Looks for them; to be called before the first launch. Without children, which is the usual
+    /// Finds them; to be called before the first launch. Without children, which is the usual
     /// case, it costs one system call.
     ///
     /// # Errors
-    /// `/proc` cannot be used, in a sentence that says what to do. Nothing is known then.
-    pub fn look() -> Result<Self, String> {
+    /// `/proc` cannot be used. Nothing is known then.
+    pub fn find() -> Result<Self, ProcUnusable> {
         procfs::check()?;
         if reaper::children() == Children::None {
             return Ok(Self::default());
         }
-        let (processes, _) = procfs::processes().map_err(|error| procfs::unusable(&error))?;
+        let (processes, _) = procfs::processes()?;
         Ok(Self::among(&processes))
     }
 
     fn among(processes: &[Process]) -> Self {
         let mut found = BTreeSet::from([own_pid()]);
-        // A child may be listed before its parent, so: until a pass finds nothing more.
+        // A child may be listed before its parent, so repeat until nothing more is found.
         loop {
             let before = found.len();
             let children = processes.iter().filter(|process| found.contains(&process.parent));

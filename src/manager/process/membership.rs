@@ -1,11 +1,11 @@
-//! Which processes belong to a run, decided from one look at all of them.
+//! Which processes belong to a run, decided from one list of all processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::inherited::Inherited;
 use super::procfs::Process;
 
-/// What is known of a run before the look.
+/// What is known of a run before the processes are read.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     /// Our own pid: orphans become our children.
@@ -24,8 +24,8 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The pids that belong to the run. `claims` is asked about an adopted orphan whose descent
-    /// tells nothing: whether it says by itself that it belongs to the run.
+    /// The pids that belong to the run. `claims` is called with an adopted orphan whose descent
+    /// is not known: whether its environment or its uid shows that it belongs to the run.
     pub(super) fn members(
         &self,
         processes: &[Process],
@@ -36,7 +36,7 @@ impl Run<'_> {
             .filter(|process| self.is_certain(process) || self.is_claimed(process, &mut claims))
             .map(|process| process.pid)
             .collect();
-        // A child may be listed before its parent, so: until a pass finds nothing more.
+        // A child may be listed before its parent, so repeat until nothing more is found.
         loop {
             let before = members.len();
             let sessions = self.sessions(processes, &members);

@@ -1,6 +1,6 @@
-//! Processes: launches the engine, receives signals, waits, finds and signals what belongs to a run.
+//! Processes: launches the engine, receives signals, waits, finds and signals what belongs to a run of the engine.
 //!
-//! The only room with `unsafe`, and the only caller of `wait` in the shipped binary. It decides
+//! The only module with `unsafe`, and the only caller of `wait` in the shipped binary. It decides
 //! nothing: what to launch, signal or kill, and when, is the lifecycle's business. Linux only.
 //!
 //! # One task
@@ -9,7 +9,7 @@
 //! number can never come to mean another process in between.
 
 // System calls that no safe crate offers (pidfd, close_range, prctl after fork, waitpid of any
-// child with any status) are gathered here so that no other room needs `unsafe`.
+// child with any status) are gathered here so that no other module needs `unsafe`.
 #![allow(unsafe_code)]
 
 mod command_line;
@@ -23,6 +23,8 @@ mod membership;
 pub mod oom;
 mod procfs;
 mod reaper;
+mod scan;
+mod signal_tree;
 mod signals;
 mod startup_code;
 mod temp_dir;
@@ -35,8 +37,10 @@ pub use exit_status::ExitStatus;
 pub use identity::{become_subreaper, is_pid_1, own_pid, tune_allocator};
 pub use inherited::Inherited;
 pub use launch::{Launch, LaunchError, launch};
+pub use procfs::ProcUnusable;
 pub use reaper::{Reaped, Reaper};
+pub use scan::{Member, Scan};
 pub use signals::Signals;
 pub use startup_code::release_startup_code;
 pub use temp_dir::{TempDir, TempDirError};
-pub use tree::{Member, RUN_VARIABLE, Scan, Tree};
+pub use tree::{RUN_VARIABLE, Tree};

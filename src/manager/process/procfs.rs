@@ -1,4 +1,4 @@
-//! Reads what `/proc` tells of processes: who is whose child, since when, with what environment.
+//! Reads what `/proc` shows of processes: who is whose child, since when, with what environment.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,12 +11,21 @@ use super::identity::own_pid;
 const STAT_MAX: usize = 2048;
 /// The class name stands at the end of a JVM's arguments; what is longer is not worth its memory.
 const COMMAND_LINE_MAX: u64 = 256 * 1024;
-/// How often a process in the middle of an exec is looked at again; with [`EXEC_PAUSE`] 5 ms.
-const EXEC_LOOKS: u32 = 50;
-/// Between two of these looks.
+/// How often a process in the middle of an exec is read again; with [`EXEC_PAUSE`] 5 ms.
+const EXEC_READS: u32 = 50;
+/// Between two of these reads.
 const EXEC_PAUSE: Duration = Duration::from_micros(100);
 
-/// One process at the time of a look.
+/// `/proc` does not show our processes.
+#[derive(Debug, thiserror::Error)]
+#[error("/proc cannot be used: {source}; mount the one of this process namespace")]
+pub struct ProcUnusable {
+    /// The system's error.
+    #[from]
+    source: io::Error,
+}
+
+/// One process at the time it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: u32,
@@ -45,8 +54,8 @@ pub(super) enum Carries {
 ///
 /// # Errors
 /// `/proc` is not there, or is another namespace's: its numbers would name the wrong processes.
-pub(super) fn processes() -> io::Result<(Vec<Process>, Vec<u32>)> {
-    is_ours()?;
+pub(super) fn processes() -> Result<(Vec<Process>, Vec<u32>), ProcUnusable> {
+    check()?;
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -62,24 +71,17 @@ pub(super) fn processes() -> io::Result<(Vec<Process>, Vec<u32>)> {
     Ok((open, closed))
 }
 
-/// Whether `/proc` shows our process namespace.
+/// Checks that `/proc` shows our process namespace.
 ///
 /// # Errors
-/// Why not, and what to do, in a sentence.
-pub(super) fn check() -> Result<(), String> {
-    is_ours().map_err(|error| unusable(&error))
-}
-
-fn is_ours() -> io::Result<()> {
+/// It does not, or it is not there.
+pub(super) fn check() -> Result<(), ProcUnusable> {
     match fs::read_link("/proc/self")?.to_str() {
         Some(pid) if pid == own_pid().to_string() => Ok(()),
-        Some(_) | None => Err(io::Error::other("it is mounted for another process namespace")),
+        Some(_) | None => {
+            Err(io::Error::other("it is mounted for another process namespace").into())
+        }
     }
-}
-
-/// What is wrong with `/proc` and what to do, in a sentence.
-pub(super) fn unusable(error: &io::Error) -> String {
-    format!("/proc cannot be used: {error}; mount the one of this process namespace")
 }
 
 /// One process, `None` if there is none of that pid.
@@ -140,11 +142,11 @@ pub(super) fn command_line(pid: u32) -> Vec<u8> {
 
 /// Whether a process was executed with exactly this `NAME=value` in its environment.
 ///
-/// In the middle of an exec it has neither environment nor arguments. That lasts a moment only and is
-/// waited out: whoever passed for a stranger then would never be looked for again.
+/// In the middle of an exec it has neither environment nor arguments. That lasts a moment only, and
+/// we wait for its end: a process that was taken for a stranger would never be checked again.
 pub(super) fn carries(pid: u32, variable: &[u8]) -> Carries {
     let mut is_bare = false;
-    for _ in 0..EXEC_LOOKS {
+    for _ in 0..EXEC_READS {
         match environment_holds(pid, variable) {
             Ok(Some(true)) => return Carries::Yes,
             Ok(Some(false)) => return Carries::No,

@@ -47,16 +47,16 @@ fn next() -> Option<Reaped> {
         if let Some(status) = ExitStatus::from_wait(raw) {
             return Some(Reaped { pid, status });
         }
-        // Neither exit nor death: a traced child stopped. It lives on; look at the next one.
+        // Neither exit nor death: a traced child stopped. It lives on; go on with the next one.
     }
 }
 
-/// What the kernel says of our children, without `/proc`.
+/// What the kernel reports of our children, without `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Children {
     /// None at all, and so no descendant: whoever lost its parent would be a child of ours.
     None,
-    /// At least one has ended and waits to be reaped. Nothing is told about the others.
+    /// At least one has ended and waits to be reaped. Nothing is known about the others.
     Ended,
     /// Some, and none has ended.
     Alive,
@@ -64,15 +64,15 @@ pub(super) enum Children {
 
 /// Asks the kernel whether we have children. Collects none.
 pub(super) fn children() -> Children {
-    let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: `told` is a place for one siginfo_t.
-    if unsafe { libc::waitid(libc::P_ALL, 0, told.as_mut_ptr(), flags) } != 0 {
+    // SAFETY: `info` is a place for one siginfo_t.
+    if unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) } != 0 {
         // ECHILD: the arguments are valid, and WNOHANG is not interrupted.
         return Children::None;
     }
     // SAFETY: all-zero is a valid siginfo_t, and waitid fills in the fields of a child that ended.
-    match unsafe { told.assume_init().si_pid() } {
+    match unsafe { info.assume_init().si_pid() } {
         0 => Children::Alive,
         _ => Children::Ended,
     }

@@ -1,77 +1,29 @@
-//! Everything that belongs to a run of the engine: found, told apart, signalled, killed.
+//! Finds and tells apart everything that belongs to a run of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::command_line::CommandLine;
-use super::delivery::{self, Delivery};
 use super::identity::own_pid;
 use super::inherited::Inherited;
 use super::membership::Run;
-use super::procfs::{self, Carries, Process};
+use super::procfs::{self, Carries, ProcUnusable, Process};
 use super::reaper::{self, Children};
+use super::scan::{Member, Scan, read_command};
 
 /// The variable that carries a run's cookie in the engine's environment.
 pub const RUN_VARIABLE: &str = "STAYPUT_RUN";
 
-/// Why a child may be there that no look shows.
+/// Why a child may exist that no scan shows.
 const HIDDEN: &str = "the kernel knows of a child that /proc does not show; mount /proc without \
     hidepid, or run manager and engine under one uid";
 
-/// Looks in [`Tree::kill_all`]. Each kills what it finds, and what is being killed cannot fork, so
-/// only a race between its newest forks and the next look needs another one.
-const KILL_ROUNDS: usize = 100;
-
-/// A live process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its pid.
-    pub pid: u32,
-    /// Program, and script or main class; no other arguments, which may be secret.
-    pub command: String,
-    /// It is a JVM: QUIT makes it print its threads.
-    pub jvm: bool,
-    /// It is the engine's server JVM, which holds `node.lock`.
-    pub server_jvm: bool,
-    /// In an uninterruptible wait (D): KILL does not end it before the wait ends.
-    pub uninterruptible: bool,
-    started: u64,
-}
-
-/// Who was there at one look.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scan {
-    /// The process that was launched, while it lives.
-    pub leader: Option<Member>,
-    /// The run's server JVMs other than the leader.
-    pub server: Vec<Member>,
-    /// All other processes of the run.
-    pub stragglers: Vec<Member>,
-    /// Adopted orphans that do not belong to the run. Never signalled.
-    pub strangers: Vec<Member>,
-    /// The kernel knows of children that could not be looked at, so nothing seen is not nothing
-    /// there: why, and what to do, in a sentence. None where the kernel says that none is left.
-    pub unseen: Option<String>,
-}
-
-impl Scan {
-    /// Whether it is certain that nothing of the run lives.
-    pub fn is_empty(&self) -> bool {
-        let Self { leader, server, stragglers, strangers: _, unseen } = self;
-        leader.is_none() && server.is_empty() && stragglers.is_empty() && unseen.is_none()
-    }
-
-    /// Every live process of the run, the leader first.
-    pub fn members(&self) -> impl Iterator<Item = &Member> {
-        self.leader.iter().chain(&self.server).chain(&self.stragglers)
-    }
-}
-
-/// The processes of one run. It remembers whom it has seen, so look once early (when the engine has
+/// The processes of one run. It remembers what it has seen, so scan once early (when the engine has
 /// become ready): descent is lost with a parent's death, and remembered only if seen before.
 #[derive(Debug)]
 pub struct Tree {
-    leader: u32,
-    leader_reaped_at: Option<u64>,
+    pub(super) leader: u32,
+    /// In clock ticks since boot; from then on the pid may be anybody's.
+    pub(super) leader_reaped_at: Option<u64>,
     cookie: Vec<u8>,
     sole_parent: bool,
     inherited: Inherited,
@@ -90,11 +42,19 @@ struct Known {
     server_jvm: Option<(String, CommandLine)>,
 }
 
-/// One look at all processes.
-struct Look {
+/// All processes at one time.
+pub(super) struct Snapshot {
     processes: Vec<Process>,
     members: BTreeSet<u32>,
+    /// Pids whose entries are closed to us.
     unreadable: Vec<u32>,
+}
+
+impl Snapshot {
+    /// The processes of the run.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(|process| self.members.contains(&process.pid))
+    }
 }
 
 impl Tree {
@@ -114,7 +74,7 @@ impl Tree {
     }
 
     /// Leaves what was ours before the first launch out of it. An orphan may then descend from
-    /// that, and belongs to the run only where something tells so, as under PID 1.
+    /// that, and belongs to the run only where something shows it, as under PID 1.
     #[must_use]
     pub fn beside(self, inherited: &Inherited) -> Self {
         let sole_parent = self.sole_parent && inherited.is_empty();
@@ -126,18 +86,18 @@ impl Tree {
         self.leader
     }
 
-    /// Tells that the leader was reaped: from now on its pid may be anybody's.
+    /// The leader was reaped: from now on its pid may be anybody's.
     pub fn leader_reaped(&mut self) {
         self.leader_reaped_at = Some(procfs::now());
         self.known.remove(&self.leader);
     }
 
-    /// Looks at every process once. Takes some 10 µs per process of the container.
+    /// Reads every process once. Takes some 10 µs per process of the container.
     pub fn scan(&mut self) -> Scan {
-        let Look { processes, members, unreadable } = match self.look() {
-            Ok(look) => look,
-            Err(blind) => {
-                let unseen = (reaper::children() != Children::None).then_some(blind);
+        let Snapshot { processes, members, unreadable } = match self.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                let unseen = (reaper::children() != Children::None).then(|| error.to_string());
                 return Scan { unseen, ..Scan::default() };
             }
         };
@@ -152,10 +112,10 @@ impl Tree {
                     other => scan.stragglers.push(other),
                 }
             } else if process.parent == own_pid() {
-                scan.strangers.push(member(process, read_command(process)));
+                scan.strangers.push(Member::new(process, read_command(process)));
             }
         }
-        // A closed entry may be anybody's; without one, a child that shows accounts for the answer.
+        // An entry that is closed to us may be a child; without one, the child we found is the one.
         let doubtful = scan.is_empty() && (scan.strangers.is_empty() || !unreadable.is_empty());
         if doubtful && reaper::children() == Children::Alive {
             scan.unseen = Some(HIDDEN.to_owned());
@@ -163,93 +123,14 @@ impl Tree {
         scan
     }
 
-    /// Signals the leader alone, at once and without a look; `Gone` after it was reaped.
-    pub fn signal_leader(&self, signal: i32) -> Delivery {
-        match self.leader_reaped_at {
-            None => delivery::send_to_child(self.leader, signal),
-            Some(_) => Delivery::Gone,
-        }
-    }
-
-    /// Signals a process that a scan found, if it is still the same one.
-    pub fn signal(&self, member: &Member, signal: i32) -> Delivery {
-        delivery::send(member.pid, member.started, signal)
-    }
-
-    /// Looks again and signals everything but leader and server JVMs. Returns how many got it.
-    pub fn signal_stragglers(&mut self, signal: i32) -> usize {
-        let stragglers = self.scan().stragglers;
-        let sent =
-            stragglers.iter().filter(|&member| self.signal(member, signal) == Delivery::Sent);
-        sent.count()
-    }
-
-    /// Asks the server JVM for a thread dump on its stdout, or the leader where that is a JVM and
-    /// the only one; never another process, which QUIT would end. Returns the pids asked.
-    pub fn dump_threads(&mut self) -> Vec<u32> {
-        let scan = self.scan();
-        let leader = scan.leader.iter().filter(|leader| leader.jvm);
-        let servers: Vec<&Member> = match scan.server.as_slice() {
-            [] => leader.collect(),
-            servers => servers.iter().collect(),
-        };
-        let asked =
-            servers.into_iter().filter(|jvm| self.signal(jvm, libc::SIGQUIT) == Delivery::Sent);
-        asked.map(|jvm| jvm.pid).collect()
-    }
-
-    /// Kills the whole tree, and looks again until nobody new is found: a tree that keeps forking
-    /// must not escape. Returns how many processes got the KILL; each still has to be reaped, and
-    /// one in an uninterruptible wait lives until that ends.
-    pub fn kill_all(&mut self) -> usize {
-        let mut killed = BTreeSet::new();
-        for _ in 0..KILL_ROUNDS {
-            let look = match self.look() {
-                Ok(look) => look,
-                Err(blind) => return self.kill_blindly(&blind),
-            };
-            let before = killed.len();
-            for process in
-                look.processes.iter().filter(|process| look.members.contains(&process.pid))
-            {
-                let identity = (process.pid, process.started);
-                if process.alive && killed.insert(identity) {
-                    delivery::send(process.pid, process.started, libc::SIGKILL);
-                }
-            }
-            if killed.len() == before {
-                return killed.len();
-            }
-        }
-        tracing::error!(
-            killed = killed.len(),
-            "the engine's processes fork faster than they are killed"
-        );
-        killed.len()
-    }
-
-    /// Without `/proc` there are still the leader and its group, until it is reaped. Not longer: its
-    /// number may be anybody's then. And never everybody: a person's shell is not ours to end.
-    fn kill_blindly(&self, blind: &str) -> usize {
-        tracing::error!("only the engine's process group is killed: {blind}");
-        match self.leader_reaped_at {
-            None => {
-                let sent = delivery::send_to_group_of_child(self.leader, libc::SIGKILL);
-                usize::from(sent == Delivery::Sent)
-            }
-            Some(_) => 0,
-        }
-    }
-
     fn is_leader(&self, pid: u32) -> bool {
         pid == self.leader && self.leader_reaped_at.is_none()
     }
 
-    /// Looks at every process and remembers the members. Reads only what cannot hang, but for the
-    /// environment of orphans that nothing else tells about.
-    fn look(&mut self) -> Result<Look, String> {
-        let (processes, unreadable) =
-            procfs::processes().map_err(|error| procfs::unusable(&error))?;
+    /// Reads every process and remembers the members. Reads only what cannot hang, except the
+    /// environment of orphans about which nothing else is known.
+    pub(super) fn snapshot(&mut self) -> Result<Snapshot, ProcUnusable> {
+        let (processes, unreadable) = procfs::processes()?;
         let known = self.known.iter().map(|(&pid, known)| (pid, known.started)).collect();
         let run = Run {
             own: own_pid(),
@@ -261,7 +142,7 @@ impl Tree {
         };
         let members = run.members(&processes, |orphan| self.claims_to_belong(orphan));
         self.remember(&processes, &members);
-        Ok(Look { processes, members, unreadable })
+        Ok(Snapshot { processes, members, unreadable })
     }
 
     /// Whether an orphan carries the cookie, or hides its environment and has the engine's uid.
@@ -295,31 +176,12 @@ impl Tree {
         if let Some((name, command)) = remembered
             && *name == process.name
         {
-            return member(process, command.clone());
+            return Member::new(process, command.clone());
         }
         let command = read_command(process);
         if let Some(known) = known {
             known.server_jvm = command.server_jvm.then(|| (process.name.clone(), command.clone()));
         }
-        member(process, command)
-    }
-}
-
-fn read_command(process: &Process) -> CommandLine {
-    // Reading the arguments of a process that waits for a disk may wait as well.
-    let arguments =
-        if process.uninterruptible { Vec::new() } else { procfs::command_line(process.pid) };
-    CommandLine::parse(&arguments, &process.name)
-}
-
-fn member(process: &Process, command: CommandLine) -> Member {
-    let CommandLine { shown, jvm, server_jvm } = command;
-    Member {
-        pid: process.pid,
-        command: shown,
-        jvm,
-        server_jvm,
-        uninterruptible: process.uninterruptible,
-        started: process.started,
+        Member::new(process, command)
     }
 }

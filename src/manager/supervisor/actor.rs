@@ -107,7 +107,7 @@ impl Supervisor {
             Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, readiness.ready());
         let (sender, calls) = mpsc::channel(CALLS);
         let (end, ended) = oneshot::channel();
-        let inherited = Inherited::look().unwrap_or_else(|why| {
+        let inherited = Inherited::find().unwrap_or_else(|why| {
             // Without an API nobody asks what is left: the manager ends with the leader.
             if engine.policy.api {
                 tracing::warn!(

@@ -153,9 +153,9 @@ fn a_stranger_is_reported_and_never_touched() {
 fn what_was_ours_before_the_first_launch_is_a_stranger_for_good() {
     isolated(test_name!(what_was_ours_before_the_first_launch_is_a_stranger_for_good), &[], || {
         become_subreaper().unwrap();
-        assert!(Inherited::look().unwrap().is_empty());
+        assert!(Inherited::find().unwrap().is_empty());
         let before = stranger();
-        let inherited = Inherited::look().unwrap();
+        let inherited = Inherited::find().unwrap();
         assert!(!inherited.is_empty());
         let helper = "(setsid sleep 1000 &); exec sleep 1000";
         let mut tree = Tree::new(shell(helper), COOKIE, true).beside(&inherited);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
-use super::{Error, stays_below};
+use super::{Error, ManifestFault, TargetFault, stays_below};
 
 /// Name of the manifest in the target.
 pub(super) const NAME: &str = ".stayput-staged.json";
@@ -33,16 +33,17 @@ impl Manifest {
         let paths: BTreeSet<PathBuf> = paths.cloned().collect();
         for path in &paths {
             if !stays_below(path) {
-                let why = format!("{} is not a path below it", path.display());
-                return Err(target.error(why));
+                let message = format!("{} is not a path below it", path.display());
+                return Err(target.error(TargetFault::Conflict(message)));
             }
             if path.to_str().is_none() {
-                let why = format!("the name of {} is not UTF-8: rename the file", path.display());
-                return Err(target.error(why));
+                let message =
+                    format!("the name of {} is not UTF-8: rename the file", path.display());
+                return Err(target.error(TargetFault::Conflict(message)));
             }
             if path.starts_with(NAME) || path.starts_with(super::target::FILLED) {
-                let why = format!("the config has a {}, a name stayput needs", path.display());
-                return Err(target.error(why));
+                let message = format!("the config has a {}, a name stayput needs", path.display());
+                return Err(target.error(TargetFault::Conflict(message)));
             }
         }
         Ok(Self { schema: SCHEMA, paths })
@@ -53,27 +54,25 @@ impl Manifest {
         let Some(text) = target.read(NAME, LARGEST)? else {
             return Ok(Self { schema: SCHEMA, paths: BTreeSet::new() });
         };
-        let unusable = |why: &str| {
-            target.error(format!(
-                "its {NAME} {why}, so it cannot be told which files there are the engine's: \
-                 remove it, and every file there that an earlier config left"
-            ))
-        };
-        let manifest: Self =
-            serde_json::from_slice(&text).map_err(|_| unusable("cannot be read"))?;
+        let unusable = |fault| target.error(TargetFault::Manifest { name: NAME, fault });
+        let manifest: Self = serde_json::from_slice(&text)
+            .map_err(|error| unusable(ManifestFault::Syntax(error)))?;
         if manifest.schema != SCHEMA {
-            return Err(unusable("was written by another version of stayput"));
+            return Err(unusable(ManifestFault::OtherVersion));
         }
         // The engine may write here, and what is listed here we may remove as root.
         if !manifest.paths.iter().all(|path| stays_below(path)) {
-            return Err(unusable("lists files outside"));
+            return Err(unusable(ManifestFault::Outside));
         }
         Ok(manifest)
     }
 
     /// Replaces the one in the target, durably.
     pub(super) fn write(&self, target: &Target) -> Result<(), Error> {
-        let text = serde_json::to_vec(self).map_err(|error| target.error(error.to_string()))?;
+        let text = serde_json::to_vec(self).map_err(|error| {
+            let action = format!("cannot write {NAME}");
+            target.error(TargetFault::Unwritten { action, source: error.into() })
+        })?;
         target.replace(NAME, &text)
     }
 

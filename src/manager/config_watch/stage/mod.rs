@@ -17,8 +17,12 @@
 mod manifest;
 mod target;
 
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::unistd::geteuid;
 
 use manifest::Manifest;
 use target::Target;
@@ -60,21 +64,66 @@ pub(super) struct Job {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// A source is not, or no more, what was verified.
-    #[error("{} is not what was verified: {why}", file.display())]
-    Source {
-        /// The file that was to be copied.
-        file: PathBuf,
-        /// What is the matter with it.
-        why: String,
-    },
-    /// What is wrong with the target and what to do.
-    #[error("cannot stage into {}: {why}", target.display())]
-    Target {
-        /// The target directory.
-        target: PathBuf,
-        /// What is the matter with it.
-        why: String,
-    },
+    #[error("{} is not what was verified: {source}", file.display())]
+    Source { file: PathBuf, source: Unverified },
+    #[error("cannot stage into {}: {source}", target.display())]
+    Target { target: PathBuf, source: TargetFault },
+}
+
+/// How a source differs from what was verified.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unverified {
+    #[error("its content is different")]
+    OtherContent,
+    #[error(transparent)]
+    Unread(#[from] Unread),
+}
+
+/// What is wrong with a target and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TargetFault {
+    #[error("it does not exist: mount a writable volume there, such as an emptyDir")]
+    Missing,
+    #[error("{}", remedy(*.0))]
+    Unusable(#[source] Errno),
+    #[error("{action}: {}", remedy(*.source))]
+    Failed { action: String, source: Errno },
+    #[error("{action}: {source}")]
+    Unwritten { action: String, source: io::Error },
+    /// What is there, or is to be put there, must be changed by a person.
+    #[error("{0}")]
+    Conflict(String),
+    #[error(
+        "its {name} {fault}, so it cannot be told which files there are the engine's: remove \
+             it, and every file there that an earlier config left"
+    )]
+    Manifest { name: &'static str, fault: ManifestFault },
+}
+
+/// Why a manifest cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ManifestFault {
+    #[error("cannot be read ({0})")]
+    Syntax(#[source] serde_json::Error),
+    #[error("was written by another version of stayput")]
+    OtherVersion,
+    #[error("lists files outside")]
+    Outside,
+}
+
+/// The system's error, and what to do where that is known.
+fn remedy(error: Errno) -> String {
+    match error {
+        Errno::EACCES | Errno::EPERM | Errno::EROFS => format!(
+            "{}: uid {} must be able to write there; mount a writable volume, such as an emptyDir",
+            error.desc(),
+            geteuid()
+        ),
+        Errno::ENOSPC | Errno::EDQUOT => {
+            format!("{}: make room, or raise the volume's size limit", error.desc())
+        }
+        other => other.desc().to_owned(),
+    }
 }
 
 /// One step; the indices are those of the job's items and links.
@@ -92,7 +141,7 @@ enum Step {
     Finish,
 }
 
-/// A job under way.
+/// A job in progress.
 struct Staging<'a> {
     job: &'a Job,
     target: Target,
@@ -157,14 +206,11 @@ impl<'a> Staging<'a> {
     }
 
     fn fill(&self, index: usize, item: &Item) -> Result<(), Error> {
-        let changed = |why: String| Error::Source { file: item.source.clone(), why };
+        let changed = |source| Error::Source { file: item.source.clone(), source };
         match self.target.fill(index, &item.source, item.access)? {
             Ok(sha256) if sha256 == item.sha256 => Ok(()),
-            Ok(_) => Err(changed("its content is another".to_owned())),
-            Err(Unread::Special) => Err(changed("it is not a regular file".to_owned())),
-            Err(Unread::TooLarge) => Err(changed("it is larger".to_owned())),
-            Err(Unread::Changed) => Err(changed("it changed while it was copied".to_owned())),
-            Err(Unread::Failed(error)) => Err(changed(error.to_string())),
+            Ok(_) => Err(changed(Unverified::OtherContent)),
+            Err(unread) => Err(changed(unread.into())),
         }
     }
 }
@@ -174,7 +220,7 @@ pub(super) fn stage(jobs: &[Job]) -> Result<(), Error> {
     let staging = jobs.iter().map(Staging::open).collect::<Result<Vec<_>, _>>()?;
     let fill = |one: &Staging<'_>| one.filling().iter().try_for_each(|step| one.run(step));
     if let Err(error) = staging.iter().try_for_each(fill) {
-        // Half a copy helps nobody and fills the disk; the first error is the one to tell.
+        // Half a copy helps nobody and fills the disk; the first error is the one to report.
         for one in &staging {
             let _ = one.run(&Step::Finish);
         }

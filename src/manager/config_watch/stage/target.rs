@@ -10,11 +10,11 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, fchmod, mkdirat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, symlinkat, unlinkat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat};
 
 use super::super::content::{self, DIRECTORY, READ, Unread};
 use super::super::generation::Access;
-use super::Error;
+use super::{Error, TargetFault};
 use stayput_api::checksum::ContentDigest;
 
 /// Directory in the target where copies are made before they are put in place.
@@ -41,34 +41,35 @@ impl Target {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         match open(path, DIRECTORY, Mode::empty()) {
             Ok(fd) => Ok(Self { path: path.to_owned(), fd }),
-            Err(Errno::ENOENT) => Err(Error::Target {
-                target: path.to_owned(),
-                why: "it does not exist: mount a writable volume there, such as an emptyDir"
-                    .to_owned(),
-            }),
-            Err(error) => Err(Error::Target { target: path.to_owned(), why: reason(error) }),
+            Err(error) => {
+                let source = match error {
+                    Errno::ENOENT => TargetFault::Missing,
+                    other => TargetFault::Unusable(other),
+                };
+                Err(Error::Target { target: path.to_owned(), source })
+            }
         }
     }
 
     /// An error about this target.
-    pub(super) fn error(&self, why: String) -> Error {
-        Error::Target { target: self.path.clone(), why }
+    pub(super) fn error(&self, source: TargetFault) -> Error {
+        Error::Target { target: self.path.clone(), source }
     }
 
-    fn failed(&self, what: &str, error: Errno) -> Error {
-        self.error(format!("{what}: {}", reason(error)))
+    fn failed(&self, action: String, source: Errno) -> Error {
+        self.error(TargetFault::Failed { action, source })
     }
 
     /// Makes the directory for copies, empty.
     pub(super) fn clear(&self) -> Result<(), Error> {
         self.finish()?;
         mkdirat(&self.fd, FILLED, Mode::S_IRWXU)
-            .map_err(|error| self.failed(&format!("cannot make {FILLED}"), error))
+            .map_err(|error| self.failed(format!("cannot make {FILLED}"), error))
     }
 
     /// Removes the directory for copies and what an interrupted staging left in it.
     pub(super) fn finish(&self) -> Result<(), Error> {
-        let failed = |error| self.failed(&format!("cannot remove {FILLED}"), error);
+        let failed = |error| self.failed(format!("cannot remove {FILLED}"), error);
         let filled = match self.filled() {
             Ok(filled) => filled,
             Err(Errno::ENOENT) => return Ok(()),
@@ -100,7 +101,7 @@ impl Target {
         access: Access,
     ) -> Result<Result<ContentDigest, Unread>, Error> {
         let name = index.to_string();
-        let failed = |error| self.failed(&format!("cannot copy {}", source.display()), error);
+        let failed = |error| self.failed(format!("cannot copy {}", source.display()), error);
         let from = match open(source, READ, Mode::empty()) {
             Ok(from) => from,
             Err(error) => return Ok(Err(error.into())),
@@ -131,7 +132,7 @@ impl Target {
     pub(super) fn link(&self, to: &Path, path: &Path) -> Result<(), Error> {
         self.filled()
             .and_then(|filled| symlinkat(to, &filled, OTHER))
-            .map_err(|error| self.failed(&format!("cannot link {}", path.display()), error))?;
+            .map_err(|error| self.failed(format!("cannot link {}", path.display()), error))?;
         self.rename(OTHER, path)
     }
 
@@ -144,9 +145,11 @@ impl Target {
             file.write_all(text)?;
             file.sync_all()
         };
-        write().map_err(|error| self.error(format!("cannot write {name}: {error}")))?;
+        write().map_err(|source| {
+            self.error(TargetFault::Unwritten { action: format!("cannot write {name}"), source })
+        })?;
         self.rename(OTHER, Path::new(name))?;
-        fsync(self.fd.as_fd()).map_err(|error| self.failed(&format!("cannot write {name}"), error))
+        fsync(self.fd.as_fd()).map_err(|error| self.failed(format!("cannot write {name}"), error))
     }
 
     /// Reads a file of ours directly in the target; none if it is not there.
@@ -154,20 +157,20 @@ impl Target {
         let fd = match openat(&self.fd, name, READ | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::ENOENT) => return Ok(None),
-            Err(error) => return Err(self.failed(&format!("cannot read {name}"), error)),
+            Err(error) => return Err(self.failed(format!("cannot read {name}"), error)),
         };
         let mut text = Vec::new();
         match content::read(fd, most, |piece| text.write_all(piece)) {
             Ok(_) => Ok(Some(text)),
-            Err(_) => {
-                Err(self.error(format!("{name} there is not a file stayput wrote: remove it")))
-            }
+            Err(_) => Err(self.error(TargetFault::Conflict(format!(
+                "{name} there is not a file stayput wrote: remove it"
+            )))),
         }
     }
 
     /// Removes a file that was ours, and the directories that are empty without it.
     pub(super) fn remove(&self, path: &Path) -> Result<(), Error> {
-        let failed = |error| self.failed(&format!("cannot remove {}", path.display()), error);
+        let failed = |error| self.failed(format!("cannot remove {}", path.display()), error);
         let (parent, name) = match self.parent(path, false) {
             Ok(found) => found,
             // The engine removed or replaced a directory on the way: then it is not there.
@@ -197,14 +200,19 @@ impl Target {
         rename().map_err(|error| {
             let shown = path.display();
             self.error(match error {
-                Errno::ENOTDIR | Errno::ELOOP => format!(
+                Errno::ENOTDIR | Errno::ELOOP => TargetFault::Conflict(format!(
                     "{shown} needs a directory where there is a file or a link: remove that"
-                ),
-                Errno::EISDIR => format!("{shown} is a directory there: remove it"),
-                Errno::EXDEV => format!(
+                )),
+                Errno::EISDIR => {
+                    TargetFault::Conflict(format!("{shown} is a directory there: remove it"))
+                }
+                Errno::EXDEV => TargetFault::Conflict(format!(
                     "{shown} lies on another mount: stage a config of its own to that mount"
-                ),
-                other => format!("cannot put {shown} in place: {}", reason(other)),
+                )),
+                source => {
+                    let action = format!("cannot put {shown} in place");
+                    TargetFault::Failed { action, source }
+                }
             })
         })
     }
@@ -245,18 +253,4 @@ fn give(file: &File, access: Access) -> nix::Result<()> {
     // Only root may give files away, and only last; else the copy is ours, as is the engine.
     let _ = fchown(file, Some(Uid::from_raw(access.uid)), None);
     Ok(())
-}
-
-fn reason(error: Errno) -> String {
-    match error {
-        Errno::EACCES | Errno::EPERM | Errno::EROFS => format!(
-            "{}: uid {} must be able to write there; mount a writable volume, such as an emptyDir",
-            error.desc(),
-            geteuid()
-        ),
-        Errno::ENOSPC | Errno::EDQUOT => {
-            format!("{}: make room, or raise the volume's size limit", error.desc())
-        }
-        other => other.desc().to_owned(),
-    }
 }

@@ -1,0 +1,28 @@
+//! Reads the config directories so that one checksum is one generation.
+
+use super::generation::{Generation, Problem};
+use super::settings::ConfigSettings;
+use super::walk::walk;
+
+/// How often a reading that was overtaken by a change is tried again. Each try takes a fraction of
+/// a millisecond for a usual config; the kubelet swaps about once a minute.
+const ATTEMPTS: usize = 8;
+
+/// Reads all directories until nothing changed meanwhile.
+pub(super) fn read(settings: &ConfigSettings) -> Generation {
+    for _ in 0..ATTEMPTS {
+        let walked = walk(settings);
+        if !walked.changed && walked.generation.fingerprint.is_current() {
+            return walked.generation.finished(settings);
+        }
+    }
+    let mut generation = walk(settings).generation;
+    generation.problems.push(Problem {
+        message: format!(
+            "the config changed each of the {ATTEMPTS} times it was read; it is read again at the \
+             next change"
+        ),
+        hides_checksum: true,
+    });
+    generation.finished(settings)
+}

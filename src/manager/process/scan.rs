@@ -1,0 +1,71 @@
+//! What a scan of a run's processes finds.
+
+use super::command_line::CommandLine;
+use super::procfs::{self, Process};
+
+/// A live process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its pid.
+    pub pid: u32,
+    /// Program, and script or main class; no other arguments, which may be secret.
+    pub command: String,
+    /// It is a JVM: QUIT makes it print its threads.
+    pub jvm: bool,
+    /// It is the engine's server JVM, which holds `node.lock`.
+    pub server_jvm: bool,
+    /// In an uninterruptible wait (D): KILL does not end it before the wait ends.
+    pub uninterruptible: bool,
+    pub(super) started: u64,
+}
+
+/// The live processes of a run, and other children of ours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// The process that was launched, while it lives.
+    pub leader: Option<Member>,
+    /// The run's server JVMs other than the leader.
+    pub server: Vec<Member>,
+    /// All other processes of the run.
+    pub stragglers: Vec<Member>,
+    /// Adopted orphans that do not belong to the run. Never signalled.
+    pub strangers: Vec<Member>,
+    /// The kernel knows of children that could not be read, so it is not certain that none is
+    /// left: why, and what to do. None where the kernel reports that no child is left.
+    pub unseen: Option<String>,
+}
+
+impl Scan {
+    /// Whether it is certain that nothing of the run lives.
+    pub fn is_empty(&self) -> bool {
+        let Self { leader, server, stragglers, strangers: _, unseen } = self;
+        leader.is_none() && server.is_empty() && stragglers.is_empty() && unseen.is_none()
+    }
+
+    /// Every live process of the run, the leader first.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.leader.iter().chain(&self.server).chain(&self.stragglers)
+    }
+}
+
+impl Member {
+    pub(super) fn new(process: &Process, command: CommandLine) -> Self {
+        let CommandLine { shown, jvm, server_jvm } = command;
+        Self {
+            pid: process.pid,
+            command: shown,
+            jvm,
+            server_jvm,
+            uninterruptible: process.uninterruptible,
+            started: process.started,
+        }
+    }
+}
+
+/// Reads what a process is from its arguments.
+pub(super) fn read_command(process: &Process) -> CommandLine {
+    // Reading the arguments of a process that waits for a disk may wait as well.
+    let arguments =
+        if process.uninterruptible { Vec::new() } else { procfs::command_line(process.pid) };
+    CommandLine::parse(&arguments, &process.name)
+}

@@ -1,0 +1,91 @@
+//! Signals to the processes of a run: one, some, or KILL to all of them.
+
+use std::collections::BTreeSet;
+
+use super::delivery::{self, Delivery};
+use super::procfs::ProcUnusable;
+use super::scan::Member;
+use super::tree::Tree;
+
+/// Most rounds of [`Tree::kill_all`]. Each kills what it finds, and what is being killed cannot fork,
+/// so only a race between its newest forks and the next round needs another one.
+const KILL_ROUNDS: usize = 100;
+
+impl Tree {
+    /// Signals the leader alone, at once and without reading `/proc`; `Gone` after it was reaped.
+    pub fn signal_leader(&self, signal: i32) -> Delivery {
+        match self.leader_reaped_at {
+            None => delivery::send_to_child(self.leader, signal),
+            Some(_) => Delivery::Gone,
+        }
+    }
+
+    /// Signals a process that a scan found, if it is still the same one.
+    pub fn signal(&self, member: &Member, signal: i32) -> Delivery {
+        delivery::send(member.pid, member.started, signal)
+    }
+
+    /// Scans again and signals everything except leader and server JVMs. Returns how many got it.
+    pub fn signal_stragglers(&mut self, signal: i32) -> usize {
+        let stragglers = self.scan().stragglers;
+        let sent =
+            stragglers.iter().filter(|&member| self.signal(member, signal) == Delivery::Sent);
+        sent.count()
+    }
+
+    /// Asks the server JVM for a thread dump on its stdout, or the leader where that is a JVM and
+    /// the only one; never another process, which QUIT would end. Returns the pids asked.
+    pub fn dump_threads(&mut self) -> Vec<u32> {
+        let scan = self.scan();
+        let leader = scan.leader.iter().filter(|leader| leader.jvm);
+        let servers: Vec<&Member> = match scan.server.as_slice() {
+            [] => leader.collect(),
+            servers => servers.iter().collect(),
+        };
+        let asked =
+            servers.into_iter().filter(|jvm| self.signal(jvm, libc::SIGQUIT) == Delivery::Sent);
+        asked.map(|jvm| jvm.pid).collect()
+    }
+
+    /// Kills the whole tree, and reads `/proc` again until nothing new is found: a tree that keeps forking
+    /// must not escape. Returns how many processes got the KILL; each still has to be reaped, and
+    /// one in an uninterruptible wait lives until that ends.
+    pub fn kill_all(&mut self) -> usize {
+        let mut killed = BTreeSet::new();
+        for _ in 0..KILL_ROUNDS {
+            let snapshot = match self.snapshot() {
+                Ok(snapshot) => snapshot,
+                Err(error) => return self.kill_group(&error),
+            };
+            let before = killed.len();
+            for process in snapshot.members() {
+                let identity = (process.pid, process.started);
+                if process.alive && killed.insert(identity) {
+                    delivery::send(process.pid, process.started, libc::SIGKILL);
+                }
+            }
+            if killed.len() == before {
+                return killed.len();
+            }
+        }
+        tracing::error!(
+            killed = killed.len(),
+            "the engine's processes fork faster than they are killed"
+        );
+        killed.len()
+    }
+
+    /// Without `/proc` only the leader and its process group are known, until the leader is reaped:
+    /// after that its number may be anybody's. Other processes of the container are never killed: a
+    /// person's shell is not ours to end.
+    fn kill_group(&self, error: &ProcUnusable) -> usize {
+        tracing::error!(%error, "only the engine's process group is killed");
+        match self.leader_reaped_at {
+            None => {
+                let sent = delivery::send_to_group_of_child(self.leader, libc::SIGKILL);
+                usize::from(sent == Delivery::Sent)
+            }
+            Some(_) => 0,
+        }
+    }
+}
