@@ -94,7 +94,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         // One that hangs is the supervisor's business: it must not keep the engine down.
         let checked = timeout(FIRST_LOOK, spawn_blocking(move || journal.check())).await;
         if let Ok(Ok(Err(problem))) = checked {
-            return Err(vec![problem]);
+            return Err(vec![problem.to_string()]);
         }
     }
     let config = if settings.config.dirs.is_empty() {

@@ -27,23 +27,23 @@ const DEPTH_MAX: usize = 64;
 pub enum TempDirError {
     /// It cannot be made or opened, belongs to somebody else, or another manager uses it.
     #[error(
-        "cannot use {} for temporary files: {error}; give --tmp-dir a directory that this manager \
+        "cannot use {} for temporary files: {source}; give --tmp-dir a directory that this manager \
          alone may write to, or leave the option out",
         path.display()
     )]
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// The reason.
-        error: io::Error,
+        /// The system's error.
+        source: io::Error,
     },
     /// Something in it could not be deleted; all else was.
-    #[error("cannot delete everything in {}: {error}; remove the rest by hand", path.display())]
+    #[error("cannot delete everything in {}: {source}; remove the rest by hand", path.display())]
     NotEmptied {
         /// The directory.
         path: PathBuf,
-        /// The first reason.
-        error: io::Error,
+        /// The first error of the system.
+        source: io::Error,
     },
 }
 
@@ -88,10 +88,10 @@ impl TempDir {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let (directory, device) = self
             .usable(&mut lock)
-            .map_err(|error| TempDirError::Unusable { path: self.path.clone(), error })?;
+            .map_err(|source| TempDirError::Unusable { path: self.path.clone(), source })?;
         empty(directory.as_fd(), device, 0).map_err(|errno| TempDirError::NotEmptied {
             path: self.path.clone(),
-            error: errno.into(),
+            source: errno.into(),
         })
     }
 

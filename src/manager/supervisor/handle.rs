@@ -1,4 +1,4 @@
-//! What other rooms hold of the supervisor: a way to ask it, and its published status.
+//! How other modules reach the supervisor: requests to it, and its published status.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) enum Call {
     Probe {
         reply: oneshot::Sender<()>,
     },
-    /// Answered by the loop itself: proof that it turns.
+    /// Answered by the loop itself: proof that it runs.
     Ping {
         reply: oneshot::Sender<()>,
     },
@@ -59,14 +59,14 @@ impl Handle {
         self.ask(|reply| Call::Start { request, by, reply }).await.unwrap_or_else(unavailable)
     }
 
-    /// The published status, as it stands.
+    /// The last published status.
     pub fn status(&self) -> Arc<Status> {
         self.status.borrow().clone()
     }
 
-    /// The status after a look at the readiness probe, which is asked at most once a second.
+    /// The status after the readiness probe ran, which it does at most once a second.
     pub async fn fresh_status(&self) -> Arc<Status> {
-        // A supervisor that has ended leaves its last status, which is all there is to tell.
+        // A supervisor that has ended leaves its last status: nothing newer exists.
         self.ask(|reply| Call::Probe { reply }).await;
         self.status()
     }
@@ -76,7 +76,7 @@ impl Handle {
         self.status.clone()
     }
 
-    /// Whether the supervisor's loop turns. Does not return while it hangs: bound it.
+    /// Whether the supervisor's loop runs. Does not return while it hangs: give it a timeout.
     pub async fn answers(&self) -> bool {
         self.ask(|reply| Call::Ping { reply }).await.is_some()
     }

@@ -1,7 +1,7 @@
 //! What must survive the container: one small JSON file in the state directory.
 //!
 //! Written to a temporary file, synced, renamed, and the directory synced: after a crash there is
-//! the old version or the new one, nothing between.
+//! the old version or the new one, never a mixture.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -30,27 +30,65 @@ pub struct Journal {
 pub(super) enum JournalError {
     /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file cannot be written.
     #[error("cannot write {path}: {source}")]
-    Write {
-        /// The file.
+    Write { path: PathBuf, source: io::Error },
+    /// The file holds something else.
+    #[error("{path} {source}")]
+    Content { path: PathBuf, source: ContentError },
+    /// The work was not done.
+    #[error("the journal was not written: {0}")]
+    NotDone(#[from] tokio::task::JoinError),
+}
+
+/// What is wrong with the content of a journal. Goes on after its path.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ContentError {
+    #[error("is not a file")]
+    NotAFile,
+    #[error("is larger than {MAX_BYTES} bytes: not a journal")]
+    TooLarge,
+    #[error("is empty")]
+    Empty,
+    #[error("is torn, or no journal of stayput ({0})")]
+    Head(#[source] serde_json::Error),
+    #[error("is not a whole journal ({0})")]
+    Record(#[source] serde_json::Error),
+    #[error(
+        "has schema {found}, this version of stayput knows {SCHEMA}: it was written by another one"
+    )]
+    OtherSchema { found: u32 },
+    #[error("has sequence {0}, which no manager accepts")]
+    Sequence(u64),
+    #[error("has a time after the year 9999")]
+    Time,
+    #[error(
+        "was written by pod {theirs}, this is pod {ours}: the state directory must not outlive its \
+         pod (use an emptyDir)"
+    )]
+    OtherPod { theirs: String, ours: String },
+}
+
+/// The state directory cannot be used: without it, no stop could ever be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum StateDirError {
+    /// Something else is there.
+    #[error("--state-dir {} is not a directory: mount an emptyDir there", .0.display())]
+    NotADirectory(
+        /// Its path.
+        PathBuf,
+    ),
+    /// The system's error.
+    #[error(
+        "--state-dir {} cannot be used ({source}): mount an emptyDir there, or make it",
+        path.display()
+    )]
+    Unusable {
+        /// Its path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
-    },
-    /// The file holds something else.
-    #[error("{path} {what}")]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: String,
     },
 }
 
@@ -88,18 +126,16 @@ impl Journal {
         self.dir.join("journal.json")
     }
 
-    /// Looks whether the state directory is one. Blocks.
+    /// Checks that the state directory is a directory. Blocks.
     ///
     /// # Errors
-    /// A sentence with the remedy: without it, no stop could ever be accepted.
-    pub fn check(&self) -> Result<(), String> {
-        let dir = self.dir.display();
-        match fs::metadata(&self.dir) {
+    /// What is wrong with it, with the remedy.
+    pub fn check(&self) -> Result<(), StateDirError> {
+        let path = self.dir.clone();
+        match fs::metadata(&path) {
             Ok(meta) if meta.is_dir() => Ok(()),
-            Ok(_) => Err(format!("--state-dir {dir} is not a directory: mount an emptyDir there")),
-            Err(error) => Err(format!(
-                "--state-dir {dir} cannot be used ({error}): mount an emptyDir there, or make it"
-            )),
+            Ok(_) => Err(StateDirError::NotADirectory(path)),
+            Err(source) => Err(StateDirError::Unusable { path, source }),
         }
     }
 
@@ -119,12 +155,12 @@ impl Journal {
 
     fn read(&self, pod: Option<&str>) -> Result<Option<Record>, JournalError> {
         let path = self.path();
-        let content = |what: String| JournalError::Content { path: path.clone(), what };
+        let content = |source| JournalError::Content { path: path.clone(), source };
         let bytes = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Ok(meta) if !meta.is_file() => return Err(content("is not a file".to_owned())),
+            Ok(meta) if !meta.is_file() => return Err(content(ContentError::NotAFile)),
             Ok(meta) if meta.len() > MAX_BYTES => {
-                return Err(content(format!("is larger than {MAX_BYTES} bytes: not a journal")));
+                return Err(content(ContentError::TooLarge));
             }
             Ok(_) => with_own_descriptors(|| fs::read(&path)),
             Err(error) => Err(error),
@@ -172,41 +208,34 @@ impl Journal {
     }
 }
 
-/// Reads the file's content; the error is the rest of a sentence that begins with its path.
-fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, String> {
+fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
     #[derive(Deserialize)]
     struct Head {
         schema: u32,
     }
     if bytes.is_empty() {
-        return Err("is empty".to_owned());
+        return Err(ContentError::Empty);
     }
-    let head: Head = serde_json::from_slice(bytes)
-        .map_err(|error| format!("is torn, or no journal of stayput ({error})"))?;
+    let head: Head = serde_json::from_slice(bytes).map_err(ContentError::Head)?;
     if head.schema != SCHEMA {
-        return Err(format!(
-            "has schema {}, this version of stayput knows {SCHEMA}: it was written by another one",
-            head.schema
-        ));
+        return Err(ContentError::OtherSchema { found: head.schema });
     }
-    let record: Record = serde_json::from_slice(bytes)
-        .map_err(|error| format!("is not a whole journal ({error})"))?;
+    let record: Record = serde_json::from_slice(bytes).map_err(ContentError::Record)?;
     let fencing = &record.intent.fencing;
     if fencing.sequence > MAX_SEQUENCE {
-        return Err(format!("has sequence {}, which no manager accepts", fencing.sequence));
+        return Err(ContentError::Sequence(fencing.sequence));
     }
     let instants = [
         fencing.last.as_ref().map(|last| last.at),
         record.intent.asked.as_ref().map(|asked| asked.at),
     ];
     if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {
-        return Err("has a time after the year 9999".to_owned());
+        return Err(ContentError::Time);
     }
     match (&record.pod, pod) {
-        (Some(theirs), Some(ours)) if theirs != ours => Err(format!(
-            "was written by pod {theirs}, this is pod {ours}: the state directory must not \
-             outlive its pod (use an emptyDir)"
-        )),
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            Err(ContentError::OtherPod { theirs: theirs.clone(), ours: ours.to_owned() })
+        }
         (Some(_) | None, Some(_) | None) => Ok(record),
     }
 }

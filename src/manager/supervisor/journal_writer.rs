@@ -1,15 +1,14 @@
 //! Writes journal versions one after the other, off the supervisor's loop.
 //!
-//! Only the newest version waits: whoever reaches the disk covers the earlier ones. A disk that
+//! Only the newest version waits: it contains all that the earlier ones do. A disk that
 //! hangs holds one blocking thread and nothing else; how long a request waits for it is a timer of
 //! the lifecycle.
 
 use std::collections::VecDeque;
-use std::io;
 
 use tokio::sync::{mpsc, watch};
 
-use super::journal::{Journal, Record};
+use super::journal::{Journal, JournalError, Record};
 
 /// A version and its content.
 type Version = (u64, Record);
@@ -18,7 +17,7 @@ type Version = (u64, Record);
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) version: u64,
-    pub(super) result: Result<(), String>,
+    pub(super) result: Result<(), JournalError>,
 }
 
 /// The supervisor's end of the writer.
@@ -77,14 +76,9 @@ async fn write_all(
             }
             journal.write(&record)
         });
-        let result = match work.await {
-            Ok(Ok(())) => {
-                set_aside = false;
-                Ok(())
-            }
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(panic) => Err(io::Error::other(panic).to_string()),
-        };
+        let result = work.await.unwrap_or_else(|error| Err(error.into()));
+        // The file that is there now is ours.
+        set_aside &= result.is_err();
         if results.send(Written { version, result }).is_err() {
             return;
         }

@@ -7,6 +7,7 @@
 
 mod actor;
 mod clock;
+mod events;
 mod handle;
 mod identity;
 mod journal;
@@ -15,11 +16,12 @@ mod perform;
 mod prepare;
 mod probe;
 mod readiness;
+mod run;
 mod status;
 
 pub use actor::{Ended, Engine, Supervisor};
 #[cfg(test)]
 pub(crate) use handle::Call;
 pub use handle::Handle;
-pub use journal::Journal;
+pub use journal::{Journal, StateDirError};
 pub use probe::Probe;

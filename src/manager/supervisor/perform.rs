@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use super::actor::{Ended, Supervisor};
 use super::identity::random_id;
 use super::journal::Record;
+use super::prepare;
 use crate::lifecycle::{self, Effect, Event, ExitStatus};
 use crate::process::{self, Launch, Member, RUN_VARIABLE, Tree, oom};
-use stayput_api as api;
+use stayput_api::{self as api, ConfigChoice};
 
 impl Supervisor {
     /// Carries out one effect; an answer that is there at once is returned.
@@ -38,7 +39,7 @@ impl Supervisor {
             Effect::ScanTree => return self.scan(),
             Effect::KeepLastGood => self.keep_last_good(),
             Effect::Reply(answer) => {
-                // Whoever is answered may look at the status at once.
+                // The caller may read the status as soon as it has the answer.
                 self.publisher.touch();
                 self.publish();
                 if let Some(reply) = self.reply.take() {
@@ -48,6 +49,16 @@ impl Supervisor {
             }
             Effect::Exit(code) => self.exit(code),
         }
+        None
+    }
+
+    /// Begins to prepare a start; answers at once where there is nothing to do.
+    fn prepare(&mut self, choice: ConfigChoice, expected: Option<String>) -> Option<Event> {
+        let (config, temp_dir) = (self.engine.config.clone(), self.engine.temp_dir.clone());
+        if config.is_none() && temp_dir.is_none() {
+            return Some(Event::Prepared(prepare::without_config(choice, expected)));
+        }
+        self.preparing = Some(Box::pin(prepare::prepare(config, temp_dir, choice, expected)));
         None
     }
 
@@ -94,11 +105,11 @@ impl Supervisor {
         }
     }
 
-    /// Looks at what is left of the engine.
+    /// Scans what is left of the engine.
     pub(super) fn scan(&mut self) -> Option<Event> {
         let scan = self.tree.as_mut()?.scan();
-        if let Some(why) = &scan.unseen {
-            tracing::error!(why, "processes are left that cannot be seen");
+        if let Some(reason) = &scan.unseen {
+            tracing::error!(reason, "processes are left that cannot be seen");
         }
         let jvm = scan.members().any(|member| member.jvm);
         Some(Event::Tree(lifecycle::Tree {
@@ -142,7 +153,7 @@ impl Supervisor {
 
     fn exit(&mut self, code: i32) {
         let message = match (self.lifecycle.reason(), self.lifecycle.last_exit()) {
-            _ if self.lifecycle.is_terminating() => format!("told to end; exit code {code}"),
+            _ if self.lifecycle.is_terminating() => format!("TERM received; exit code {code}"),
             (Some(reason), _) => reason.message,
             (None, _) => format!("exit code {code}"),
         };
@@ -150,7 +161,7 @@ impl Supervisor {
     }
 }
 
-/// For people, who must be told when a process is out of KILL's reach.
+/// For people, who must know when KILL does not reach a process.
 fn named(members: Vec<Member>) -> Vec<api::Process> {
     members
         .into_iter()

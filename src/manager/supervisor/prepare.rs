@@ -5,14 +5,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::actor::Supervisor;
 use crate::config_watch::{self, ConfigWatch};
-use crate::lifecycle::{self, Event};
+use crate::lifecycle;
 use crate::process::{TempDir, TempDirError};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
 
-/// Everything for a spawn, or why there is none.
+/// The work of [`prepare`]: everything for a spawn, or why there is none.
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> + Send + 'static>>;
 
 /// What a start was prepared with.
@@ -23,29 +22,21 @@ pub(super) struct Ready {
     pub(super) config: Option<config_watch::Prepared>,
 }
 
-impl Supervisor {
-    /// Begins to prepare a start; answers at once where there is nothing to do.
-    pub(super) fn prepare(
-        &mut self,
-        choice: ConfigChoice,
-        expected: Option<String>,
-    ) -> Option<Event> {
-        let (config, temp_dir) = (self.engine.config.clone(), self.engine.temp_dir.clone());
-        if config.is_none() && temp_dir.is_none() {
-            return Some(Event::Prepared(without_config(choice, expected)));
-        }
-        self.preparing = Some(Box::pin(async move {
-            let ready = match config {
-                Some(config) => verified(&config, choice, expected).await?,
-                None => Ready { known: without_config(choice, expected)?, config: None },
-            };
-            if let Some(temp_dir) = temp_dir {
-                emptied(temp_dir).await?;
-            }
-            Ok(ready)
-        }));
-        None
+/// Prepares a start: verifies and stages the config, empties the temporary directory.
+pub(super) async fn prepare(
+    config: Option<Arc<ConfigWatch>>,
+    temp_dir: Option<Arc<TempDir>>,
+    choice: ConfigChoice,
+    expected: Option<String>,
+) -> Result<Ready, Refusal> {
+    let ready = match config {
+        Some(config) => verified(&config, choice, expected).await?,
+        None => Ready { known: without_config(choice, expected)?, config: None },
+    };
+    if let Some(temp_dir) = temp_dir {
+        emptied(temp_dir).await?;
     }
+    Ok(ready)
 }
 
 async fn verified(
@@ -70,7 +61,7 @@ async fn emptied(temp_dir: Arc<TempDir>) -> Result<(), Refusal> {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error @ TempDirError::NotEmptied { .. })) => {
             // A directory with something old in it serves as well as /tmp does.
-            tracing::warn!(%error, "the engine's temporary directory");
+            tracing::warn!(%error, "the engine's temporary directory is not empty");
             Ok(())
         }
         Ok(Err(error @ TempDirError::Unusable { .. })) => {
@@ -83,11 +74,12 @@ async fn emptied(temp_dir: Arc<TempDir>) -> Result<(), Refusal> {
     }
 }
 
-fn without_config(
+/// Answers for a manager without `--config`.
+pub(super) fn without_config(
     choice: ConfigChoice,
     expected: Option<String>,
 ) -> Result<lifecycle::Prepared, Refusal> {
-    let refuse = |code, detail: &str| Err(Refusal::new(code, detail));
+    let refuse = |code, message: &str| Err(Refusal::new(code, message));
     match (choice, expected) {
         (ConfigChoice::LastGood, _) => refuse(
             Code::NoLastGood,
@@ -95,7 +87,7 @@ fn without_config(
         ),
         (ConfigChoice::Mounted, Some(_)) => refuse(
             Code::ConfigUnknown,
-            "the manager runs without --config, so it cannot tell what is mounted",
+            "the manager runs without --config, so it does not know what is mounted",
         ),
         (ConfigChoice::Mounted, None) => Ok(lifecycle::Prepared { checksum: None, choice }),
     }

@@ -1,4 +1,4 @@
-//! One look at whether the engine is ready: an HTTP(S) GET or a TCP connect, as the kubelet's
+//! One probe of whether the engine is ready: an HTTP(S) GET or a TCP connect, as the kubelet's
 //! probes do it. 200–399 is ready; the certificate is not verified, as loopback needs no name.
 
 use std::pin::pin;
@@ -19,9 +19,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// How long an answer may take, as the kubelet's own probes have it. Shorter than the API waits for
-/// us, so that an engine that hangs is told as not ready and not by its last good answer.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an answer may take, as with the kubelet's own probes. Shorter than the API waits for us,
+/// so that an engine that hangs is reported as not ready and not by its last good answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub enum Probe {
 }
 
 impl Probe {
-    /// Asks once. Anything but a clear yes is a no.
+    /// Probes once. Every failure means not ready.
     pub(super) async fn check(&self) -> bool {
-        timeout(TIMEOUT, self.ask()).await.unwrap_or(false)
+        timeout(PROBE_TIMEOUT, self.ask()).await.unwrap_or(false)
     }
 
     async fn ask(&self) -> bool {

@@ -1,5 +1,5 @@
-//! When the readiness probe is asked: with growing pauses until the engine was ready once, then
-//! only when somebody wants to know, shared, and at most once a second. At rest it never wakes.
+//! When the readiness probe runs: with growing pauses until the engine was ready once, then only
+//! when somebody asks, shared, and at most once a second. At rest it never wakes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 
 use super::probe::Probe;
 
-/// The shortest pause between two looks at a starting engine.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The shortest pause between two probes of a starting engine.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 /// The longest one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// In between, the pause is this part of the time the start has taken: what a look comes too late
-/// is part of every restart, so it stays small beside the start itself.
-const PART: u32 = 50;
-/// An answer this young is given again.
-const FRESH: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// In between, the pause is this part of the time the start has taken: the delay of a probe is part
+/// of every restart, so it stays small compared with the start itself.
+const PAUSE_PART: u32 = 50;
+/// For so long an answer is used again.
+const ANSWER_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The state of probing one engine.
 #[derive(Debug)]
@@ -27,33 +27,33 @@ pub(super) struct Readiness {
     /// Null without a probe.
     ready: Option<bool>,
     asked_at: Option<Instant>,
-    looking: Option<AbortHandle>,
+    probing: Option<AbortHandle>,
     waiters: Vec<oneshot::Sender<()>>,
-    sender: mpsc::UnboundedSender<Look>,
-    looks: mpsc::UnboundedReceiver<Look>,
-    /// Number of the run that is looked at: a late answer about an earlier one is dropped.
+    sender: mpsc::UnboundedSender<Answer>,
+    answers: mpsc::UnboundedReceiver<Answer>,
+    /// Number of the run that is probed: a late answer about an earlier one is dropped.
     run: u64,
 }
 
 /// One answer of the probe.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Answer {
     run: u64,
     ready: bool,
 }
 
 impl Readiness {
     pub(super) fn new(probe: Option<Probe>) -> Self {
-        let (sender, looks) = mpsc::unbounded_channel();
+        let (sender, answers) = mpsc::unbounded_channel();
         let ready = probe.is_some().then_some(false);
         Self {
             probe: probe.map(Arc::new),
             ready,
             asked_at: None,
-            looking: None,
+            probing: None,
             waiters: Vec::new(),
             sender,
-            looks,
+            answers,
             run: 0,
         }
     }
@@ -62,7 +62,7 @@ impl Readiness {
         self.ready
     }
 
-    /// A run began: look at it until it is ready.
+    /// A run began: probe it until it is ready.
     pub(super) fn run_began(&mut self) {
         self.run_ended();
         let Some(probe) = self.probe.clone() else { return };
@@ -72,32 +72,32 @@ impl Readiness {
             while !probe.check().await {
                 tokio::time::sleep(pause_after(began.elapsed())).await;
             }
-            let _ = sender.send(Look { run, ready: true });
+            let _ = sender.send(Answer { run, ready: true });
         });
-        self.looking = Some(task.abort_handle());
+        self.probing = Some(task.abort_handle());
     }
 
-    /// The run is over, or on its way out: it is not ready and nobody looks.
+    /// The run is over or ending: it is not ready and is not probed.
     pub(super) fn run_ended(&mut self) {
-        if let Some(task) = self.looking.take() {
+        if let Some(task) = self.probing.take() {
             task.abort();
         }
         self.ready = self.ready.map(|_| false);
         self.asked_at = None;
         // Dropped waiters are answered as well: there is nothing more to learn.
         self.waiters.clear();
-        // An answer that is on its way already is about a run that is over.
+        // A probe that is still running is about a run that is over.
         self.run += 1;
     }
 
-    /// Somebody wants to know. Answered at once where there is nothing to ask, or an answer is
-    /// fresh or already on its way by the starting engine's own looks.
+    /// Somebody asks. Answered at once where there is no probe or its last answer is recent enough;
+    /// while the engine starts, answered with the next ready answer of its own probes.
     pub(super) fn ask(&mut self, running: bool, waiter: oneshot::Sender<()>) {
-        if running && self.looking.is_some() {
+        if running && self.probing.is_some() {
             self.waiters.push(waiter);
             return;
         }
-        let fresh = self.asked_at.is_some_and(|at| at.elapsed() < FRESH);
+        let fresh = self.asked_at.is_some_and(|at| at.elapsed() < ANSWER_MAX_AGE);
         let Some(probe) = self.probe.clone().filter(|_| running && !fresh) else {
             let _ = waiter.send(());
             return;
@@ -107,38 +107,38 @@ impl Readiness {
         let (sender, run) = (self.sender.clone(), self.run);
         let task = tokio::spawn(async move {
             let ready = probe.check().await;
-            let _ = sender.send(Look { run, ready });
+            let _ = sender.send(Answer { run, ready });
         });
-        self.looking = Some(task.abort_handle());
+        self.probing = Some(task.abort_handle());
     }
 
     /// The next answer. Cancel-safe.
-    pub(super) async fn looked(&mut self) -> Look {
-        match self.looks.recv().await {
-            Some(look) => look,
+    pub(super) async fn answered(&mut self) -> Answer {
+        match self.answers.recv().await {
+            Some(answer) => answer,
             // `self.sender` keeps the channel open.
             None => std::future::pending().await,
         }
     }
 
-    /// Takes an answer in; tells whether it is about the present run and says "ready".
-    pub(super) fn take(&mut self, look: &Look) -> bool {
-        if look.run != self.run {
+    /// Takes an answer in. Returns whether it is about the present run and ready.
+    pub(super) fn take(&mut self, answer: &Answer) -> bool {
+        if answer.run != self.run {
             return false;
         }
-        self.looking = None;
+        self.probing = None;
         self.asked_at = Some(Instant::now());
-        self.ready = Some(look.ready);
+        self.ready = Some(answer.ready);
         for waiter in self.waiters.drain(..) {
             let _ = waiter.send(());
         }
-        look.ready
+        answer.ready
     }
 }
 
-/// Between two looks at an engine that has been starting for so long.
+/// The pause between two probes of an engine that has been starting for so long.
 fn pause_after(starting: Duration) -> Duration {
-    (starting / PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+    (starting / PAUSE_PART).clamp(MIN_PAUSE, MAX_PAUSE)
 }
 
 #[cfg(test)]
@@ -151,22 +151,22 @@ mod tests {
     async fn began(probe: Probe) -> Readiness {
         let mut readiness = Readiness::new(Some(probe));
         readiness.run_began();
-        let look = readiness.looked().await;
-        assert!(readiness.take(&look));
+        let answer = readiness.answered().await;
+        assert!(readiness.take(&answer));
         readiness
     }
 
     async fn ask(readiness: &mut Readiness) {
-        let (waiter, mut answer) = oneshot::channel();
+        let (waiter, mut waiting) = oneshot::channel();
         readiness.ask(true, waiter);
-        if answer.try_recv().is_err() {
-            let look = readiness.looked().await;
-            readiness.take(&look);
+        if waiting.try_recv().is_err() {
+            let answer = readiness.answered().await;
+            readiness.take(&answer);
         }
     }
 
     #[test]
-    fn a_look_comes_late_by_little_of_the_start_and_a_long_start_is_not_looked_at_all_the_time() {
+    fn a_probe_delays_a_start_by_little_and_a_long_start_is_not_probed_all_the_time() {
         let pause = |seconds| pause_after(Duration::from_secs(seconds)).as_millis();
         assert_eq!([0, 1, 5, 10, 50, 3600].map(pause), [50, 50, 100, 200, 1000, 1000]);
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_engine_that_hangs_is_not_ready_before_the_api_runs_out_of_patience() {
+    async fn an_engine_that_hangs_is_not_ready_before_the_api_stops_waiting() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let probe = Probe::Http { address, path: "/".into(), tls: false };
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(readiness.ready(), Some(true));
         // From here on nobody accepts: the kernel takes the connection, and nothing answers.
         tokio::time::pause();
-        tokio::time::advance(FRESH).await;
+        tokio::time::advance(ANSWER_MAX_AGE).await;
         let begin = Instant::now();
         ask(&mut readiness).await;
         assert_eq!(readiness.ready(), Some(false));

@@ -1,0 +1,115 @@
+//! What happened, as events of the lifecycle.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use super::actor::Supervisor;
+use super::handle::Call;
+use crate::config_watch::Observed;
+use crate::lifecycle::{self, Event};
+use crate::process::{self, Tree};
+use stayput_api as api;
+
+impl Supervisor {
+    pub(super) fn called(&mut self, call: Call) {
+        match call {
+            Call::Ping { reply } => drop(reply.send(())),
+            Call::Probe { reply } => {
+                let running = self.lifecycle.state() == api::State::Running;
+                self.readiness.ask(running, reply);
+            }
+            Call::Stop { .. } | Call::Start { .. } if self.lifecycle.is_deciding() => {
+                self.waiting.push_back(call);
+            }
+            Call::Stop { request, by, reply } => {
+                self.reply = Some(reply);
+                self.feed(Event::Stop { request, by });
+            }
+            Call::Start { request, by, reply } => {
+                self.reply = Some(reply);
+                self.feed(Event::Start { request, by });
+            }
+        }
+    }
+
+    pub(super) fn signalled(&mut self, signals: &[i32]) {
+        for &signal in signals {
+            match signal {
+                libc::SIGCHLD => self.reap(),
+                libc::SIGTERM => {
+                    tracing::info!("TERM received: stopping the engine, then the manager");
+                    self.feed(Event::Terminate);
+                }
+                other => self.feed(Event::Forward(other)),
+            }
+        }
+    }
+
+    pub(super) fn reap(&mut self) {
+        let leader = self.tree.as_ref().map(Tree::leader);
+        let mut exited = None;
+        for reaped in self.reaper.reap() {
+            if Some(reaped.pid) == leader {
+                exited = Some(reaped.status);
+            }
+        }
+        if let Some(status) = exited {
+            if let Some(tree) = &mut self.tree {
+                tree.leader_reaped();
+            }
+            let status = match status {
+                process::ExitStatus::Code(code) => lifecycle::ExitStatus::Code(code),
+                process::ExitStatus::Signal(signal) => lifecycle::ExitStatus::Signal(signal),
+            };
+            let oom = self.was_out_of_memory(status);
+            tracing::info!(?status, oom, "the engine's leader ended");
+            self.feed(Event::EngineExited { status, oom });
+        } else if self.lifecycle.is_ending()
+            && !self.lifecycle.leader_is_alive()
+            && let Some(event) = self.scan()
+        {
+            self.feed(event);
+        }
+    }
+
+    pub(super) fn config_observed(&mut self, observed: &Observed) {
+        let swapped = self
+            .prepared
+            .as_ref()
+            .is_some_and(|prepared| observed.generation > prepared.generation);
+        if swapped {
+            self.feed(Event::ConfigMoved);
+        }
+        self.publisher.touch();
+    }
+
+    /// Hands an event to the lifecycle and carries out what follows from it.
+    pub(super) fn feed(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            tracing::debug!(?event, "event");
+            for effect in self.lifecycle.step(self.clock.now(), event) {
+                tracing::debug!(?effect, "effect");
+                events.extend(self.perform(effect));
+            }
+        }
+        match self.lifecycle.state() {
+            api::State::Running if mem::take(&mut self.startup_code_loaded) => {
+                process::release_startup_code()
+            }
+            api::State::Starting | api::State::Running => {}
+            api::State::Stopped
+            | api::State::Stopping
+            | api::State::Killing
+            | api::State::Backoff
+            | api::State::Failed
+            | api::State::Stuck => self.readiness.run_ended(),
+        }
+        self.publisher.touch();
+    }
+
+    pub(super) fn publish(&mut self) {
+        let observed = self.config.as_ref().map(|config| config.borrow().clone());
+        self.publisher.publish(&self.lifecycle, observed.as_deref(), self.readiness.ready());
+    }
+}

@@ -1,0 +1,156 @@
+//! The loop: waits for whatever happens next.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep_until, timeout};
+
+use super::actor::Supervisor;
+use super::clock::Clock;
+use super::journal_writer::{JournalWriter, Written};
+use super::prepare::{Preparing, Ready};
+use crate::config_watch::Observed;
+use crate::lifecycle::{Event, Millis, Recovered};
+use stayput_api::Refusal;
+
+/// How long reading the journal may take before it counts as unreadable.
+const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the last version of the journal may take when the manager ends.
+const JOURNAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Supervisor {
+    /// Reads the journal, starts what it says and supervises until the manager is to end. Goes on
+    /// answering requests after that, until it is dropped.
+    pub async fn run(mut self) {
+        let recovered = self.recover().await;
+        // Children that ended before the first SIGCHLD we receive, such as an image's own init steps.
+        self.reap();
+        self.feed(Event::Boot(recovered));
+        loop {
+            self.publish();
+            self.announce_end().await;
+            self.turn().await;
+        }
+    }
+
+    async fn recover(&mut self) -> Recovered {
+        let Some(journal) = self.engine.journal.clone() else { return Recovered::Fresh };
+        let (reader, pod) = (journal.clone(), self.engine.pod.uid.clone());
+        let read = tokio::task::spawn_blocking(move || reader.recover(pod.as_deref()));
+        let recovered = match timeout(JOURNAL_READ_TIMEOUT, read).await {
+            Ok(Ok(recovered)) => recovered,
+            Ok(Err(error)) => Recovered::Unreadable(format!("cannot read the journal: {error}")),
+            Err(_) => Recovered::Unreadable(format!(
+                "the state directory did not answer within {JOURNAL_READ_TIMEOUT:?}: repair the volume \
+                 behind --state-dir"
+            )),
+        };
+        let set_aside = matches!(recovered, Recovered::Unreadable(_));
+        self.journal = Some(JournalWriter::spawn(journal, set_aside));
+        recovered
+    }
+
+    /// Waits for one thing to happen and deals with it.
+    async fn turn(&mut self) {
+        let due = self.lifecycle.timers().min_by_key(|(_, due)| *due);
+        tokio::select! {
+            // Deaths and TERM before everything else; requests last.
+            biased;
+            signals = self.signals.recv() => self.signalled(&signals),
+            written = next_written(&mut self.journal) => match written.result {
+                Ok(()) => self.feed(Event::Persisted(written.version)),
+                Err(error) => {
+                    tracing::error!(
+                        %error,
+                        "the journal is not written: a stop would be forgotten by the next \
+                         container, so stops are refused; free or repair the volume behind \
+                         --state-dir"
+                    );
+                    let error = error.to_string();
+                    self.feed(Event::PersistFailed { version: written.version, error });
+                }
+            },
+            result = next_prepared(&mut self.preparing) => {
+                self.preparing = None;
+                if let Err(refusal) = &result {
+                    tracing::error!(code = refusal.code.as_str(), "{}", refusal.message);
+                }
+                let event = result.map(|Ready { known, config }| {
+                    self.prepared = config;
+                    known
+                });
+                self.feed(Event::Prepared(event));
+            }
+            () = next_timer(self.clock, due.map(|(_, due)| due)) => {
+                if let Some((timer, _)) = due {
+                    self.feed(Event::Timer(timer));
+                }
+            }
+            answer = self.readiness.answered() => {
+                if self.readiness.take(&answer) {
+                    self.feed(Event::Ready);
+                }
+                self.publisher.touch();
+            }
+            observed = next_observed(&mut self.config) => self.config_observed(&observed),
+            Some(call) = self.calls.recv() => self.called(call),
+        }
+        while !self.lifecycle.is_deciding() {
+            let Some(call) = self.waiting.pop_front() else { break };
+            self.called(call);
+        }
+    }
+
+    /// Reports to the rest of the manager that it is to end, once the journal is written or its time
+    /// is over.
+    async fn announce_end(&mut self) {
+        let Some(ended) = self.ended.take() else { return };
+        let Some(end) = self.end.take() else { return };
+        if let Some(journal) = &mut self.journal {
+            let flushed = timeout(JOURNAL_FLUSH_TIMEOUT, async {
+                while journal.is_busy() {
+                    journal.written().await;
+                }
+            });
+            if flushed.await.is_err() {
+                tracing::error!("the last journal entry did not reach the disk");
+            }
+        }
+        // The receiver is gone when the manager is being torn down already.
+        let _ = end.send(ended);
+    }
+}
+
+async fn next_written(journal: &mut Option<JournalWriter>) -> Written {
+    match journal {
+        Some(journal) => journal.written().await,
+        None => pending().await,
+    }
+}
+
+async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Ready, Refusal> {
+    match preparing {
+        Some(preparing) => preparing.await,
+        None => pending().await,
+    }
+}
+
+async fn next_timer(clock: Clock, due: Option<Millis>) {
+    match due {
+        Some(due) => sleep_until(clock.instant(due)).await,
+        None => pending().await,
+    }
+}
+
+async fn next_observed(config: &mut Option<watch::Receiver<Arc<Observed>>>) -> Arc<Observed> {
+    if let Some(receiver) = config {
+        if receiver.changed().await.is_ok() {
+            return receiver.borrow_and_update().clone();
+        }
+        // The watcher ended; its last reading stays.
+        *config = None;
+    }
+    pending().await
+}
