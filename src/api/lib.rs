@@ -1,7 +1,7 @@
-//! Messages of the HTTP contract between the manager and whoever calls it.
+//! Messages of the HTTP contract between the manager and its callers.
 //!
 //! Plain data, shared by the server, the client half of `stayput` and the reconciler. The written
-//! contract is `proto/openapi.yaml` and `proto/status.schema.json`; tests hold the two together.
+//! contract is `proto/openapi.yaml` and `proto/status.schema.json`; tests compare them.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
@@ -14,7 +14,8 @@ mod status;
 pub use problem::{Code, Problem};
 pub use refusal::{Accepted, Refusal};
 pub use request::{
-    ConfigChoice, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span, StartRequest, StopRequest,
+    ConfigChoice, InvalidSpan, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span, StartRequest,
+    StopRequest,
 };
 pub use status::{
     Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, Process,

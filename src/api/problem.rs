@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Status;
 
 /// Why a request was refused or failed. The name in snake case is the `code` of the answer, the
-/// label of the metric and the word in the log: one vocabulary everywhere.
+/// label of the metric and the value in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
@@ -17,7 +17,7 @@ pub enum Code {
     BodyTooLarge,
     /// The client took too long to send its request.
     RequestTimeout,
-    /// No credentials, or credentials that were not accepted; which check failed is not told.
+    /// No credentials, or credentials that were not accepted; which check failed is not reported.
     Unauthenticated,
     /// The caller is known, but lacks the scope.
     Forbidden,
@@ -165,7 +165,7 @@ impl Code {
         }
     }
 
-    /// A short summary of the kind of problem: the same sentence for every occurrence.
+    /// A short summary of the kind of problem: the same text for every occurrence.
     pub const fn title(self) -> &'static str {
         match self {
             Self::InvalidBody => "The request body cannot be used",

@@ -25,16 +25,16 @@ impl Span {
     /// Reads `"90s"` and the like.
     ///
     /// # Errors
-    /// A sentence that names the value and what would be accepted.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// The text is not a duration, or a longer one than [`Span::MAX`].
+    pub fn parse(text: &str) -> Result<Self, InvalidSpan> {
         let span = humantime::parse_duration(text)
             .ok()
             .and_then(|duration| u64::try_from(duration.as_millis()).ok())
             .map(Self);
         match span {
             Some(span) if span <= Self::MAX => Ok(span),
-            Some(_) => Err(format!("{text:?} is longer than a day")),
-            None => Err(format!("{text:?} is not a duration such as \"90s\" or \"2m 30s\"")),
+            Some(_) => Err(InvalidSpan::TooLong(text.to_owned())),
+            None => Err(InvalidSpan::NotADuration(text.to_owned())),
         }
     }
 
@@ -42,6 +42,17 @@ impl Span {
     pub const fn to_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
+}
+
+/// A text that is not a span. The message names it and shows what is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSpan {
+    /// It is longer than [`Span::MAX`].
+    #[error("{0:?} is longer than a day")]
+    TooLong(String),
+    /// It cannot be read.
+    #[error("{0:?} is not a duration such as \"90s\" or \"2m 30s\"")]
+    NotADuration(String),
 }
 
 impl Serialize for Span {
@@ -57,8 +68,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Reads a field that was given: null is no way to leave one out, so that a caller whose value got
-/// lost is told.
+/// Reads a field that was given. Null is refused: a caller who lost the value must get an error.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -86,17 +86,17 @@ pub struct Status {
     pub manager: Manager,
     /// Changes with every change of the status.
     pub cursor: Cursor,
-    /// What was asked.
+    /// What was requested.
     pub desired: Desired,
-    /// What is.
+    /// What the engine is.
     pub state: State,
     /// Last answer of the readiness probe; false before the first one, null without a probe.
     pub ready: Option<bool>,
     /// Since when `state` holds.
     pub since: String,
-    /// Highest sequence accepted for judgement.
+    /// Highest sequence that was judged.
     pub sequence: u64,
-    /// The life the engine is in, while any of its processes exists.
+    /// The present life of the engine, while any of its processes exists.
     pub run: Option<Run>,
     /// How often the engine was started since the manager started.
     pub starts: u64,
@@ -123,11 +123,11 @@ pub struct Manager {
     pub since: String,
     /// Whether all of `desired`, `sequence` and `last_request` would survive a crash right now.
     pub durable: bool,
-    /// The pod, as far as the downward API told.
+    /// The pod, as far as the downward API provides it.
     pub pod: Pod,
 }
 
-/// Which pod this is; null where the downward API did not tell.
+/// Which pod this is; null where the downward API does not provide it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pod {
     /// `metadata.namespace`.
@@ -165,7 +165,7 @@ pub struct Exit {
     pub code: Option<i32>,
     /// Signal that ended the leader.
     pub signal: Option<i32>,
-    /// Whose doing it was.
+    /// Who or what ended it.
     pub reason: ExitReason,
     /// From the first step of the stop, or the leader's own end, until no process was left.
     pub took_ms: u64,
@@ -188,7 +188,7 @@ impl Exit {
     }
 }
 
-/// Whose doing the end of a run was.
+/// Who or what ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
@@ -196,7 +196,7 @@ pub enum ExitReason {
     Stopped,
     /// It ended by itself, or by a signal other than KILL that was not ours.
     Exited,
-    /// It was ended by KILL, ours or somebody else's.
+    /// It was ended by KILL, ours or another one.
     Killed,
     /// The kernel killed it for memory.
     Oom,
@@ -243,13 +243,13 @@ pub struct LastRequest {
 pub struct Config {
     /// Checksum of all files that are not live; null if they cannot be read as one generation.
     pub checksum: Option<String>,
-    /// The engine runs on another config than the mounted one; null if that cannot be told.
+    /// The engine runs on another config than the mounted one; null if that is not known.
     pub drift: Option<bool>,
     /// Every file, sorted by path.
     pub files: Vec<ConfigFile>,
     /// Checksum of the kept generation.
     pub last_good: Option<String>,
-    /// What is wrong with the mounts, in sentences.
+    /// What is wrong with the mounts and what to do, one message each.
     pub errors: Vec<String>,
     /// When the mounts were last read.
     pub observed_at: Option<String>,

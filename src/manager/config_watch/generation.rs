@@ -48,7 +48,7 @@ pub(super) struct Generation {
     pub(super) fingerprint: Fingerprint,
     /// The directories that were read and can change.
     pub(super) directories: Vec<PathBuf>,
-    /// There was too much to read: there may be directories nobody knows of.
+    /// There was too much to read: there may be directories that are not known.
     pub(super) cut_short: bool,
 }
 

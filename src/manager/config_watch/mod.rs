@@ -54,7 +54,7 @@ impl ConfigWatch {
     /// and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
     /// config is missing must still answer.
     pub async fn start(mut settings: ConfigSettings) -> Self {
-        // Links to live files are made of these, and nobody may depend on where we were started.
+        // Links to live files are made of these, and must not depend on where we were started.
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
         let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
         dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);

@@ -15,7 +15,7 @@ use super::subpath;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::Checksum;
 
-/// More messages than this help nobody.
+/// Most messages in [`Observed::errors`]: more do not help.
 const MOST_ERRORS: usize = 16;
 
 /// The mounted config as it was last read.
@@ -31,7 +31,7 @@ pub struct Observed {
     /// Checksum of the kept generation.
     pub last_good: Option<Checksum>,
     /// When the mounts were last read. A reading that found nothing new changes only this and wakes
-    /// nobody.
+    /// no receiver.
     pub observed_at: SystemTime,
     /// Grows when files that are not live changed, or a volume that holds such was swapped, even to
     /// the same content: between two readings there may have been another.

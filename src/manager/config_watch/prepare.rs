@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 4;
 /// A config that was verified, and staged where that is set.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// Checksum of what the engine will read; none where it cannot be told and nobody asked.
+    /// Checksum of what the engine will read; none where it is not known and was not requested.
     pub checksum: Option<Checksum>,
     /// Where it came from.
     pub choice: ConfigChoice,

@@ -4,12 +4,12 @@ use super::{
     Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
     Timer,
 };
-use stayput_api::{Code, ConfigChoice, Desired, Refusal, Span};
+use stayput_api::{Code, Desired, Refusal, Span};
 
 /// The step of a decision that an answer is awaited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Deciding {
-    /// A start that nobody asked for now: its config is being prepared.
+    /// A start without a request: its config is being prepared.
     Preparing(Origin),
     /// A requested start: its config is being prepared.
     Verifying(Pending),
@@ -21,7 +21,7 @@ pub(super) enum Deciding {
         pending: Option<Pending>,
         prepared: Prepared,
         /// The mounted config changed meanwhile.
-        config_moved: bool,
+        config_changed: bool,
     },
 }
 
@@ -98,7 +98,7 @@ impl Lifecycle {
         self.durable >= self.asked
     }
 
-    /// What the journal must hold: the intent on its way, or else the present one.
+    /// What the journal must hold: the intent being written, or else the present one.
     pub fn journaled_intent(&self) -> &Intent {
         match &self.deciding {
             Some(Deciding::Committing { proposed, .. }) => proposed,
@@ -115,7 +115,7 @@ impl Lifecycle {
         act: Act,
         out: &mut Vec<Effect>,
     ) {
-        self.timers.insert(Timer::Journal, now + Limits::JOURNAL);
+        self.timers.insert(Timer::Journal, now + Limits::JOURNAL_WRITE_TIMEOUT);
         let version = self.persist(out);
         let proposed = Box::new(proposed);
         self.deciding = Some(Deciding::Committing { proposed, pending, version, act });
@@ -137,8 +137,8 @@ impl Lifecycle {
         }
     }
 
-    /// Changes the present intent because of what happened to the engine, and with it the one that
-    /// is on its way to the disk. A stop on its way stands above that.
+    /// Changes the present intent because of what happened to the engine, and with it the one that is
+    /// being written. A stop that is being written is not changed by that.
     pub(super) fn amend(&mut self, change: impl Fn(&mut Intent), out: &mut Vec<Effect>) {
         change(&mut self.intent);
         match &mut self.deciding {
@@ -157,7 +157,7 @@ impl Lifecycle {
     /// nothing else might happen that would write.
     pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
         if self.durable < self.asked && self.answered == self.written {
-            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::REWRITE);
+            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
         } else {
             self.timers.remove(&Timer::Rewrite);
         }
@@ -213,124 +213,12 @@ impl Lifecycle {
                     origin: Origin::Request,
                     pending: Some(pending),
                     prepared: prepared.clone(),
-                    config_moved: false,
+                    config_changed: false,
                 });
                 out.push(Effect::Spawn(prepared));
             }
             Act::Acknowledge => out.push(Effect::Reply(self.outcome(&pending))),
             Act::Refuse(refusal) => out.push(Effect::Reply(Err(refusal))),
-        }
-    }
-
-    pub(super) fn prepared(
-        &mut self,
-        now: Millis,
-        result: Result<Prepared, Refusal>,
-        out: &mut Vec<Effect>,
-    ) {
-        self.timers.remove(&Timer::Prepare);
-        match (self.deciding.take(), result) {
-            (Some(Deciding::Verifying(pending)), Ok(prepared)) => {
-                let (pending, mut intent) = pending.accepted(Desired::Running);
-                intent.config = prepared.choice;
-                intent.checksum.clone_from(&prepared.checksum);
-                intent.unproven = true;
-                self.commit(now, (pending, intent), Act::Spawn(prepared), out);
-            }
-            (Some(Deciding::Verifying(pending)), Err(refusal)) => {
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
-            }
-            (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
-                self.deciding = Some(Deciding::Spawning {
-                    origin,
-                    pending: None,
-                    prepared: prepared.clone(),
-                    config_moved: false,
-                });
-                out.push(Effect::Spawn(prepared));
-            }
-            (Some(Deciding::Preparing(_)), Err(refusal)) => {
-                self.prepare_failed(now, refusal, out);
-            }
-            // TERM dropped the start that this prepares.
-            (
-                other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
-                Ok(_) | Err(_),
-            ) => self.deciding = other,
-        }
-    }
-
-    /// Prepares once more: what was verified is no longer what is mounted.
-    pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let (expected, choice);
-        match self.deciding.take() {
-            Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
-                expected = match &pending.request {
-                    Request::Start(request) => request.checksum.clone(),
-                    Request::Stop(_) => None,
-                };
-                choice = prepared.choice;
-                self.deciding = Some(Deciding::Verifying(pending));
-            }
-            Some(Deciding::Spawning { origin, pending: None, prepared, .. }) => {
-                expected = None;
-                choice = prepared.choice;
-                self.deciding = Some(Deciding::Preparing(origin));
-            }
-            other => {
-                self.deciding = other;
-                return;
-            }
-        }
-        if self.terminating {
-            self.drop_start_in_flight(now, out);
-            self.end_without_engine();
-            return;
-        }
-        self.prepare(now, choice, expected, out);
-    }
-
-    /// Has a config verified and staged, within its time.
-    pub(super) fn prepare(
-        &mut self,
-        now: Millis,
-        choice: ConfigChoice,
-        expected: Option<String>,
-        out: &mut Vec<Effect>,
-    ) {
-        self.timers.insert(Timer::Prepare, now + Limits::PREPARE);
-        out.push(Effect::Prepare { choice, expected });
-    }
-
-    /// A hung mount or staging directory must not hold requests for ever. An answer that comes
-    /// after all finds nobody who waits for it.
-    pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let message = format!(
-            "the config was not verified and staged within {} s: a volume behind --config or \
-             --stage does not answer",
-            Limits::PREPARE / 1000
-        );
-        self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
-    }
-
-    /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the
-    /// refusal is written down as every other one: the next container must judge it afresh.
-    pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        match self.deciding.take() {
-            Some(Deciding::Preparing(_)) => {}
-            Some(
-                Deciding::Verifying(pending)
-                | Deciding::Committing { pending, act: Act::Spawn(_), .. },
-            ) => {
-                let refusal = Refusal::new(
-                    Code::Terminating,
-                    "the manager was told to end before the engine was spawned",
-                );
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
-            }
-            other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None) => {
-                self.deciding = other;
-            }
         }
     }
 }

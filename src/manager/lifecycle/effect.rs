@@ -13,14 +13,13 @@ pub enum Effect {
         /// The checksum it must have.
         expected: Option<String>,
     },
-    /// Write this version of [`super::Lifecycle::journal`] down; answered by
+    /// Write this version of the journal ([`super::Lifecycle::journaled_intent`]); answered by
     /// [`super::Event::Persisted`] or [`super::Event::PersistFailed`].
     Persist(u64),
     /// Spawn the leader, if the prepared config is still the mounted one; answered by
     /// [`super::Event::Spawned`], [`super::Event::SpawnFailed`] or
     /// [`super::Event::ConfigOutdated`].
     Spawn(Prepared),
-    /// Signal the leader.
     SignalLeader(i32),
     /// Signal server JVMs that outlived the leader.
     SignalServer(i32),
@@ -30,7 +29,7 @@ pub enum Effect {
     DumpThreads,
     /// KILL every process of the engine.
     KillTree,
-    /// Look at the tree; answered by [`super::Event::Tree`].
+    /// Scan the tree; answered by [`super::Event::Tree`].
     ScanTree,
     /// Keep the staged generation as the last good one.
     KeepLastGood,

@@ -1,32 +1,31 @@
-//! The stop ladder: drain, stop signal to the leader, grace, thread dump, KILL to the tree; and
-//! what a leader leaves behind when it ends.
+//! The end of a run: the leader ends, then what it leaves behind, until no process is left.
 
-use super::{Effect, ExitStatus, Lifecycle, Limits, Millis, OnExit, Phase, Timer, Tree};
-use stayput_api::{Exit, ExitReason, Process, Span};
+use super::{Effect, ExitStatus, Lifecycle, Millis, OnExit, Phase, Timer, Tree};
+use stayput_api::{Exit, ExitReason, Process};
 
-/// A run on its way out.
+/// A run that is ending.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ending {
     /// First step of the stop, or the leader's own end.
-    began: Millis,
+    pub(super) began: Millis,
     /// How much time the stop signal gives, until it is sent; none: no bound.
-    grace: Option<Millis>,
+    pub(super) grace: Option<Millis>,
     /// The stop signal was sent, to the leader or to a server that outlived it.
-    signalled: bool,
+    pub(super) signalled: bool,
     /// How the leader ended, once it is reaped, and whose doing that was.
-    leader: Option<(ExitStatus, ExitReason)>,
+    pub(super) leader: Option<(ExitStatus, ExitReason)>,
     /// A process of the engine can print its threads.
-    jvm: bool,
+    pub(super) jvm: bool,
     /// What outlived leader and server.
-    stragglers: Vec<Process>,
+    pub(super) stragglers: Vec<Process>,
     /// Adopted orphans that are not the engine's.
-    strangers: Vec<Process>,
-    /// Why what is left could not be looked at, last time.
-    unseen: Option<String>,
+    pub(super) strangers: Vec<Process>,
+    /// Why what is left could not be read, last time.
+    pub(super) unseen: Option<String>,
 }
 
 impl Ending {
-    fn new(now: Millis, grace: Option<Millis>) -> Self {
+    pub(super) fn new(now: Millis, grace: Option<Millis>) -> Self {
         Self {
             began: now,
             grace,
@@ -39,7 +38,7 @@ impl Ending {
         }
     }
 
-    /// Forgets what only people read.
+    /// Drops what only people read.
     #[cfg(test)]
     pub(super) fn forget_names(&mut self) {
         self.stragglers.clear();
@@ -47,12 +46,12 @@ impl Ending {
         self.unseen = None;
     }
 
-    /// What is in the way, for people.
+    /// What is left, for people.
     pub(super) fn stragglers(&self) -> &[Process] {
         &self.stragglers
     }
 
-    /// Why what is in the way cannot be told, for people.
+    /// Why what is left is not known, for people.
     pub(super) fn unseen(&self) -> Option<&str> {
         self.unseen.as_deref()
     }
@@ -64,131 +63,9 @@ impl Lifecycle {
         self.run.is_some() && self.ending.as_ref().is_none_or(|ending| ending.leader.is_none())
     }
 
-    /// Whether a run is ending and deaths must be followed by a look at the tree.
+    /// Whether a run is ending and each death must be followed by a scan of the tree.
     pub fn is_ending(&self) -> bool {
         self.ending.is_some()
-    }
-
-    /// Carries out an accepted stop.
-    pub(super) fn stop_engine(
-        &mut self,
-        now: Millis,
-        grace: Option<Span>,
-        drain: Option<Span>,
-        out: &mut Vec<Effect>,
-    ) {
-        let grace = grace.map_or(self.policy.grace, |span| span.0);
-        match self.phase {
-            Phase::Stopped => {}
-            Phase::Failed | Phase::Backoff => {
-                self.clear_timers();
-                self.phase = Phase::Stopped;
-            }
-            Phase::Starting | Phase::Running => {
-                let drain = drain.map_or(self.policy.drain, |span| span.0);
-                self.begin_stop(now, drain, Some(grace), out);
-            }
-            Phase::Draining | Phase::Signalled | Phase::Lingering => {
-                if let (Some(drain), Some(due)) = (drain, self.timers.get_mut(&Timer::Drain)) {
-                    *due = (*due).min(now + drain.0);
-                }
-                self.shorten_grace(now, grace);
-            }
-            Phase::Straggling | Phase::Dumping | Phase::Killing | Phase::Stuck => {}
-        }
-    }
-
-    /// Enters the ladder with a live leader.
-    pub(super) fn begin_stop(
-        &mut self,
-        now: Millis,
-        drain: Millis,
-        grace: Option<Millis>,
-        out: &mut Vec<Effect>,
-    ) {
-        self.clear_timers();
-        self.ending = Some(Ending::new(now, grace));
-        if drain > 0 {
-            self.phase = Phase::Draining;
-            self.timers.insert(Timer::Drain, now + drain);
-        } else {
-            self.signal_leader(now, out);
-        }
-    }
-
-    /// A repeated stop may shorten the time an engine has, never lengthen it.
-    pub(super) fn shorten_grace(&mut self, now: Millis, bound: Millis) {
-        if self.phase == Phase::Draining {
-            if let Some(ending) = &mut self.ending {
-                ending.grace = Some(ending.grace.map_or(bound, |grace| grace.min(bound)));
-            }
-            return;
-        }
-        let due = self.timers.entry(Timer::Grace).or_insert(now + bound);
-        *due = (*due).min(now + bound);
-    }
-
-    fn signal_leader(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        self.phase = Phase::Signalled;
-        if let Some(ending) = &mut self.ending {
-            ending.signalled = true;
-            if let Some(grace) = ending.grace {
-                self.timers.insert(Timer::Grace, now + grace);
-            }
-        }
-        // Look first: who descends from the leader cannot be told once the leader is gone.
-        out.push(Effect::ScanTree);
-        out.push(Effect::SignalLeader(self.policy.stop_signal));
-    }
-
-    /// The drain is over, or cut short.
-    pub(super) fn drain_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if self.phase == Phase::Draining {
-            self.timers.remove(&Timer::Drain);
-            self.signal_leader(now, out);
-        }
-    }
-
-    /// Leader and server had their time.
-    pub(super) fn grace_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if !matches!(self.phase, Phase::Signalled | Phase::Lingering) {
-            return;
-        }
-        let jvm = self.ending.as_ref().is_some_and(|ending| ending.jvm);
-        if self.policy.thread_dump && jvm {
-            self.phase = Phase::Dumping;
-            self.timers.insert(Timer::Dump, now + Limits::DUMP);
-            out.push(Effect::DumpThreads);
-        } else {
-            self.kill_tree(now, out);
-        }
-    }
-
-    /// The threads were printed, or the stragglers had their time.
-    pub(super) fn last_rung(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if matches!(self.phase, Phase::Dumping | Phase::Straggling) {
-            self.kill_tree(now, out);
-        }
-    }
-
-    /// KILL had its time.
-    pub(super) fn kill_over(&mut self, out: &mut Vec<Effect>) {
-        if self.phase == Phase::Killing {
-            self.phase = Phase::Stuck;
-            out.push(Effect::KillTree);
-            out.push(Effect::ScanTree);
-            if self.terminating {
-                self.end(Self::STUCK);
-            }
-        }
-    }
-
-    fn kill_tree(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        self.phase = Phase::Killing;
-        self.timers.remove(&Timer::Grace);
-        self.timers.insert(Timer::Kill, now + Limits::KILL);
-        out.push(Effect::KillTree);
-        out.push(Effect::ScanTree);
     }
 
     pub(super) fn engine_exited(
@@ -231,7 +108,7 @@ impl Lifecycle {
                 self.timers.remove(&Timer::Drain);
                 self.timers.remove(&Timer::Settle);
             }
-            // KILL is on its way to the rest; its own timers run on.
+            // The rest was sent KILL; its own timers run on.
             Phase::Dumping | Phase::Killing | Phase::Stuck => {}
             // No leader can end there.
             Phase::Stopped
@@ -243,14 +120,14 @@ impl Lifecycle {
         let ends_with_leader =
             !self.policy.api && (self.terminating || self.policy.on_exit == OnExit::Exit);
         if ends_with_leader {
-            // As tini does: nobody could ask about the rest, and it ends with the container.
+            // As tini does: without an API no request can come, and the rest ends with the container.
             self.finish(now, out);
         } else {
             out.push(Effect::ScanTree);
         }
     }
 
-    /// A look at what is left of the engine.
+    /// A scan found what is left of the engine.
     pub(super) fn tree_seen(&mut self, now: Millis, tree: Tree, out: &mut Vec<Effect>) {
         let Some(ending) = &mut self.ending else {
             return;
@@ -277,7 +154,7 @@ impl Lifecycle {
         match self.phase {
             Phase::Lingering if has_server => {
                 if unasked {
-                    // It lost its launcher unasked: it ends by itself, and is asked to as well.
+                    // Its launcher died by itself: the server ends by itself too, and gets the stop signal as well.
                     let grace = grace.unwrap_or_else(|| self.lingering_grace());
                     self.timers.entry(Timer::Grace).or_insert(now + grace);
                     out.push(Effect::SignalServer(self.policy.stop_signal));

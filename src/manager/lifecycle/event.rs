@@ -8,18 +8,16 @@ use stayput_api::{ConfigChoice, Exit, Process, Refusal, StartRequest, StopReques
 pub enum Event {
     /// The journal was read; comes once, first.
     Boot(Recovered),
-    /// `POST /es/stop` by somebody who may.
+    /// `POST /es/stop`, authorised.
     Stop {
-        /// The request.
         request: StopRequest,
-        /// Who asks.
+        /// Who sent it.
         by: String,
     },
-    /// `POST /es/start` by somebody who may.
+    /// `POST /es/start`, authorised.
     Start {
-        /// The request.
         request: StartRequest,
-        /// Who asks.
+        /// Who sent it.
         by: String,
     },
     /// Answer to [`super::Effect::Prepare`].
@@ -28,7 +26,6 @@ pub enum Event {
     Persisted(u64),
     /// This version could not be written.
     PersistFailed {
-        /// The version.
         version: u64,
         /// The system's error, with the file it is about.
         error: String,
@@ -50,7 +47,7 @@ pub enum Event {
     /// The mounted config changed between its verification and the spawn; nothing was spawned.
     ConfigOutdated,
     /// The mounted config changed.
-    ConfigMoved,
+    ConfigChanged,
     /// The readiness probe succeeded.
     Ready,
     /// The leader was reaped.
@@ -71,7 +68,7 @@ pub enum Event {
     Forward(i32),
 }
 
-/// What the journal told.
+/// What was read from the journal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recovered {
     /// There is no journal: the first start in this pod.
@@ -83,7 +80,7 @@ pub enum Recovered {
         /// How the last run ended, as far as it was seen.
         last_exit: Option<Exit>,
     },
-    /// There is a journal that cannot be used; why, in a sentence.
+    /// There is a journal that cannot be used: why.
     Unreadable(String),
 }
 
@@ -126,7 +123,7 @@ pub struct Tree {
     pub stragglers: Vec<Process>,
     /// Adopted orphans of others.
     pub strangers: Vec<Process>,
-    /// Processes are left that cannot be looked at: why, and what to do.
+    /// Processes are left that cannot be read: why, and what to do.
     pub unseen: Option<String>,
 }
 
@@ -142,23 +139,23 @@ impl Tree {
 pub enum Timer {
     /// The drain is over.
     Drain,
-    /// Leader and server had their time.
+    /// The grace of leader and server is over.
     Grace,
-    /// The thread dump had its time.
+    /// The time of the thread dump is over.
     Dump,
-    /// Stragglers had their time.
+    /// The grace of the stragglers is over.
     TreeGrace,
-    /// KILL had its time.
+    /// The time of KILL is over.
     Kill,
     /// An engine without a probe lived long enough.
     Settle,
     /// The next restart in place is due.
     Backoff,
-    /// The journal had its time.
+    /// The time of the journal is over.
     Journal,
-    /// What was asked is not on disk and is handed in for writing once more.
+    /// What was asked is not on disk and is written once more.
     Rewrite,
-    /// The config had its time to be verified and staged.
+    /// The time to verify and stage the config is over.
     Prepare,
 }
 

@@ -15,7 +15,7 @@ pub struct Intent {
     pub checksum: Option<String>,
     /// Why the engine is not started without a request.
     pub held: Option<Held>,
-    /// Who last changed [`Self::desired`]; none if nobody did.
+    /// Who last changed [`Self::desired`]; none if no request did.
     #[serde(default)]
     pub asked: Option<Asked>,
     /// The last start was asked for, and the engine has not been ready since: if it ends, it is
@@ -144,7 +144,7 @@ pub enum HeldCode {
     EndedByItself,
     /// It ended by itself too often.
     TooManyRestarts,
-    /// The journal cannot be read, so nobody knows what it should be.
+    /// The journal cannot be read, so it is not known whether it should run.
     JournalUnreadable,
 }
 

@@ -10,7 +10,7 @@
 //!                         │                │ leader gone                │
 //!                         └── tree empty ◄─┴─► Lingering ─► Straggling ─┘
 //! ```
-//! * What is asked ([`Intent`]), what is ([`Phase`]) and how the last run ended are apart.
+//! * What is asked ([`Intent`]), what is ([`Phase`]) and how the last run ended are three fields.
 //! * A request is *decided* in up to three steps (verify the config, write the intent down, act);
 //!   meanwhile [`Lifecycle::is_deciding`] holds and the supervisor takes no other request. TERM,
 //!   timers and deaths are taken at any time.
@@ -18,7 +18,6 @@
 //!   it back as an event.
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
-mod after;
 mod commit;
 mod effect;
 mod ending;
@@ -26,9 +25,12 @@ mod event;
 mod intent;
 mod phase;
 mod policy;
+mod prepare;
 mod request;
+mod run_over;
 mod sequence;
 mod start;
+mod stop;
 mod terminate;
 mod view;
 
@@ -80,9 +82,9 @@ pub struct Lifecycle {
     timers: BTreeMap<Timer, Millis>,
     /// Number of the last version of the journal handed out for writing.
     written: u64,
-    /// Number of the last version that changed what is asked; the later ones tell what was seen.
+    /// Number of the last version that changed what is asked; the later ones record what happened.
     asked: u64,
-    /// Number of the last version whose writing succeeded, failed or had its time.
+    /// Number of the last version whose writing succeeded, failed or timed out.
     answered: u64,
     /// Number of the last version known to be on disk.
     durable: u64,
@@ -133,7 +135,7 @@ impl Lifecycle {
             Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
             Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
             Event::ConfigOutdated => self.config_outdated(now, out),
-            Event::ConfigMoved => self.config_moved(out),
+            Event::ConfigChanged => self.config_changed(out),
             Event::Ready => self.became_ready(out),
             Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
             Event::Tree(tree) => self.tree_seen(now, tree, out),
@@ -155,7 +157,10 @@ impl Lifecycle {
         }
         match timer {
             Timer::Journal => {
-                let waited = format!("the disk did not answer for {} s", Limits::JOURNAL / 1000);
+                let waited = format!(
+                    "the disk did not answer for {} s",
+                    Limits::JOURNAL_WRITE_TIMEOUT / 1000
+                );
                 self.journal_error.get_or_insert(waited);
                 self.persist_failed(now, self.written, out);
             }
@@ -165,7 +170,7 @@ impl Lifecycle {
             Timer::Backoff => self.backoff_over(now, out),
             Timer::Drain => self.drain_over(now, out),
             Timer::Grace => self.grace_over(now, out),
-            Timer::Dump | Timer::TreeGrace => self.last_rung(now, out),
+            Timer::Dump | Timer::TreeGrace => self.kill_due(now, out),
             Timer::Kill => self.kill_over(out),
         }
     }
@@ -187,7 +192,7 @@ impl Lifecycle {
         self.written
     }
 
-    /// Hands out a version of the journal that tells what was seen.
+    /// Hands out a version of the journal that records what happened.
     fn record(&mut self, out: &mut Vec<Effect>) {
         self.written += 1;
         out.push(Effect::Persist(self.written));

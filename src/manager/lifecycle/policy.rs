@@ -1,4 +1,4 @@
-//! What the manager was told at its start about how to treat the engine.
+//! The settings of the lifecycle, fixed at the manager's start.
 
 use super::Millis;
 
@@ -8,25 +8,25 @@ pub struct Limits;
 
 impl Limits {
     /// Without a readiness probe an engine that lived this long counts as ready.
-    pub const SETTLE: Millis = 10_000;
+    pub const SETTLE_TIME: Millis = 10_000;
     /// How long a JVM gets to print its threads before it is killed.
-    pub const DUMP: Millis = 500;
+    pub const THREAD_DUMP_TIMEOUT: Millis = 500;
     /// How long KILL may take before a process counts as stuck.
-    pub const KILL: Millis = 10_000;
-    /// How long a request waits for the journal.
-    pub const JOURNAL: Millis = 5_000;
-    /// How long what is not on disk waits for the next try.
-    pub const REWRITE: Millis = 10_000;
+    pub const KILL_TIMEOUT: Millis = 10_000;
+    /// How long a request waits until the journal is written.
+    pub const JOURNAL_WRITE_TIMEOUT: Millis = 5_000;
+    /// How long to wait before a failed write of the journal is tried again.
+    pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
     /// How long a config may take to be verified and staged.
-    pub const PREPARE: Millis = 60_000;
+    pub const PREPARE_TIMEOUT: Millis = 60_000;
     /// First wait before a restart in place; it doubles with each end inside the window.
-    pub const BACKOFF: Millis = 1_000;
+    pub const MIN_BACKOFF: Millis = 1_000;
     /// The longest wait before a restart in place.
-    pub const BACKOFF_MAX: Millis = 60_000;
+    pub const MAX_BACKOFF: Millis = 60_000;
     /// Window in which ends are counted.
     pub const RESTART_WINDOW: Millis = 600_000;
-    /// So many ends in the window are answered by a restart; the next one is final.
-    pub const RESTARTS: usize = 5;
+    /// So many ends in the window lead to a restart; the next one is final.
+    pub const MAX_RESTARTS: usize = 5;
 }
 
 /// What to do when the engine ends by itself.
@@ -44,7 +44,7 @@ pub enum OnExit {
 /// The settings that the lifecycle reads. All times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Policy {
-    /// Somebody can ask: a listener or a socket is configured.
+    /// Requests can come: a listener or a socket is configured.
     pub api: bool,
     /// Uid of our own pod, where known.
     pub pod: Option<String>,
@@ -56,7 +56,7 @@ pub struct Policy {
     pub tree_grace: Millis,
     /// Unready before the stop signal.
     pub drain: Millis,
-    /// Bound on the whole ladder when the manager itself is told to end; none: the kubelet's is.
+    /// Bound on the whole stop when the manager itself must end; none: the kubelet's applies.
     pub termination_grace: Option<Millis>,
     /// Ask a JVM for its threads before KILL.
     pub thread_dump: bool,
@@ -64,7 +64,7 @@ pub struct Policy {
     pub on_exit: OnExit,
     /// Codes of a clean stop that become 0 as the manager's own.
     pub success_exit: Vec<i32>,
-    /// A readiness probe is configured; without one the engine is ready after [`Limits::SETTLE`].
+    /// A readiness probe is configured; without one the engine is ready after [`Limits::SETTLE_TIME`].
     pub probe: bool,
     /// The engine reads a copy that does not change under it.
     pub staged: bool,

@@ -41,7 +41,7 @@ impl Lifecycle {
         if self.terminating {
             let refusal = Refusal::new(
                 Code::Terminating,
-                "the manager was told to end; ask the one in the next container",
+                "the manager is ending; send the request to the one in the next container",
             );
             self.commit(now, pending.refused(), Act::Refuse(refusal), out);
             return;
@@ -185,7 +185,7 @@ impl Lifecycle {
 fn stuck() -> Refusal {
     Refusal::new(
         Code::Stuck,
-        "a process of the engine survives KILL (see why); an engine started beside it would \
-         fight for the same data",
+        "a process of the engine survives KILL (see reason); an engine started beside it would \
+         use the same data",
     )
 }

@@ -24,13 +24,15 @@ impl Fencing {
             ));
         }
         if self.unknown {
-            // Any sequence may be the next one, as long as there is room for those after it.
+            // Any sequence may be the next one, as long as there are numbers left for those after it.
             return if sequence <= MAX_SEQUENCE - MAX_SEQUENCE_JUMP {
                 Ok(Verdict::Fresh(sequence))
             } else {
                 Err(Refusal::new(
                     Code::SequenceJump,
-                    format!("sequence {sequence} leaves no room for later ones; take a lower one"),
+                    format!(
+                        "sequence {sequence} is too close to the largest one; take a lower one"
+                    ),
                 ))
             };
         }

@@ -57,7 +57,7 @@ impl Lifecycle {
                 }
             }
             Recovered::Unreadable(message) => {
-                // Nothing is written before somebody decides: the file may still tell a person.
+                // Nothing is written before the next request: a person may still want to read the file.
                 self.phase = Phase::Failed;
                 self.intent.fencing.unknown = true;
                 self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
@@ -66,7 +66,7 @@ impl Lifecycle {
         self.since = now;
     }
 
-    /// Prepares a start that nobody asked for now.
+    /// Prepares a start without a request.
     fn prepare_own(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
         self.deciding = Some(Deciding::Preparing(origin));
         self.prepare(now, self.intent.config, None, out);
@@ -78,14 +78,14 @@ impl Lifecycle {
         }
         if self.is_deciding() {
             // A request is being judged; if it is refused, the restart is still due.
-            self.timers.insert(Timer::Backoff, now + Limits::BACKOFF);
+            self.timers.insert(Timer::Backoff, now + Limits::MIN_BACKOFF);
         } else {
             self.prepare_own(now, Origin::Restart, out);
         }
     }
 
     pub(super) fn spawned(&mut self, now: Millis, id: String, pid: u32, out: &mut Vec<Effect>) {
-        let Some(Deciding::Spawning { origin, pending, prepared, config_moved }) =
+        let Some(Deciding::Spawning { origin, pending, prepared, config_changed }) =
             self.deciding.take()
         else {
             return;
@@ -106,11 +106,11 @@ impl Lifecycle {
             was_ready: false,
         });
         if !self.policy.probe {
-            self.timers.insert(Timer::Settle, now + Limits::SETTLE);
+            self.timers.insert(Timer::Settle, now + Limits::SETTLE_TIME);
         }
         self.record(out);
-        if config_moved {
-            self.config_moved(out);
+        if config_changed {
+            self.config_changed(out);
         }
         if let Some(pending) = pending {
             out.push(Effect::Reply(Ok(Accepted { sequence: pending.sequence, done: false })));
@@ -151,12 +151,12 @@ impl Lifecycle {
         self.by_policy(now, held, out);
     }
 
-    pub(super) fn config_moved(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn config_changed(&mut self, out: &mut Vec<Effect>) {
         if self.policy.staged {
             return;
         }
-        if let Some(Deciding::Spawning { config_moved, .. }) = &mut self.deciding {
-            *config_moved = true;
+        if let Some(Deciding::Spawning { config_changed, .. }) = &mut self.deciding {
+            *config_changed = true;
         }
         if let (Phase::Starting, Some(run)) = (self.phase, &mut self.run)
             && !run.config_uncertain

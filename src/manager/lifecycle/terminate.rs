@@ -10,7 +10,7 @@ impl Lifecycle {
         if first {
             self.drop_start_in_flight(now, out);
         } else if self.exit.is_some() {
-            // Whoever sends it twice is in a hurry: the journal had its time.
+            // The second TERM: no longer wait for the journal.
             self.persist_failed(now, self.written, out);
         }
         match self.phase {
@@ -59,7 +59,7 @@ impl Lifecycle {
         if matches!(self.deciding, Some(Deciding::Spawning { .. })) {
             return;
         }
-        // "Stopped" is what was asked for, whatever the engine said on its way out.
+        // "Stopped" is what was asked for, whatever code the engine ended with.
         let code = if self.phase == Phase::Stopped { 0 } else { self.own_code.unwrap_or(0) };
         self.end(code);
     }
@@ -69,8 +69,8 @@ impl Lifecycle {
         self.exit.get_or_insert(code);
     }
 
-    /// The last thing that happens: the request on its way is answered, and the journal is
-    /// written or had its time.
+    /// Ends the manager once the current request is answered, and the journal is written or its time
+    /// is over.
     pub(super) fn end_when_settled(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Some(code) = self.exit else {
             return;
@@ -81,7 +81,7 @@ impl Lifecycle {
         if self.answered == self.written {
             out.push(Effect::Exit(code));
         } else {
-            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL);
+            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
         }
     }
 }

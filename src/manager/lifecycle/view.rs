@@ -55,7 +55,7 @@ impl Lifecycle {
         self.last_exit.as_ref()
     }
 
-    /// The manager was told to end.
+    /// The manager received TERM.
     pub fn is_terminating(&self) -> bool {
         self.terminating
     }
@@ -152,7 +152,7 @@ impl Lifecycle {
         }
     }
 
-    /// Why the engine does not run, for sentences.
+    /// Why the engine does not run.
     pub(super) fn failure_message(&self) -> String {
         match self.intent.held.as_ref().or(self.failure.as_ref()) {
             Some(held) => held.message.clone(),
@@ -160,7 +160,7 @@ impl Lifecycle {
         }
     }
 
-    /// "ended with code 78 after 1.2s", for sentences that begin with "the engine".
+    /// "ended with code 78 after 1.2s", to follow "the engine".
     pub(super) fn how_it_ended(&self) -> String {
         let Some(exit) = &self.last_exit else {
             return "did not run".to_owned();
@@ -195,9 +195,9 @@ impl Lifecycle {
     /// What KILL did not end.
     fn survivors(&self) -> String {
         match self.unseen() {
-            Some(why) => format!(
+            Some(reason) => format!(
                 "processes are left that may be the engine's and cannot be seen, so KILL could not \
-                 reach them: {why}; then replace the pod"
+                 reach them: {reason}; then replace the pod"
             ),
             None => format!(
                 "KILL did not end {}: probably blocked in the kernel on a disk; repair that, or \
@@ -213,8 +213,8 @@ impl Lifecycle {
 
     fn left_behind(&self) -> String {
         let stragglers = self.ending.as_ref().map_or(&[][..], super::Ending::stragglers);
-        if let Some(why) = self.unseen() {
-            return format!("processes that cannot be seen ({why})");
+        if let Some(reason) = self.unseen() {
+            return format!("processes that cannot be seen ({reason})");
         }
         if stragglers.is_empty() {
             return "its processes".to_owned();

@@ -3,7 +3,7 @@
 /// Longest command shown, in characters.
 const SHOWN_MAX: usize = 100;
 
-/// The few words that are told of a process's arguments.
+/// What is reported of a process's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandLine {
     /// Program, and its script or main class. Nothing else: arguments may be passwords.

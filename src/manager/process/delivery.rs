@@ -1,4 +1,4 @@
-//! Sends a signal to one certain process, never to whoever has its pid by now.
+//! Sends a signal to one certain process, never to another one that got its pid.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -72,8 +72,8 @@ fn report(sent: Result<(), Errno>, pid: u32, signal: i32) -> Delivery {
             tracing::warn!(
                 pid,
                 signal,
-                "cannot signal the process: {}; is CAP_KILL dropped while the engine has another uid?",
-                error.desc()
+                error = error.desc(),
+                "cannot signal the process: if the engine has another uid, the manager needs CAP_KILL"
             );
             Delivery::Denied
         }

@@ -11,7 +11,7 @@ const STACK: usize = 128 * 1024;
 /// waits for its end. Blocks.
 ///
 /// A launched child starts with copies of all descriptors and closes them when it executes. Closing
-/// a file of a disk that hangs waits for that disk, and with it would wait whoever launches.
+/// a file of a disk that hangs waits for that disk, and the launch would wait with it.
 ///
 /// `work` may not touch descriptors opened elsewhere: their numbers mean nothing in its thread. Nor
 /// may it wake a task, which takes one.
@@ -36,7 +36,7 @@ fn own_descriptors() -> io::Result<()> {
         return Ok(());
     }
     // Before Linux 5.9. The copies of our sockets last as long as the work: that does no harm unless
-    // it hangs, and then a peer is told late that its connection was closed.
+    // it hangs, and then a peer learns late that its connection was closed.
     // SAFETY: takes an integer only.
     match unsafe { libc::unshare(libc::CLONE_FILES) } {
         0 => Ok(()),

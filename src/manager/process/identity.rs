@@ -14,7 +14,7 @@ pub fn is_pid_1() -> bool {
 }
 
 /// Makes orphaned descendants the manager's children when it is not PID 1 (a shared process
-/// namespace, a developer's shell): otherwise they would escape to somebody who does not know them.
+/// namespace, a developer's shell): otherwise another process would become their parent.
 /// Does nothing as PID 1, which has that role already.
 ///
 /// # Errors

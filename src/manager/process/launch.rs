@@ -55,9 +55,9 @@ impl LaunchError {
 /// not PID 1 the child is killed with it; the kernel ties that to the calling *thread*, and forgets
 /// it if the child changes its uid.
 ///
-/// If exec fails, std itself waits for the child it forked and panics should somebody else have
+/// If exec fails, std itself waits for the child it forked and panics if another caller has
 /// reaped it (rust-lang/rust#110317). Call this only from the task that drains the
-/// [`Reaper`](super::Reaper): then nobody can.
+/// [`Reaper`](super::Reaper): then no other caller can.
 ///
 /// # Errors
 /// No such command, not executable, or no process could be made.
@@ -140,7 +140,7 @@ impl ChildSetup {
                 }
             }
         }
-        // Marked rather than closed: std still needs its pipe to tell the parent of a failed exec.
+        // Marked rather than closed: std still needs its pipe to report a failed exec to the parent.
         if !close_on_exec_from(3) {
             for &descriptor in &self.close {
                 // SAFETY: sets a flag; a number that is no longer open is refused.
@@ -172,8 +172,8 @@ fn inherited_descriptors() -> Vec<RawFd> {
     numbers.filter(|&descriptor| descriptor > 2).collect()
 }
 
-/// The engine's `oom_score_adj`: when memory runs out, the JVM must go before the manager, which
-/// then tells why. `None` where our own cannot be read. Raising needs no privilege.
+/// The engine's `oom_score_adj`: when memory runs out, the JVM must be killed before the manager,
+/// which then reports why. `None` where our own cannot be read. Raising needs no privilege.
 fn raised_oom_score() -> Option<String> {
     let own: i32 = fs::read_to_string("/proc/self/oom_score_adj").ok()?.trim().parse().ok()?;
     Some((own + OOM_SCORE_RAISE).min(OOM_SCORE_MAX).to_string())

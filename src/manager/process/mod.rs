@@ -1,7 +1,7 @@
 //! Processes: launches the engine, receives signals, waits, finds and signals what belongs to a run of the engine.
 //!
 //! The only module with `unsafe`, and the only caller of `wait` in the shipped binary. It decides
-//! nothing: what to launch, signal or kill, and when, is the lifecycle's business. Linux only.
+//! nothing: what to launch, signal or kill, and when, is decided by the lifecycle. Linux only.
 //!
 //! # One task
 //! [`launch`], [`Reaper`] and the signals a [`Tree`] sends belong to one task. A pid stays reserved

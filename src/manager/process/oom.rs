@@ -69,7 +69,7 @@ impl<'a> Mount<'a> {
     }
 
     /// Where the group is seen. A container may see only its own part of the hierarchy, mounted
-    /// from `root` on, while the path is told from the hierarchy's top.
+    /// from `root` on, while the path begins at the hierarchy's top.
     fn directory(&self, path: &str) -> PathBuf {
         let below = Path::new(path).strip_prefix(self.root).unwrap_or(Path::new(""));
         Path::new(self.point).join(below)

@@ -54,7 +54,7 @@ fn next() -> Option<Reaped> {
 /// What the kernel reports of our children, without `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Children {
-    /// None at all, and so no descendant: whoever lost its parent would be a child of ours.
+    /// None at all, and so no descendant: a process that lost its parent would be our child.
     None,
     /// At least one has ended and waits to be reaped. Nothing is known about the others.
     Ended,

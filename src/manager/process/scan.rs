@@ -6,7 +6,6 @@ use super::procfs::{self, Process};
 /// A live process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its pid.
     pub pid: u32,
     /// Program, and script or main class; no other arguments, which may be secret.
     pub command: String,

@@ -9,7 +9,7 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Left alone, because they tell of a fault of our own (swallowing one would loop on the faulting
+/// Not handled, because they report a fault of our own (ignoring one would loop on the faulting
 /// instruction), or cannot be handled at all.
 const FAULTS_AND_UNSTOPPABLE: [i32; 9] = [
     libc::SIGILL,
@@ -25,7 +25,7 @@ const FAULTS_AND_UNSTOPPABLE: [i32; 9] = [
 
 /// Ignored in the manager. TTIN, TTOU: it writes its log to a terminal that it has handed to the
 /// engine. PIPE, XFSZ: the kernel raises them when a write of *ours* fails, which the write's error
-/// tells already; passed on, a client that hangs up would kill the engine.
+/// shows already; forwarded, a client that disconnects would kill the engine.
 const IGNORED: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Receives every signal that can be handled, realtime ones included.
@@ -77,9 +77,9 @@ impl Signals {
                 // The runtime shuts down and this task with it.
                 Err(_) => std::future::pending().await,
             }
-            let came: Vec<i32> = self.delivery.pending().collect();
-            if !came.is_empty() {
-                return came;
+            let received: Vec<i32> = self.delivery.pending().collect();
+            if !received.is_empty() {
+                return received;
             }
         }
     }

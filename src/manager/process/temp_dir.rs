@@ -1,4 +1,4 @@
-//! The engine's directory for temporary files: made by us, emptied between runs, nothing else.
+//! The engine's directory for temporary files: made by the manager, emptied between runs.
 
 use std::ffi::{CStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
@@ -25,7 +25,7 @@ const DEPTH_MAX: usize = 64;
 /// Why the directory is not as it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum TempDirError {
-    /// It cannot be made or opened, belongs to somebody else, or another manager uses it.
+    /// It cannot be made or opened, belongs to another user, or another manager uses it.
     #[error(
         "cannot use {} for temporary files: {source}; give --tmp-dir a directory that this manager \
          alone may write to, or leave the option out",

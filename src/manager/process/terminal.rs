@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Lets go of the terminal if we lead its session, so that the child's new session can take it.
+/// Releases the terminal if we lead its session, so that the child's new session can take it.
 /// Returns whether stdin is a terminal at all.
 ///
 /// Does nothing when we merely run in somebody's session: their shell keeps its terminal.
@@ -14,7 +14,7 @@ pub(super) fn release() -> bool {
     }
     let leads_session = nix::unistd::getsid(None) == Ok(nix::unistd::getpid());
     if leads_session {
-        // Letting go makes the kernel send HUP and CONT to our process group. They are about us
+        // Releasing it makes the kernel send HUP and CONT to our process group. They are about us
         // alone: ignored while it happens, they are neither received nor passed on.
         let _hup = Ignored::new(libc::SIGHUP);
         let _cont = Ignored::new(libc::SIGCONT);
@@ -31,7 +31,7 @@ pub(super) fn release() -> bool {
 /// Async-signal-safe; meant for the child between fork and exec. Failure (the terminal is another
 /// session's) leaves a child without job control, which is how it ran before.
 pub(super) unsafe fn acquire() {
-    // SAFETY: TIOCSCTTY takes an integer; 0 steals from nobody.
+    // SAFETY: TIOCSCTTY takes an integer; 0 takes it from no other session.
     unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) };
 }
 
@@ -58,7 +58,7 @@ impl Ignored {
 
 impl Drop for Ignored {
     fn drop(&mut self) {
-        // SAFETY: restores what the kernel told us was there.
+        // SAFETY: restores what the kernel returned when it was replaced.
         unsafe { libc::sigaction(self.signal, ptr::from_ref(&self.before), ptr::null_mut()) };
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn check(
         tree_grace: read.span("tree-grace", args.tree_grace, 2_000),
         drain: read.span("drain", args.drain, 0),
         termination_grace: read
-            .one("termination-grace", args.termination_grace, Span::parse)
+            .one("termination-grace", args.termination_grace, span)
             .map(|span| span.0),
         thread_dump: read.one("thread-dump", args.thread_dump, values::boolean).unwrap_or(true),
         on_exit: read.one("on-exit", args.on_exit, values::on_exit).unwrap_or(OnExit::Exit),
@@ -198,12 +198,16 @@ impl Reader {
     }
 
     fn span(&mut self, option: &str, value: Option<OsString>, default: Millis) -> Millis {
-        self.one(option, value, Span::parse).map_or(default, |span| span.0)
+        self.one(option, value, span).map_or(default, |span| span.0)
     }
 }
 
 /// Any text is fine; [`Reader::one`] has refused the empty one.
 #[allow(clippy::unnecessary_wraps, reason = "has the form of the other readers of values")]
+fn span(text: &str) -> Result<Span, String> {
+    Span::parse(text).map_err(|error| error.to_string())
+}
+
 fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }

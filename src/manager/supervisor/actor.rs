@@ -35,7 +35,6 @@ pub struct Engine {
     pub policy: Policy,
     /// When it is ready.
     pub probe: Option<Probe>,
-    /// Its config.
     pub config: Option<Arc<ConfigWatch>>,
     /// Its temporary directory, emptied between runs.
     pub temp_dir: Option<Arc<TempDir>>,

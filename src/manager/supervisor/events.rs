@@ -78,7 +78,7 @@ impl Supervisor {
             .as_ref()
             .is_some_and(|prepared| observed.generation > prepared.generation);
         if swapped {
-            self.feed(Event::ConfigMoved);
+            self.feed(Event::ConfigChanged);
         }
         self.publisher.touch();
     }

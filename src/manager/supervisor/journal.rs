@@ -75,17 +75,13 @@ pub(super) enum ContentError {
 pub enum StateDirError {
     /// Something else is there.
     #[error("--state-dir {} is not a directory: mount an emptyDir there", .0.display())]
-    NotADirectory(
-        /// Its path.
-        PathBuf,
-    ),
+    NotADirectory(PathBuf),
     /// The system's error.
     #[error(
         "--state-dir {} cannot be used ({source}): mount an emptyDir there, or make it",
         path.display()
     )]
     Unusable {
-        /// Its path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -181,7 +177,7 @@ impl Journal {
 
     fn replace(&self, path: &Path, record: &Record) -> io::Result<()> {
         let new = self.dir.join("journal.json.new");
-        // The mode of a file that is already there would stay: what it says of people is private.
+        // The mode of a file that is already there would stay: it names people, which is private.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -193,7 +189,7 @@ impl Journal {
         File::open(&self.dir)?.sync_all()
     }
 
-    /// Moves an unreadable journal out of the way, once somebody decided. Blocks.
+    /// Moves an unreadable journal out of the way, once a request decided what holds. Blocks.
     ///
     /// # Errors
     /// The system's error, with the file it is about.

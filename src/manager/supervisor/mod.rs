@@ -3,7 +3,7 @@
 //! It decides nothing: [`crate::lifecycle`] does. It turns what happens (signals, deaths, requests,
 //! timers, answers of slow disks) into events, carries out the effects and publishes the status.
 //! What may block (journal, config, temporary directory) runs elsewhere and answers by message, so a
-//! hung disk hangs nothing but itself.
+//! hung disk blocks nothing else.
 
 mod actor;
 mod clock;

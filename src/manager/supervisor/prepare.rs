@@ -16,7 +16,6 @@ pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> 
 
 /// What a start was prepared with.
 pub(super) struct Ready {
-    /// For the lifecycle.
     pub(super) known: lifecycle::Prepared,
     /// To be compared with the mounts later; none without `--config`.
     pub(super) config: Option<config_watch::Prepared>,

@@ -21,7 +21,7 @@ const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 const JOURNAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Reads the journal, starts what it says and supervises until the manager is to end. Goes on
+    /// Reads the journal, does what it demands and supervises until the manager is to end. Goes on
     /// answering requests after that, until it is dropped.
     pub async fn run(mut self) {
         let recovered = self.recover().await;

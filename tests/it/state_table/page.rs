@@ -10,13 +10,13 @@ use super::drive::{Drive, Left, MOUNTED};
 const HEAD: &str = "\
 # States, requests and events
 
-Generated from `src/lifecycle` by a test, which also compares: what stands here is what the code
-does. The fence comes before all of this, in every state: a request with a lower or a reused
+Generated from `src/manager/lifecycle` by a test, which also compares: what stands here is what the
+code does. The sequence is checked before all of this, in every state: a request with a lower or a reused
 sequence is refused, a repeated one is answered and does not act again.
 
 ## What a request gets
 
-The answer comes when the request is written down (202: it is under way, 200: what was asked for
+The answer comes when the request is written down (202: it is in progress, 200: what was asked for
 already holds); after the arrow stands the state that follows. A `stop` is never refused because of
 the state. With `?wait=` the answer comes when what was asked for holds.
 
@@ -25,15 +25,15 @@ the state. With `?wait=` the answer comes when what was asked for holds.
 const MIDDLE: &str = "
 * *other checksum* is one that is neither mounted nor running.
 * After TERM to the manager every `start` gets 503 `terminating`; a `stop` is still taken.
-* While an answer is being worked out (a config is verified, the intent is written, the engine is
+* While a request is being decided (a config is verified, the intent is written, the engine is
   spawned) the next request waits.
 * When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
   stopped; a `start` is carried out, and the status says `durable: false`.
 
 ## What happens next
 
-Phases are finer than states. Where it depends on `--on-exit`, the rows say so. \"Held\" means
-`failed` with a reason, until somebody asks for a start or a stop.
+Phases are finer than states. Where it depends on `--on-exit`, each case has a row. \"Held\" means
+`failed` with a reason, until the next start or stop request.
 
 ";
 

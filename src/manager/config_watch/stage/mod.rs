@@ -94,7 +94,7 @@ pub(super) enum TargetFault {
     #[error("{0}")]
     Conflict(String),
     #[error(
-        "its {name} {fault}, so it cannot be told which files there are the engine's: remove \
+        "its {name} {fault}, so it is not known which files there are the engine's: remove \
              it, and every file there that an earlier config left"
     )]
     Manifest { name: &'static str, fault: ManifestFault },
@@ -220,7 +220,7 @@ pub(super) fn stage(jobs: &[Job]) -> Result<(), Error> {
     let staging = jobs.iter().map(Staging::open).collect::<Result<Vec<_>, _>>()?;
     let fill = |one: &Staging<'_>| one.filling().iter().try_for_each(|step| one.run(step));
     if let Err(error) = staging.iter().try_for_each(fill) {
-        // Half a copy helps nobody and fills the disk; the first error is the one to report.
+        // Half a copy is of no use and fills the disk; the first error is the one to report.
         for one in &staging {
             let _ = one.run(&Step::Finish);
         }

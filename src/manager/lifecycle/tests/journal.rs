@@ -41,7 +41,7 @@ fn a_stop_that_cannot_be_written_is_refused_and_nothing_is_stopped() {
 fn a_stop_that_a_hung_disk_swallows_is_refused_in_time() {
     let mut world = World::running(Policy::default());
     world.asks(stop(5));
-    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL));
+    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL_WRITE_TIMEOUT));
     world.waits_for(Timer::Journal);
     assert_eq!(world.answer().unwrap_err().code, Code::JournalUnavailable);
     // The write gets through after all; the intent that holds follows it.

@@ -178,7 +178,7 @@ fn kill_has_ten_seconds() {
     let mut world = World::running(Policy { thread_dump: false, ..Policy::default() });
     world.answer_to(stop_within(1, Some(0), None)).unwrap();
     world.waits_for(Timer::Grace);
-    assert_eq!(world.due(Timer::Kill), Some(world.now + Limits::KILL));
+    assert_eq!(world.due(Timer::Kill), Some(world.now + Limits::KILL_TIMEOUT));
 }
 
 #[test]

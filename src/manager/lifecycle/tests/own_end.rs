@@ -22,7 +22,7 @@ fn exit_does_not_wait_for_a_hung_disk_for_ever() {
     let mut world = World::running(on_exit(OnExit::Exit));
     world.leader_ends(ExitStatus::Signal(6), false, false, false);
     world.scanned();
-    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL));
+    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL_WRITE_TIMEOUT));
     world.waits_for(Timer::Journal);
     assert_eq!(world.exit, Some(134));
 }
@@ -65,7 +65,7 @@ fn restart_doubles_its_wait_and_gives_up_after_five() {
         world.dies(1);
         assert_eq!(world.phase(), Phase::Backoff);
         let wait = world.due(Timer::Backoff).unwrap() - world.now;
-        let base = Limits::BACKOFF << doublings;
+        let base = Limits::MIN_BACKOFF << doublings;
         assert!((base * 9 / 10..=base * 11 / 10).contains(&wait), "{wait} after {doublings}");
         world.waits_for(Timer::Backoff);
         world.works();

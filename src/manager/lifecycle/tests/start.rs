@@ -19,7 +19,7 @@ fn a_fresh_pod_starts_its_engine_without_being_asked() {
 #[test]
 fn without_a_probe_ready_means_it_lived_ten_seconds() {
     let mut world = World::starting(Policy::default());
-    assert_eq!(world.due(Timer::Settle), Some(world.now + Limits::SETTLE));
+    assert_eq!(world.due(Timer::Settle), Some(world.now + Limits::SETTLE_TIME));
     world.waits_for(Timer::Settle);
     assert_eq!(world.phase(), Phase::Running);
     assert_eq!(world.lifecycle.timers().count(), 0, "nothing wakes at rest");
@@ -91,11 +91,11 @@ fn a_running_engine_answers_for_its_own_config() {
 #[test]
 fn a_swap_while_an_unstaged_engine_reads_makes_its_config_uncertain() {
     let mut world = World::starting(Policy::default());
-    world.happens(Event::ConfigMoved);
+    world.happens(Event::ConfigChanged);
     let run = world.lifecycle.run().unwrap();
     assert_eq!((run.checksum, run.config_uncertain), (None, true));
     world.forget();
-    world.happens(Event::ConfigMoved);
+    world.happens(Event::ConfigChanged);
     assert_eq!(world.effects, [], "it cannot become more uncertain");
     world.works();
     assert_eq!(world.answer_to(start_with(1, MOUNTED)), Err(Code::WrongConfig));
@@ -107,7 +107,7 @@ fn a_swap_between_the_last_check_and_the_news_of_the_spawn_counts() {
     world.asks(start(2));
     world.prepared(world.verify());
     world.write_ends(true);
-    world.happens(Event::ConfigMoved);
+    world.happens(Event::ConfigChanged);
     world.works();
     assert!(world.lifecycle.run().unwrap().config_uncertain);
 }
@@ -115,10 +115,10 @@ fn a_swap_between_the_last_check_and_the_news_of_the_spawn_counts() {
 #[test]
 fn a_staged_or_ready_engine_does_not_mind_a_swap() {
     let mut world = World::starting(Policy { staged: true, ..Policy::default() });
-    world.happens(Event::ConfigMoved);
+    world.happens(Event::ConfigChanged);
     assert!(!world.lifecycle.run().unwrap().config_uncertain);
     let mut world = World::running(Policy::default());
-    world.happens(Event::ConfigMoved);
+    world.happens(Event::ConfigChanged);
     assert!(!world.lifecycle.run().unwrap().config_uncertain);
 }
 

@@ -89,7 +89,7 @@ fn simplify(world: &mut World) {
     lifecycle.exit = lifecycle.exit.and(Some(1));
     // What happens between the first restart and the last but one is the same every time.
     if !lifecycle.own_ends.is_empty() {
-        let ends = lifecycle.own_ends.len().max(Limits::RESTARTS - 1);
+        let ends = lifecycle.own_ends.len().max(Limits::MAX_RESTARTS - 1);
         lifecycle.own_ends = vec![0; ends];
     }
     plain(&mut lifecycle.intent);

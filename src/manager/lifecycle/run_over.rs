@@ -20,7 +20,7 @@ impl Lifecycle {
             self.record(out);
         } else if run.origin == Origin::Request && !run.was_ready {
             let message = format!(
-                "the engine {} before it was ready; start it again when its config is mended, or \
+                "the engine {} before it was ready; start it again when its config is repaired, or \
                  with the last good one",
                 self.how_it_ended()
             );
@@ -30,14 +30,16 @@ impl Lifecycle {
         }
     }
 
-    /// The policy for an end that nobody asked for.
+    /// Applies the policy for an end without a request.
     pub(super) fn ended_by_itself(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let message =
-            format!("the engine {}; start it again when its cause is mended", self.how_it_ended());
+        let message = format!(
+            "the engine {}; start it again when the cause is repaired",
+            self.how_it_ended()
+        );
         self.by_policy(now, Held { code: HeldCode::EndedByItself, message }, out);
     }
 
-    /// The policy for an end, or a start that came to nothing, that nobody asked for.
+    /// Applies the policy for an end, or a failed start, without a request.
     pub(super) fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
         match self.policy.on_exit {
             OnExit::Exit => self.end_failed(held, out),
@@ -46,7 +48,7 @@ impl Lifecycle {
         }
     }
 
-    /// Ends the manager because the engine does not run, and says why.
+    /// Ends the manager because the engine does not run, and keeps the reason.
     fn end_failed(&mut self, failure: Held, out: &mut Vec<Effect>) {
         self.failure = Some(failure);
         self.phase = Phase::Failed;
@@ -58,7 +60,7 @@ impl Lifecycle {
         self.own_ends.retain(|ended| ended + Limits::RESTART_WINDOW > now);
         self.own_ends.push(now);
         let ends = self.own_ends.len();
-        if ends > Limits::RESTARTS {
+        if ends > Limits::MAX_RESTARTS {
             let message = format!(
                 "{} times in {} minutes: {}",
                 ends,
@@ -101,9 +103,9 @@ impl Lifecycle {
 /// pods of a cluster that fell together do not rise together.
 fn backoff(ends: usize, seed: u64) -> Millis {
     let doublings = u32::try_from(ends.saturating_sub(1)).unwrap_or(u32::MAX);
-    let base = Limits::BACKOFF
+    let base = Limits::MIN_BACKOFF
         .saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX))
-        .min(Limits::BACKOFF_MAX);
+        .min(Limits::MAX_BACKOFF);
     // A multiplicative hash (Knuth) is enough to spread; nothing here needs to be unpredictable.
     let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 21;
     base * (90 + spread) / 100

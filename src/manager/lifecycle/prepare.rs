@@ -1,0 +1,119 @@
+//! Having a config verified and staged before a start.
+
+use super::commit::{Act, Deciding};
+use super::{Effect, Lifecycle, Limits, Millis, Prepared, Request, Timer};
+use stayput_api::{Code, ConfigChoice, Desired, Refusal};
+
+impl Lifecycle {
+    pub(super) fn prepared(
+        &mut self,
+        now: Millis,
+        result: Result<Prepared, Refusal>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.remove(&Timer::Prepare);
+        match (self.deciding.take(), result) {
+            (Some(Deciding::Verifying(pending)), Ok(prepared)) => {
+                let (pending, mut intent) = pending.accepted(Desired::Running);
+                intent.config = prepared.choice;
+                intent.checksum.clone_from(&prepared.checksum);
+                intent.unproven = true;
+                self.commit(now, (pending, intent), Act::Spawn(prepared), out);
+            }
+            (Some(Deciding::Verifying(pending)), Err(refusal)) => {
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
+            (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
+                self.deciding = Some(Deciding::Spawning {
+                    origin,
+                    pending: None,
+                    prepared: prepared.clone(),
+                    config_changed: false,
+                });
+                out.push(Effect::Spawn(prepared));
+            }
+            (Some(Deciding::Preparing(_)), Err(refusal)) => {
+                self.prepare_failed(now, refusal, out);
+            }
+            // TERM dropped the start that this prepares.
+            (
+                other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
+                Ok(_) | Err(_),
+            ) => self.deciding = other,
+        }
+    }
+
+    /// Prepares once more: what was verified is no longer what is mounted.
+    pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let (expected, choice);
+        match self.deciding.take() {
+            Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
+                expected = match &pending.request {
+                    Request::Start(request) => request.checksum.clone(),
+                    Request::Stop(_) => None,
+                };
+                choice = prepared.choice;
+                self.deciding = Some(Deciding::Verifying(pending));
+            }
+            Some(Deciding::Spawning { origin, pending: None, prepared, .. }) => {
+                expected = None;
+                choice = prepared.choice;
+                self.deciding = Some(Deciding::Preparing(origin));
+            }
+            other => {
+                self.deciding = other;
+                return;
+            }
+        }
+        if self.terminating {
+            self.drop_start_in_flight(now, out);
+            self.end_without_engine();
+            return;
+        }
+        self.prepare(now, choice, expected, out);
+    }
+
+    /// Has a config verified and staged, within its time.
+    pub(super) fn prepare(
+        &mut self,
+        now: Millis,
+        choice: ConfigChoice,
+        expected: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.timers.insert(Timer::Prepare, now + Limits::PREPARE_TIMEOUT);
+        out.push(Effect::Prepare { choice, expected });
+    }
+
+    /// A hung mount or staging directory must not hold requests for ever. A later
+    /// answer is ignored.
+    pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let message = format!(
+            "the config was not verified and staged within {} s: a volume behind --config or \
+             --stage does not answer",
+            Limits::PREPARE_TIMEOUT / 1000
+        );
+        self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
+    }
+
+    /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the
+    /// refusal is written down as every other one: the next container must judge it afresh.
+    pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        match self.deciding.take() {
+            Some(Deciding::Preparing(_)) => {}
+            Some(
+                Deciding::Verifying(pending)
+                | Deciding::Committing { pending, act: Act::Spawn(_), .. },
+            ) => {
+                let refusal = Refusal::new(
+                    Code::Terminating,
+                    "the manager received TERM before the engine was spawned",
+                );
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
+            other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None) => {
+                self.deciding = other;
+            }
+        }
+    }
+}
