@@ -75,7 +75,7 @@ pub(super) fn read(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),
         };
-        // It may have grown since its size was asked.
+        // It may have grown since its size was read.
         left = left.checked_sub(read.len() as u64).ok_or(Unread::TooLarge)?;
         hash.update(read);
         sink(read)?;

@@ -95,7 +95,7 @@ impl ConfigWatch {
     }
 
     /// Whether what the engine is about to read is still what was verified. Cheap and synchronous:
-    /// to be asked right before the engine is executed. Always true for what is staged.
+    /// to be called right before the engine is executed. Always true for what is staged.
     pub fn still_current(&self, prepared: &Prepared) -> bool {
         prepared.still_current()
     }

@@ -37,7 +37,7 @@ pub enum Act {
     },
     /// Spawn it with this config.
     Spawn(Prepared),
-    /// Nothing: it runs as asked.
+    /// Nothing: it runs as requested.
     Acknowledge,
     /// Nothing: the request is refused.
     Refuse(Refusal),
@@ -153,7 +153,7 @@ impl Lifecycle {
         self.persist(out);
     }
 
-    /// What was asked and is not on disk is written again and again: the disk may be repaired, and
+    /// An intent that is not on disk is written again and again: the disk may be repaired, and
     /// nothing else might happen that would write.
     pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
         if self.durable < self.asked && self.answered == self.written {

@@ -75,7 +75,7 @@ pub enum Recovered {
     Fresh,
     /// The intent and the last exit of an earlier boot.
     Journal {
-        /// What was asked.
+        /// What was requested.
         intent: Box<Intent>,
         /// How the last run ended, as far as it was seen.
         last_exit: Option<Exit>,
@@ -153,7 +153,7 @@ pub enum Timer {
     Backoff,
     /// The time of the journal is over.
     Journal,
-    /// What was asked is not on disk and is written once more.
+    /// The intent is not on disk and is written once more.
     Rewrite,
     /// The time to verify and stage the config is over.
     Prepare,

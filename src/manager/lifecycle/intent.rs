@@ -1,10 +1,10 @@
-//! What was asked, as it survives in the journal.
+//! What was requested, as it survives in the journal.
 
 use serde::{Deserialize, Serialize};
 
 use stayput_api::{ConfigChoice, Desired, RequestKind, StartRequest, StopRequest};
 
-/// The asked-for part of the journal.
+/// What was requested.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Intent {
     /// What the engine should be.
@@ -18,7 +18,7 @@ pub struct Intent {
     /// Who last changed [`Self::desired`]; none if no request did.
     #[serde(default)]
     pub asked: Option<Asked>,
-    /// The last start was asked for, and the engine has not been ready since: if it ends, it is
+    /// The last start was requested, and the engine has not been ready since: if it ends, it is
     /// held, also by the next container.
     #[serde(default)]
     pub unproven: bool,
@@ -26,7 +26,7 @@ pub struct Intent {
     pub fencing: Fencing,
 }
 
-/// Who asked for something, and when.
+/// Who sent a request, and when.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Asked {
     /// Who.
@@ -64,11 +64,11 @@ pub struct Fencing {
 /// A request that was judged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Judged {
-    /// What was asked, with its sequence filled in.
+    /// The request, with its sequence filled in.
     pub request: Request,
     /// Whether it was accepted.
     pub accepted: bool,
-    /// Who asked.
+    /// Who sent it.
     pub by: String,
     /// When, in milliseconds since the Unix epoch.
     pub at: u64,
@@ -134,7 +134,7 @@ pub struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldCode {
-    /// It ended before it was ready, after a start that somebody asked for.
+    /// It ended before it was ready, after a requested start.
     StartFailed,
     /// Its command could not be executed.
     SpawnFailed,

@@ -10,7 +10,7 @@
 //!                         │                │ leader gone                │
 //!                         └── tree empty ◄─┴─► Lingering ─► Straggling ─┘
 //! ```
-//! * What is asked ([`Intent`]), what is ([`Phase`]) and how the last run ended are three fields.
+//! * What was requested ([`Intent`]), what is ([`Phase`]) and how the last run ended are three fields.
 //! * A request is *decided* in up to three steps (verify the config, write the intent down, act);
 //!   meanwhile [`Lifecycle::is_deciding`] holds and the supervisor takes no other request. TERM,
 //!   timers and deaths are taken at any time.
@@ -71,7 +71,7 @@ pub struct Lifecycle {
     starts: u64,
     /// When runs ended by themselves, within [`Limits::RESTART_WINDOW`].
     own_ends: Vec<Millis>,
-    /// Why the engine does not run, where that is not part of what is asked.
+    /// Why the engine does not run, where that is not part of the intent.
     failure: Option<Held>,
     /// Why the journal was last not written; none once it was.
     journal_error: Option<String>,
@@ -82,7 +82,7 @@ pub struct Lifecycle {
     timers: BTreeMap<Timer, Millis>,
     /// Number of the last version of the journal handed out for writing.
     written: u64,
-    /// Number of the last version that changed what is asked; the later ones record what happened.
+    /// Number of the last version that changed the intent; the later ones record what happened.
     asked: u64,
     /// Number of the last version whose writing succeeded, failed or timed out.
     answered: u64,
@@ -185,7 +185,7 @@ impl Lifecycle {
         }
     }
 
-    /// Hands out a version of the journal that changes what is asked.
+    /// Hands out a version of the journal that changes the intent.
     fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
         self.record(out);
         self.asked = self.written;

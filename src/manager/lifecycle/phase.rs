@@ -5,7 +5,7 @@ use stayput_api::State;
 /// One phase of the engine's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// No process, as was asked (or not yet started).
+    /// No process, as requested (or not yet started).
     Stopped,
     /// No process; waits for a request.
     Failed,
@@ -19,11 +19,11 @@ pub enum Phase {
     Draining,
     /// The stop signal was sent to the leader, which has not ended yet.
     Signalled,
-    /// The leader is gone, the server JVM is not (or the tree was not looked at yet).
+    /// The leader is gone, the server JVM is not (or the tree was not scanned yet).
     Lingering,
     /// Leader and server are gone, others are not; they were sent TERM.
     Straggling,
-    /// The JVM was asked for its threads; KILL follows.
+    /// The JVM prints its threads; KILL follows.
     Dumping,
     /// Everything was sent KILL.
     Killing,

@@ -48,7 +48,7 @@ pub struct Policy {
     pub api: bool,
     /// Uid of our own pod, where known.
     pub pod: Option<String>,
-    /// Signal that asks the engine to end.
+    /// Signal that stops the engine.
     pub stop_signal: i32,
     /// From the stop signal to KILL on a requested stop.
     pub grace: Millis,

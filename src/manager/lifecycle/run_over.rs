@@ -100,7 +100,7 @@ impl Lifecycle {
 }
 
 /// How long to wait before restart number `ends` in the window: doubling, with ± 10 % so that the
-/// pods of a cluster that fell together do not rise together.
+/// pods of a cluster that failed together do not start together.
 fn backoff(ends: usize, seed: u64) -> Millis {
     let doublings = u32::try_from(ends.saturating_sub(1)).unwrap_or(u32::MAX);
     let base = Limits::MIN_BACKOFF

@@ -9,7 +9,7 @@ use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 pub enum Origin {
     /// The manager started.
     Boot,
-    /// Somebody asked.
+    /// A request.
     Request,
     /// It had ended by itself.
     Restart,
@@ -46,9 +46,9 @@ impl Lifecycle {
             Recovered::Journal { intent, last_exit } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                // What is asked was read from the disk, so it is there.
+                // The intent was read from the disk, so it is there.
                 self.record(out);
-                // A start that was asked for and never proved itself is still that start.
+                // A requested start that has not been ready yet is still that start.
                 let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,

@@ -59,7 +59,7 @@ impl Lifecycle {
         if matches!(self.deciding, Some(Deciding::Spawning { .. })) {
             return;
         }
-        // "Stopped" is what was asked for, whatever code the engine ended with.
+        // "Stopped" is what was requested, whatever code the engine ended with.
         let code = if self.phase == Phase::Stopped { 0 } else { self.own_code.unwrap_or(0) };
         self.end(code);
     }

@@ -30,12 +30,12 @@ impl Lifecycle {
         self.phase.state()
     }
 
-    /// What was asked.
+    /// What the engine should be.
     pub fn desired(&self) -> Desired {
         self.intent.desired
     }
 
-    /// Everything that was asked.
+    /// What was requested.
     pub fn intent(&self) -> &Intent {
         &self.intent
     }

@@ -102,7 +102,7 @@ impl Supervisor {
         let (sender, calls) = mpsc::channel(MAX_CALLS);
         let (end, ended) = oneshot::channel();
         let inherited = Inherited::find().unwrap_or_else(|error| {
-            // Without an API nobody asks what is left: the manager ends with the leader.
+            // Without an API this does not matter: the manager ends with the leader.
             if engine.policy.api {
                 tracing::warn!(
                     %error,

@@ -8,7 +8,7 @@ use stayput_api::{Accepted, Code, Refusal, StartRequest, Status, StopRequest};
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
-/// What the supervisor can be asked.
+/// A request to the supervisor.
 #[derive(Debug)]
 pub(crate) enum Call {
     Stop {
@@ -21,7 +21,7 @@ pub(crate) enum Call {
         by: String,
         reply: Reply,
     },
-    /// Ask the readiness probe now, unless it was asked within the last second.
+    /// Run the readiness probe now, unless it ran within the last second.
     Probe {
         reply: oneshot::Sender<()>,
     },

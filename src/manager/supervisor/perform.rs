@@ -127,7 +127,7 @@ impl Supervisor {
         }
     }
 
-    /// A KILL that nobody here sent, while the kernel's out-of-memory count rose. An ES launcher
+    /// A KILL that we did not send, while the kernel's out-of-memory count rose. An ES launcher
     /// passes its server's death on as code 137.
     pub(super) fn was_out_of_memory(&self, status: ExitStatus) -> bool {
         status.shell_code() == 128 + libc::SIGKILL

@@ -100,7 +100,7 @@ fn client_config() -> Option<ClientConfig> {
     Some(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// Accepts any certificate: the probe asks its own engine and sends no secret.
+/// Accepts any certificate: the probe connects to its own engine and sends no secret.
 #[derive(Debug)]
 struct AnyCertificate {
     schemes: Vec<SignatureScheme>,

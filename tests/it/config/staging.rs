@@ -26,7 +26,7 @@ async fn another_checksum_is_refused_with_what_is_mounted_and_nothing_is_staged(
     let refusal = config.prepare(MOUNTED, Some(&other)).await.unwrap_err();
     assert_eq!(refusal.code, Code::ChecksumMismatch);
     for part in [other.as_str(), checksum(&files).as_str(), "elasticsearch.yml ("] {
-        assert!(refusal.detail.contains(part), "{}", refusal.detail);
+        assert!(refusal.message.contains(part), "{}", refusal.message);
     }
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
 }
@@ -39,18 +39,18 @@ async fn a_config_that_cannot_be_told_is_refused_when_one_is_expected_or_staged(
     let config = ConfigWatch::start(only(&missing)).await;
     let refusal = config.prepare(MOUNTED, Some(&any)).await.unwrap_err();
     assert_eq!(refusal.code, Code::ConfigUnknown);
-    assert!(refusal.detail.contains("does not exist"), "{}", refusal.detail);
+    assert!(refusal.message.contains("does not exist"), "{}", refusal.message);
     assert_eq!(config.prepare(MOUNTED, None).await.unwrap().checksum, None);
 
     let config = ConfigWatch::start(staged(&missing, dir.path())).await;
     let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
     assert_eq!(refusal.code, Code::StageFailed);
-    assert!(refusal.detail.contains("does not exist"), "{}", refusal.detail);
+    assert!(refusal.message.contains("does not exist"), "{}", refusal.message);
 
     let config = ConfigWatch::start(ConfigSettings::default()).await;
     let refusal = config.prepare(MOUNTED, Some(&any)).await.unwrap_err();
     assert_eq!(refusal.code, Code::ConfigUnknown);
-    assert!(refusal.detail.contains("no --config"), "{}", refusal.detail);
+    assert!(refusal.message.contains("no --config"), "{}", refusal.message);
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_target_that_does_not_exist_is_refused_with_what_to_do() {
     let config = ConfigWatch::start(staged(source.path(), &target.path().join("no"))).await;
     let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
     assert_eq!(refusal.code, Code::StageFailed);
-    assert!(refusal.detail.contains("mount a writable volume there"), "{}", refusal.detail);
+    assert!(refusal.message.contains("mount a writable volume there"), "{}", refusal.message);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_target_that_is_not_writable_is_refused_with_who_may_not_and_what_to_do() {
             let config = ConfigWatch::start(staged(source.path(), target.path())).await;
             let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
             assert_eq!(refusal.code, Code::StageFailed);
-            assert!(refusal.detail.contains("must be able to write there"), "{}", refusal.detail);
+            assert!(refusal.message.contains("must be able to write there"), "{}", refusal.message);
         });
     });
 }
@@ -193,7 +193,7 @@ fn a_full_target_is_refused_and_left_as_it_was() {
             fs::write(&file, vec![b'x'; 128 * 1024]).unwrap();
             let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
             assert_eq!(refusal.code, Code::StageFailed);
-            assert!(refusal.detail.contains("make room"), "{}", refusal.detail);
+            assert!(refusal.message.contains("make room"), "{}", refusal.message);
             assert_eq!(fs::read_to_string(target.path().join("x")).unwrap(), "small");
             fs::write(&file, "small again").unwrap();
             config.prepare(MOUNTED, None).await.unwrap();
