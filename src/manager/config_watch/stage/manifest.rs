@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::{Error, ManifestFault, TargetFault};
+use super::stays_below;
 use super::target::Target;
-use super::{Error, ManifestFault, TargetFault, stays_below};
 
 /// Name of the manifest in the target.
 pub(super) const NAME: &str = ".stayput-staged.json";
@@ -54,7 +55,7 @@ impl Manifest {
         let Some(text) = target.read(NAME, LARGEST)? else {
             return Ok(Self { schema: SCHEMA, paths: BTreeSet::new() });
         };
-        let unusable = |fault| target.error(TargetFault::Manifest { name: NAME, fault });
+        let unusable = |source| target.error(TargetFault::Manifest { name: NAME, source });
         let manifest: Self = serde_json::from_slice(&text)
             .map_err(|error| unusable(ManifestFault::Syntax(error)))?;
         if manifest.schema != SCHEMA {

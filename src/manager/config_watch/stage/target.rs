@@ -14,7 +14,7 @@ use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat};
 
 use super::super::content::{self, DIRECTORY, READ, Unread};
 use super::super::generation::Access;
-use super::{Error, TargetFault};
+use super::error::{Error, TargetFault};
 use stayput_api::checksum::ContentDigest;
 
 /// Directory in the target where copies are made before they are put in place.
