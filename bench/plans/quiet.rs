@@ -78,7 +78,7 @@ pub(super) fn pod(number: usize) -> Pod {
             lagging: None,
             live_mismatch: None,
             last_good: Some(checksum(1)),
-            why: None,
+            reason: None,
         }),
     }
 }

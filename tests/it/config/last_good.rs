@@ -178,8 +178,8 @@ async fn a_copy_that_was_edited_is_kept_from_the_mount_or_not_at_all() {
     manager.prepare(MOUNTED, None).await.unwrap();
     fs::write(pod.at("engine/extra.yml"), "edited").unwrap();
     pod.writer.write(&good());
-    let error = manager.keep_last_good().await.unwrap_err();
-    assert!(error.to_string().contains("extra.yml was changed"), "{error}");
+    let error = manager.keep_last_good().await.unwrap_err().to_string();
+    assert!(error.contains("extra.yml was changed"), "{error}");
     let observed = manager.subscribe().borrow().clone();
     assert!(observed.errors.contains(&error), "{:?}", observed.errors);
     assert_eq!(observed.last_good, Some(counted(&good())), "the one before it is still kept");
