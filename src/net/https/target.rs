@@ -31,7 +31,10 @@ enum Transport {
 impl Target {
     /// A unix socket.
     pub fn socket(path: impl Into<PathBuf>) -> Self {
-        Self { transport: Transport::Socket(path.into()), authority: HeaderValue::from_static("localhost") }
+        Self {
+            transport: Transport::Socket(path.into()),
+            authority: HeaderValue::from_static("localhost"),
+        }
     }
 
     /// Plain HTTP; `host` is a name or an IP address, without brackets.
@@ -66,8 +69,8 @@ impl Target {
     ) -> Result<Self, InvalidTarget> {
         let authority =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let authority = HeaderValue::from_str(&authority)
-            .map_err(|_| InvalidTarget::Host(host.to_owned()))?;
+        let authority =
+            HeaderValue::from_str(&authority).map_err(|_| InvalidTarget::Host(host.to_owned()))?;
         Ok(Self { transport: Transport::Tcp { host: host.to_owned(), port, tls }, authority })
     }
 

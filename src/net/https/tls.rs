@@ -80,7 +80,11 @@ impl Tls {
 
     /// What a failed handshake means: the certificates we can give advice about are
     /// [`ExchangeError::Untrusted`].
-    pub(super) fn handshake_error(&self, source: io::Error, name: &ServerName<'_>) -> ExchangeError {
+    pub(super) fn handshake_error(
+        &self,
+        source: io::Error,
+        name: &ServerName<'_>,
+    ) -> ExchangeError {
         let ca = || self.ca.to_string();
         let tls = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let Some(rustls::Error::InvalidCertificate(reason)) = tls else { return source.into() };

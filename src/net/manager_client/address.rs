@@ -149,7 +149,10 @@ mod tests {
     fn plain_http_is_for_loopback_only() {
         assert!(parse("http://127.0.0.1:9199").is_ok_and(|authority| !authority.tls));
         assert!(parse("http://[::1]:9199").is_ok());
-        assert!(parse("http://10.0.0.7:9199").is_err_and(|error| error.to_string().contains("in the clear")));
+        assert!(
+            parse("http://10.0.0.7:9199")
+                .is_err_and(|error| error.to_string().contains("in the clear"))
+        );
     }
 
     #[test]

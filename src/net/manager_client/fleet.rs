@@ -97,7 +97,9 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_secs(10));
         for (index, answer) in answers {
             match answer {
-                Ok(after) => assert!(index >= 2 * MAX_CONCURRENT && after <= Duration::from_secs(10)),
+                Ok(after) => {
+                    assert!(index >= 2 * MAX_CONCURRENT && after <= Duration::from_secs(10))
+                }
                 Err(ClientError::Unanswered(_)) => assert!(index < 2 * MAX_CONCURRENT),
                 Err(other) => panic!("{other:?}"),
             }
