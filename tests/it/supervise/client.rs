@@ -23,7 +23,7 @@ impl Answer {
         self.body["code"].as_str().unwrap_or_default()
     }
 
-    /// The problem's sentence; empty if it is none.
+    /// The problem's `detail`; empty if it is none.
     pub(super) fn detail(&self) -> &str {
         self.body["detail"].as_str().unwrap_or_default()
     }
