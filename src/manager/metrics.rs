@@ -1,5 +1,5 @@
-//! Every metric by name. What the status knows is taken from the status at the scrape; only what
-//! it does not keep is counted here.
+//! All metrics of the manager. Gauges are read from the status at each scrape, and named after its
+//! fields; only what the status does not keep is counted here.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ struct StateLabel {
 
 impl Metrics {
     /// Counts an answered request. `route` and `method` are from our own table, never from the
-    /// request, so that callers cannot make up series; `code` is empty where nothing went wrong.
+    /// request, so that callers cannot create series; `code` is the problem's, or empty.
     pub fn count_request(
         &self,
         route: &'static str,
@@ -63,31 +63,31 @@ impl Metrics {
         self.exits.get_or_create(&Reason { reason: reason.as_str() }).inc();
     }
 
-    /// The metrics in text. `reload_failed`: a key or certificate on disk is not the one in force.
-    pub fn scrape(&self, status: &Status, reload_failed: bool) -> String {
+    /// All metrics as text. `key_reload_failed`: a key or certificate on disk is not the one in force.
+    pub fn scrape(&self, status: &Status, key_reload_failed: bool) -> String {
         let mut registry = Registry::with_prefix("stayput");
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: status.manager.version.clone() }).set(1);
-        registry.register("build_info", "The manager", build);
+        registry.register("build_info", "Version of the manager", build);
         self.register_engine(&mut registry, status);
         register_config(&mut registry, status);
         gauge(
             &mut registry,
-            "journal_durable",
-            "Whether the intent would survive a crash now",
+            "durable",
+            "1 if the last request would survive a crash of the manager",
             status.manager.durable,
         );
         gauge(
             &mut registry,
-            "reload_failed",
-            "Whether a key or certificate on disk could not be taken over",
-            reload_failed,
+            "key_reload_failed",
+            "1 if a new key or certificate on disk cannot be used",
+            key_reload_failed,
         );
-        registry.register("http_requests", "Answered requests", self.requests.clone());
+        registry.register("http_requests", "Answered requests of the API", self.requests.clone());
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
-        plain(&text)
+        to_prometheus(&text)
     }
 
     fn register_engine(&self, registry: &mut Registry, status: &Status) {
@@ -96,29 +96,42 @@ impl Metrics {
             let label = StateLabel { state: state.as_str() };
             states.get_or_create(&label).set(i64::from(state == status.state));
         }
-        registry.register("engine_state", "1 for the state the engine is in", states);
+        registry.register(
+            "engine_state",
+            "1 for the current state of the engine, 0 for all others",
+            states,
+        );
         gauge(
             registry,
             "engine_desired_running",
-            "Whether the engine was asked to run",
+            "1 if the engine shall run, 0 if it shall be stopped",
             status.desired == Desired::Running,
         );
         if let Some(ready) = status.ready {
-            gauge(registry, "engine_ready", "Last answer of the readiness probe", ready);
+            gauge(
+                registry,
+                "engine_ready",
+                "1 if the last call of the readiness probe succeeded",
+                ready,
+            );
         }
         let starts = Counter::<u64>::default();
         starts.inc_by(status.starts);
-        registry.register("engine_starts", "Starts since the manager started", starts);
-        registry.register("engine_exits", "Ends of runs, by reason", self.exits.clone());
+        registry.register(
+            "engine_starts",
+            "Starts of the engine since the manager started",
+            starts,
+        );
+        registry.register("engine_exits", "Ends of the engine, by reason", self.exits.clone());
         let sequence = Gauge::<i64>::default();
         sequence.set(i64::try_from(status.sequence).unwrap_or(i64::MAX));
-        registry.register("sequence", "Highest sequence accepted for judgement", sequence);
+        registry.register("sequence", "Highest sequence of a request", sequence);
     }
 }
 
-/// From OpenMetrics to Prometheus' own text format, which every scraper reads: there a counter's
-/// name has its `_total` in the comments as well, and nothing marks the end.
-fn plain(open_metrics: &str) -> String {
+/// Converts OpenMetrics to the text format of Prometheus, which every scraper reads: there the name
+/// of a counter has its `_total` in the comments as well, and there is no end marker.
+fn to_prometheus(open_metrics: &str) -> String {
     let counters: BTreeSet<&str> = open_metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
@@ -143,16 +156,13 @@ fn register_config(registry: &mut Registry, status: &Status) {
         gauge(
             registry,
             "config_drift",
-            "Whether the engine runs on another config than the mounted one",
+            "1 if the engine runs with another config than the mounted one",
             drift,
         );
     }
-    gauge(
-        registry,
-        "config_failed",
-        "Whether something is wrong with the mounted config",
-        !config.errors.is_empty(),
-    );
+    let errors = Gauge::<i64>::default();
+    errors.set(i64::try_from(config.errors.len()).unwrap_or(i64::MAX));
+    registry.register("config_errors", "Errors of the mounted config", errors);
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: bool) {

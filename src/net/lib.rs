@@ -1,11 +1,15 @@
-//! What both programs need to talk: HTTP over TLS, tokens, logs, and the client of the manager.
+//! What both programs need to talk to others: HTTP over TLS, tokens, logs, and the client of the
+//! manager. Nothing here decides anything about an engine.
 //!
 //! * [`https`]: one HTTP exchange, bounded in time and size.
-//! * [`jwt`]: scopes, and tokens that carry them.
+//! * [`jwt`]: scopes, keys, and tokens that carry scopes.
 //! * [`manager_client`]: typed client of the manager's API.
 //! * [`pem`]: certificates and keys from PEM, for both ends of TLS.
 //! * [`telemetry`]: the program's own log.
-//! * [`terminal`]: text from elsewhere, made safe for a terminal.
+//! * [`terminal`]: makes foreign text safe for a terminal.
+//!
+//! An error displays as one whole message, including what its source says: whoever shows it needs
+//! to add nothing. Programs match on the variants.
 
 pub mod https;
 pub mod jwt;

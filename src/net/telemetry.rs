@@ -1,12 +1,13 @@
-//! The manager's own log, on stderr: ECS JSON lines for machines, one-liners for people.
+//! The program's own log, on stderr: JSON lines in the Elastic Common Schema (ECS), or text.
 //!
-//! The engine's output is not touched. No filter language: one level for all of it.
+//! The engine's output is not changed. There is one level for the whole log, no filters.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
+use thiserror::Error;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::Record;
@@ -16,24 +17,32 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
+/// Name of both programs in their logs, and of the object that holds our own fields.
+const SERVICE: &str = "stayput";
+
 /// How a line of the log looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object with the field names of the Elastic Common Schema.
     #[default]
     Ecs,
-    /// For people.
+    /// One line of text, for people.
     Text,
 }
 
-impl FromStr for LogFormat {
-    type Err = String;
+/// A word that is not a log format.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is not a log format; use ecs or text")]
+pub struct UnknownLogFormat(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for LogFormat {
+    type Err = UnknownLogFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLogFormat> {
         match text {
             "ecs" => Ok(Self::Ecs),
             "text" => Ok(Self::Text),
-            _ => Err(format!("{text:?} is not a log format; use ecs or text")),
+            _ => Err(UnknownLogFormat(text.to_owned())),
         }
     }
 }
@@ -44,7 +53,7 @@ pub fn init(format: LogFormat, level: LevelFilter) {
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(false)
-        .fmt_fields(Kept)
+        .fmt_fields(JsonFields)
         .event_format(Line(format))
         .finish();
     // Fails only if there is a log already, as in tests.
@@ -66,13 +75,13 @@ where
     ) -> fmt::Result {
         let mut fields = Fields::default();
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
-            // Those of libraries are not about what we do.
-            if !span.metadata().target().starts_with(env!("CARGO_PKG_NAME")) {
+            // Spans of libraries are of no interest here.
+            if !span.metadata().target().starts_with(SERVICE) {
                 continue;
             }
-            let kept = span.extensions();
-            let kept = kept.get::<FormattedFields<N>>().map_or("", |kept| kept.fields.as_str());
-            fields.rest.extend(read(kept).into_iter().filter(|(_, value)| value != ""));
+            let extensions = span.extensions();
+            let json = extensions.get::<FormattedFields<N>>().map_or("", |all| all.fields.as_str());
+            fields.rest.extend(read(json).into_iter().filter(|(_, value)| value != ""));
         }
         event.record(&mut fields);
         let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
@@ -87,10 +96,10 @@ where
     }
 }
 
-/// Keeps the fields of spans as JSON, for the lines below them.
-struct Kept;
+/// Stores the fields of a span as JSON, for the events inside the span.
+struct JsonFields;
 
-impl<'writer> FormatFields<'writer> for Kept {
+impl<'writer> FormatFields<'writer> for JsonFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, all: R) -> fmt::Result {
         let mut fields = Fields::default();
         all.record(&mut fields);
@@ -109,9 +118,9 @@ impl<'writer> FormatFields<'writer> for Kept {
     }
 }
 
-/// What [`Kept`] has written.
-fn read(kept: &str) -> Map<String, Value> {
-    serde_json::from_str(kept).unwrap_or_default()
+/// Reads what [`JsonFields`] has written.
+fn read(json: &str) -> Map<String, Value> {
+    serde_json::from_str(json).unwrap_or_default()
 }
 
 #[derive(Default)]
@@ -128,18 +137,18 @@ impl Fields {
         put("log.level", &level.to_ascii_lowercase());
         put("message", &self.message);
         put("ecs.version", "8.11.0");
-        put("service.name", env!("CARGO_PKG_NAME"));
+        put("service.name", SERVICE);
         put("service.version", env!("CARGO_PKG_VERSION"));
         put("log.logger", target);
         if !self.rest.is_empty() {
-            // Fields of our own stand below our own name, where they cannot clash with ECS.
-            line.insert(env!("CARGO_PKG_NAME").to_owned(), Value::Object(self.rest));
+            // Our own fields are inside an object of our own, where they cannot clash with ECS.
+            line.insert(SERVICE.to_owned(), Value::Object(self.rest));
         }
         Value::Object(line)
     }
 
     fn text(&self) -> String {
-        // A line break in a value would let whoever chose it write lines of their own.
+        // A line break in a value would let whoever chose the value forge log lines.
         let mut text = self.message.replace(char::is_control, " ");
         for (name, value) in &self.rest {
             // Writing to a string does not fail.

@@ -1,9 +1,9 @@
-//! Text from elsewhere, made safe for a terminal.
+//! Makes foreign text safe for a terminal.
 
 use std::borrow::Cow;
 
-/// As it is, but for what would move the cursor: an engine's command line, a file's name and an
-/// annotation may hold that.
+/// The text with its control characters escaped: an engine's command line, a file name or an
+/// annotation may contain some, and they could move the cursor or change what is on the screen.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);

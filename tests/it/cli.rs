@@ -123,7 +123,7 @@ fn a_manager_that_is_not_there_is_2() {
     let dir = TempDir::new().expect("a directory");
     let path = dir.path().join("dead.sock");
     for hint in
-        ["does a manager run here with --socket", "the manager that made this socket is gone"]
+        ["does a manager run here with --socket", "the manager that made this socket has ended"]
     {
         for line in ["status", "stop", "start", "restart", "wait --for stopped", "status --watch"] {
             let mut command = stayput(line.split_whitespace());
@@ -175,7 +175,7 @@ fn a_stop_that_takes_too_long_goes_on() {
     let reply = Reply::json(202, stopping(1));
     let (ended, _fake) = against(Script::Always(reply), "stop --timeout 0s");
     assert_eq!(ended.code, 124);
-    assert!(ended.stderr.contains("not done after 0s, and goes on"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("not done after 0s, and continues"), "{}", ended.stderr);
     assert!(ended.stderr.contains("stayput wait --for stopped"), "{}", ended.stderr);
 }
 
@@ -279,7 +279,7 @@ fn wait_times_out_with_124_and_says_how_it_is() {
         let line = format!("wait --for {goal} --timeout 0s");
         let (ended, _fake) = against(story(status, []), &line);
         assert_eq!(ended.code, 124, "{goal}: {}", ended.stderr);
-        let message = format!("not so after 0s: the engine is {state}");
+        let message = format!("timed out after 0s: the engine is {state}");
         assert!(ended.stderr.contains(&message), "{}", ended.stderr);
     }
 }
@@ -342,7 +342,7 @@ fn install_copies_the_program_itself() {
 #[test]
 fn a_token_that_managers_would_refuse_is_not_made() {
     for (ttl, audience, word) in
-        [("2h", "a", "one second and one hour"), ("0s", "a", "one hour"), ("5m", "", "audience")]
+        [("2h", "a", "one second to one hour"), ("0s", "a", "one hour"), ("5m", "", "audience")]
     {
         let ended = finish(&mut stayput([
             "token",
@@ -403,7 +403,7 @@ fn waiting_for_what_will_not_come_ends_at_once() {
             let (ended, _fake) =
                 against(story(status.clone(), []), &format!("wait --for {goal} --timeout 1h"));
             assert_eq!(ended.code, 1, "{state}: {}", ended.stderr);
-            let message = format!("of no use, for the engine is {state}");
+            let message = format!("of no use: the engine is {state}");
             assert!(ended.stderr.contains(&message), "{}", ended.stderr);
         }
     }

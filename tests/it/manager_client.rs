@@ -107,7 +107,9 @@ fn a_newer_managers_refusal_is_told_by_its_own_words() {
     let body = serde_json::json!({"code": "moon_phase", "detail": "wait", "status": 409});
     let (_dir, _fake, client) = over_socket(always(409, body));
     match wait(client.status()) {
-        Err(ClientError::Protocol(text)) => assert!(text.contains("moon_phase: wait"), "{text}"),
+        Err(ClientError::Protocol(text)) => {
+            assert!(text.to_string().contains("moon_phase: wait"), "{text}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -115,10 +117,10 @@ fn a_newer_managers_refusal_is_told_by_its_own_words() {
 #[test]
 fn silence_ends_and_leaves_open_what_happened() {
     let (_dir, _fake, client) = over_socket(Script::Silence);
-    let client = client.with_patience(Duration::from_millis(50));
+    let client = client.with_answer_timeout(Duration::from_millis(50));
     match wait(client.stop(&StopRequest::default(), None)) {
         Err(ClientError::Unanswered(text)) => {
-            assert!(text.contains("acted on the request is not known"), "{text}");
+            assert!(text.to_string().contains("acted on the request is not known"), "{text}");
         }
         other => panic!("{other:?}"),
     }
@@ -165,7 +167,8 @@ fn over_tls_with_a_token_that_is_renewed() {
     for text in ["", " \n", "two tokens", "line\nline", "\u{7f}"] {
         fs::write(&token, text).expect("a file");
         match wait(client.status()) {
-            Err(ClientError::Credentials(told)) => {
+            Err(ClientError::Credentials(error)) => {
+                let told = error.to_string();
                 assert!(told.contains(&*token.to_string_lossy()), "{told}");
                 assert!(text.trim().is_empty() || !told.contains(text), "{told}");
             }
@@ -182,7 +185,7 @@ fn a_manager_of_another_ca_is_not_talked_to() {
     let client = ManagerClient::new(address(&ours, port)).expect("a client");
     match wait(client.status()) {
         Err(ClientError::Untrusted(text)) => {
-            assert!(text.contains("not signed by the ca of the test"), "{text}");
+            assert!(text.to_string().contains("not signed by the ca of the test"), "{text}");
         }
         other => panic!("{other:?}"),
     }
@@ -211,6 +214,7 @@ fn a_self_signed_ca_as_the_managers_certificate_is_told_with_advice() {
     fs::write(pki.file("ca"), certificate.pem()).expect("a file");
     match wait(ManagerClient::new(address(&pki, port)).expect("a client").status()) {
         Err(ClientError::Untrusted(text)) => {
+            let text = text.to_string();
             assert!(text.contains("CA:FALSE") && !text.contains("OtherError"), "{text}");
         }
         other => panic!("{other:?}"),
@@ -238,11 +242,13 @@ fn what_cannot_be_used_is_told_before_anything_is_sent() {
         (pki.pem("ca"), Some(identity(pki.pem("cert"), other.pem("key"))), "used together"),
     ] {
         let error = Tls::new(&ca, identity.as_ref(), ONLY_1_3).expect_err(part);
-        assert!(error.contains(part), "{error}");
+        assert!(error.to_string().contains(part), "{error}");
     }
     let no_ca = with(address(&pki, 1), |credentials| credentials.tls = None);
     match ManagerClient::new(no_ca) {
-        Err(ClientError::Credentials(text)) => assert!(text.contains("give --ca FILE"), "{text}"),
+        Err(ClientError::Credentials(text)) => {
+            assert!(text.to_string().contains("give --ca FILE"), "{text}")
+        }
         unexpected => panic!("{unexpected:?}"),
     }
 }

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand};
+use thiserror::Error;
 
 use super::wait::Goal;
 use crate::config_watch::ConfigDir;
 use crate::settings::{self, RunArgs};
 use stayput_api::{ConfigChoice, MAX_SEQUENCE, Span, StartRequest, StopRequest};
 
-/// Version and platform, as `version` and `--version` tell them.
+/// Version and platform, as `version` and `--version` print them.
 pub(super) static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{} ({}-{})", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH, std::env::consts::OS)
 });
@@ -28,26 +29,26 @@ Exit codes: 0 done; 1 refused or failed; 2 manager not reachable; 64 usage; 124 
 run ends with the engine's code.";
 
 const WITHOUT_PROBE: &str = "\
-Where the manager has no --ready to ask, an engine counts as running and ready once it has lived \
-for 10 s.";
+If the manager has no --ready probe, an engine counts as running and ready once it has run for \
+10 s.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Supervise COMMAND: as PID 1, or as child subreaper
+    /// Run COMMAND and supervise it, as PID 1 or as child subreaper
     #[command(override_usage = "stayput run [OPTIONS] -- COMMAND [ARG]...")]
     Run(Box<RunArgs>),
-    /// Show what the engine is, and why it waits
+    /// Show the state of the engine, and what it waits for
     Status {
         #[command(flatten)]
         client: ClientArgs,
-        /// Print the API's answer, unchanged
+        /// Print the API's answer as it is
         #[arg(long)]
         json: bool,
-        /// Go on, with a line for each change
+        /// Keep watching, and print a line for each change
         #[arg(long)]
         watch: bool,
     },
-    /// Stop the engine; the pod and the manager stay
+    /// Stop the engine; pod and manager keep running
     Stop {
         #[command(flatten)]
         client: ClientArgs,
@@ -66,7 +67,7 @@ pub(super) enum Command {
         #[command(flatten)]
         wait: WaitArgs,
     },
-    /// Stop the engine, wait until it is gone, start it
+    /// Stop the engine, wait until all its processes have ended, start it
     #[command(after_help = WITHOUT_PROBE)]
     Restart {
         #[command(flatten)]
@@ -74,9 +75,9 @@ pub(super) enum Command {
         #[command(flatten)]
         request: RestartArgs,
         #[command(flatten)]
-        wait: PatienceArgs,
+        wait: TimeoutArgs,
     },
-    /// Wait until the engine is as wished; changes nothing
+    /// Wait until the engine has a state; changes nothing
     #[command(after_help = WITHOUT_PROBE)]
     Wait {
         #[command(flatten)]
@@ -84,18 +85,18 @@ pub(super) enum Command {
         /// stopped, running, ready, or checksum=C (the config with that checksum is mounted)
         #[arg(long = "for", value_name = "GOAL")]
         goal: Goal,
-        /// How long
-        #[arg(long, value_name = "TIME", default_value = PATIENCE, value_parser = Span::parse)]
+        /// How long to wait
+        #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = Span::parse)]
         timeout: Span,
-        /// Print the API's last answer, unchanged
+        /// Print the API's last answer as it is
         #[arg(long)]
         json: bool,
     },
     /// Print the checksum of the engine's config, as the status shows it
     Checksum(ChecksumArgs),
-    /// Mint a token for curl
+    /// Make a token (JWT) for curl
     Token(TokenArgs),
-    /// Copy this program into DIR (for an init container), print where it is
+    /// Copy this program into DIR (for an init container), and print its path
     Install {
         /// An existing directory
         dir: PathBuf,
@@ -105,24 +106,24 @@ pub(super) enum Command {
 }
 
 /// How long a command waits by default: Elasticsearch may take minutes to end and to be ready.
-const PATIENCE: &str = "10m";
+const DEFAULT_TIMEOUT: &str = "10m";
 
 /// How to reach the manager.
 #[derive(Debug, Default, Args)]
 pub(super) struct ClientArgs {
-    /// Its unix socket [env: STAYPUT_SOCKET] [default: /run/stayput/stayput.sock]
+    /// Unix socket of the manager [env: STAYPUT_SOCKET] [default: /run/stayput/stayput.sock]
     #[arg(long, value_name = "PATH", help_heading = "Manager", conflicts_with = "url")]
     pub(super) socket: Option<PathBuf>,
-    /// Its address, https://HOST:PORT [env: STAYPUT_URL]
+    /// Address of the manager, https://HOST:PORT [env: STAYPUT_URL]
     #[arg(long, value_name = "URL", help_heading = "Manager")]
     pub(super) url: Option<String>,
-    /// File with a token to show [env: STAYPUT_TOKEN_FILE]
+    /// File with the token (JWT) to send [env: STAYPUT_TOKEN_FILE]
     #[arg(long, value_name = "FILE", help_heading = "Manager")]
     pub(super) token_file: Option<PathBuf>,
     /// CA of the manager's certificate (PEM) [env: STAYPUT_CA]
     #[arg(long, value_name = "FILE", help_heading = "Manager")]
     pub(super) ca: Option<PathBuf>,
-    /// Client certificate to show (PEM) [env: STAYPUT_CERT]
+    /// Client certificate (PEM) [env: STAYPUT_CERT]
     #[arg(long, value_name = "FILE", help_heading = "Manager")]
     pub(super) cert: Option<PathBuf>,
     /// Key of the client certificate (PEM) [env: STAYPUT_KEY]
@@ -133,54 +134,59 @@ pub(super) struct ClientArgs {
 /// Whether and how long to wait for the end of a stop or start.
 #[derive(Debug, Args)]
 pub(super) struct WaitArgs {
-    /// Return once the request is accepted
+    /// Return as soon as the request is accepted
     #[arg(long, conflicts_with = "timeout")]
     pub(super) no_wait: bool,
     #[command(flatten)]
-    pub(super) patience: PatienceArgs,
+    pub(super) timeout: TimeoutArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct PatienceArgs {
-    /// How long to wait until it is done; what was asked for stands, whether it is or not
-    #[arg(long, value_name = "TIME", default_value = PATIENCE, value_parser = Span::parse)]
+pub(super) struct TimeoutArgs {
+    /// How long to wait until it is done; the request stays in force after that
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = Span::parse)]
     pub(super) timeout: Span,
-    /// Print the API's last answer, unchanged
+    /// Print the API's last answer as it is
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Fence {
-    /// Fencing number; the manager takes the next one by itself
+pub(super) struct FencingArgs {
+    /// Sequence of the request [default: the next one]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sequence)]
     sequence: Option<u64>,
-    /// Only if this is the pod's uid
+    /// Refuse unless the pod has this uid
     #[arg(long, value_name = "UID")]
     pod: Option<String>,
 }
 
-fn sequence(text: &str) -> Result<u64, String> {
+/// Not a sequence.
+#[derive(Debug, Clone, Copy, Error)]
+#[error("write a whole number from 0 to {MAX_SEQUENCE}")]
+struct InvalidSequence;
+
+fn sequence(text: &str) -> Result<u64, InvalidSequence> {
     let number = text.parse().ok().filter(|number| *number <= MAX_SEQUENCE);
-    number.ok_or_else(|| format!("write a whole number from 0 to {MAX_SEQUENCE}"))
+    number.ok_or(InvalidSequence)
 }
 
 #[derive(Debug, Args)]
 pub(super) struct StopTimes {
-    /// Be unready this long before the stop signal is sent
+    /// Time from failing /readyz to the stop signal
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     drain: Option<Span>,
-    /// Kill this long after the stop signal
+    /// Time from the stop signal to KILL
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     grace: Option<Span>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
-    /// Only on the mounted config with this checksum
+    /// Start only if the mounted config has this checksum
     #[arg(long, value_name = "C", conflicts_with = "last_good")]
     pub(super) checksum: Option<String>,
-    /// On the kept copy of the config that last became ready
+    /// Start with the kept copy of the config that last became ready
     #[arg(long)]
     pub(super) last_good: bool,
 }
@@ -190,7 +196,7 @@ pub(super) struct StopArgs {
     #[command(flatten)]
     times: StopTimes,
     #[command(flatten)]
-    fence: Fence,
+    fencing: FencingArgs,
 }
 
 #[derive(Debug, Args)]
@@ -198,7 +204,7 @@ pub(super) struct StartArgs {
     #[command(flatten)]
     config: ConfigArgs,
     #[command(flatten)]
-    fence: Fence,
+    fencing: FencingArgs,
 }
 
 #[derive(Debug, Args)]
@@ -207,50 +213,51 @@ pub(super) struct RestartArgs {
     times: StopTimes,
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Only if this is the pod's uid
+    /// Refuse unless the pod has this uid
     #[arg(long, value_name = "UID")]
     pod: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ChecksumArgs {
-    /// The directories, as --config of `run` names them
+    /// Directories, written as for --config of `run`
     #[arg(value_name = "[NAME=]DIR", required = true, value_parser = settings::config_dir)]
     pub(super) dirs: Vec<ConfigDir>,
-    /// Files that are not in the checksum, as --live of `run` names them; repeatable
+    /// Files that are not in the checksum, written as for --live of `run`; repeatable
     #[arg(long, value_name = "GLOB", value_parser = settings::glob)]
     pub(super) live: Vec<glob::Pattern>,
-    /// Print the listing that the checksum is the SHA-256 of, and the checksum on stderr
+    /// Print the listing whose SHA-256 is the checksum; the checksum goes to stderr
     #[arg(long)]
     pub(super) files: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TokenArgs {
-    /// The shared key the manager has as --jwt-key
+    /// Shared key, as the manager has it with --jwt-key
     #[arg(long, value_name = "FILE")]
     pub(super) key: PathBuf,
-    /// What its bearer may do: read, or control, which includes it
+    /// Scope: read, or control (includes read)
     #[arg(long, value_parser = ["read", "control"])]
     pub(super) scope: String,
-    /// Which manager it is for: stayput:NAMESPACE/POD-UID, or its --jwt-audience
+    /// Manager it is for: stayput:NAMESPACE/POD-UID, or its --jwt-audience
     #[arg(long, value_name = "AUDIENCE")]
     pub(super) audience: String,
-    /// How long it is good, at most 1h
+    /// How long it is valid, at most 1h
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = Span::parse)]
     pub(super) ttl: Span,
 }
 
 impl StopArgs {
     pub(super) fn into_request(self) -> StopRequest {
-        let Self { times: StopTimes { drain, grace }, fence: Fence { sequence, pod } } = self;
+        let Self { times: StopTimes { drain, grace }, fencing: FencingArgs { sequence, pod } } =
+            self;
         StopRequest { sequence, pod, grace, drain }
     }
 }
 
 impl StartArgs {
     pub(super) fn into_request(self) -> StartRequest {
-        let Self { config, fence: Fence { sequence, pod } } = self;
+        let Self { config, fencing: FencingArgs { sequence, pod } } = self;
         let choice = config.choice();
         StartRequest { sequence, pod, checksum: config.checksum, config: choice }
     }

@@ -1,4 +1,4 @@
-//! `checksum`: what the status would show for these directories.
+//! `checksum`: prints the checksum that the status would show for these directories.
 
 use std::io::Write;
 
@@ -7,14 +7,14 @@ use super::failure::Failure;
 use crate::config_watch::{ConfigSettings, ConfigWatch};
 use stayput_api::checksum::{Checksum, FileDigest, listing};
 
-/// Prints the checksum; with `--files`, the very bytes it is the SHA-256 of, and the checksum on
-/// stderr, so that `--files | sha256sum` comes to the same digits.
+/// Prints the checksum; with `--files`, the listing that it is the SHA-256 of, and the checksum on
+/// stderr, so that `--files | sha256sum` prints the same digits.
 pub(super) fn print(args: ChecksumArgs, out: &mut impl Write) -> Result<(), Failure> {
     let with_files = args.files;
     let settings = ConfigSettings { dirs: args.dirs, live: args.live, ..ConfigSettings::default() };
     let problems = settings.problems();
     if !problems.is_empty() {
-        // The sentences are about the option of `run`; here a directory has none in front.
+        // The messages are about the option of `run`; here a directory has no option.
         return Err(Failure::Usage(problems.join("; ").replace("--config ", "")));
     }
     let observed =
@@ -34,14 +34,13 @@ pub(super) fn print(args: ChecksumArgs, out: &mut impl Write) -> Result<(), Fail
         .collect();
     let files = files.filter(|files| Checksum::of_files(files) == checksum).ok_or_else(|| {
         Failure::Failed(
-            "a file's name is not UTF-8, so the listing cannot be shown as it is: leave --files \
-             out"
-            .into(),
+            "a file's name is not UTF-8, so the listing cannot be printed: leave out --files"
+                .into(),
         )
     })?;
     out.write_all(&listing(&files))?;
     out.flush()?;
-    // If stderr is gone, the listing alone is what was asked for.
+    // If stderr is closed, the listing alone is enough.
     let _ = writeln!(std::io::stderr(), "{checksum}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How a command fails: its exit code and its message.
+//! Why a command fails: exit code and message.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -10,30 +10,30 @@ use stayput_net::terminal::plain;
 const FAILED: u8 = 1;
 /// The manager cannot be reached, or did not answer.
 const NOT_REACHABLE: u8 = 2;
-/// The command cannot be used as it was written (`EX_USAGE` of sysexits).
+/// The command line is wrong (`EX_USAGE` of sysexits).
 pub(super) const USAGE: u8 = 64;
-/// Not done in time, as `timeout` of coreutils ends.
+/// Not done in time; the code of coreutils' `timeout`.
 const TIMED_OUT: u8 = 124;
 
-/// Why a command did not do what it was for.
+/// Why a command failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The manager refused, or there is no answer of it.
+    /// The manager refused, or gave no good answer.
     Client(ClientError),
-    /// It is a matter of how the command was written.
+    /// The command line is wrong.
     Usage(String),
-    /// It failed here.
+    /// The command itself failed.
     Failed(String),
     /// It is not done yet.
     TimedOut(String),
-    /// Our own output cannot be written.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
 impl Failure {
-    /// Tells what is wrong on stderr.
+    /// Writes the message to stderr.
     pub(super) fn report(&self) -> ExitCode {
-        let (code, sentence) = match self {
+        let (code, message) = match self {
             Self::Client(error @ ClientError::Refused(_)) => (FAILED, format!("refused: {error}")),
             Self::Client(error @ (ClientError::Protocol(_) | ClientError::WrongPod(_))) => {
                 (FAILED, error.to_string())
@@ -44,17 +44,17 @@ impl Failure {
                 | ClientError::Untrusted(_)
                 | ClientError::Unanswered(_)),
             ) => (NOT_REACHABLE, error.to_string()),
-            Self::Usage(sentence) => (USAGE, sentence.clone()),
-            Self::Failed(sentence) => (FAILED, sentence.clone()),
-            Self::TimedOut(sentence) => (TIMED_OUT, sentence.clone()),
-            // `stayput status | head` is no accident to tell about.
+            Self::Usage(message) => (USAGE, message.clone()),
+            Self::Failed(message) => (FAILED, message.clone()),
+            Self::TimedOut(message) => (TIMED_OUT, message.clone()),
+            // `stayput status | head` needs no message.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::from(FAILED);
             }
             Self::Output(error) => (FAILED, format!("cannot write the output: {error}")),
         };
-        // If stderr is gone as well, the exit code has to do.
-        let _ = writeln!(io::stderr(), "stayput: {}", plain(&sentence));
+        // If stderr is closed as well, the exit code is all there is.
+        let _ = writeln!(io::stderr(), "stayput: {}", plain(&message));
         ExitCode::from(code)
     }
 }

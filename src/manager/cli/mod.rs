@@ -1,16 +1,16 @@
-//! The command line: `run` hands over to the supervisor, everything else is a client or a tool.
+//! The command line: `run` is the manager, all other commands are its client or a tool.
 //!
-//! In the library, so that an example can re-execute itself as the manager.
+//! In the library, so that an example can execute itself as the manager.
 
-mod act;
+mod address;
 mod args;
 mod checksum;
+mod control;
 mod failure;
-mod follow;
 mod install;
+mod poll;
 mod render;
 mod run;
-mod target;
 mod token;
 mod wait;
 
@@ -21,8 +21,8 @@ use std::process::ExitCode;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::settings::Environment;
-use act::Act;
 use args::{Cli, ClientArgs, Command};
+use control::ControlRequest;
 use failure::{Failure, USAGE};
 use stayput_net::manager_client::ManagerClient;
 
@@ -38,8 +38,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (matches, cli) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version are no errors, and go to stdout. Where neither can be written,
-            // there is nobody to tell.
+            // Help and version are no errors, and go to stdout. If neither can be written, nobody
+            // reads them.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
@@ -59,7 +59,7 @@ fn command(
 ) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(_) => {
-            // The settings want to know which values were written, so they read the matches.
+            // The settings read the matches: they need to know which values were written.
             let run = matches.subcommand_matches("run");
             return Ok(run.map_or(ExitCode::from(USAGE), |run| run::run(run, environment)));
         }
@@ -78,22 +78,27 @@ fn command(
             })?;
         }
         Command::Stop { client, request, wait } => {
-            let stop = Act::Stop(request.into_request());
-            with(&client, environment, async |client| act::act(&client, stop, &wait, out).await)?;
+            let stop = ControlRequest::Stop(request.into_request());
+            with(&client, environment, async |client| {
+                control::send(&client, stop, &wait, out).await
+            })?;
         }
         Command::Start { client, request, wait } => {
-            let start = Act::Start(request.into_request());
-            with(&client, environment, async |client| act::act(&client, start, &wait, out).await)?;
+            let start = ControlRequest::Start(request.into_request());
+            with(&client, environment, async |client| {
+                control::send(&client, start, &wait, out).await
+            })?;
         }
         Command::Restart { client, request, wait } => {
             with(&client, environment, async |client| {
-                act::restart(&client, request, &wait, out).await
+                control::restart(&client, request, &wait, out).await
             })?;
         }
         Command::Checksum(args) => checksum::print(args, out)?,
         Command::Token(args) => token::print(&args, out)?,
         Command::Install { dir } => {
-            let path = install::install(&dir).map_err(Failure::Failed)?;
+            let path =
+                install::install(&dir).map_err(|error| Failure::Failed(error.to_string()))?;
             writeln!(out, "{}", path.display())?;
         }
         Command::Version => writeln!(out, "stayput {}", args::VERSION.as_str())?,
@@ -107,11 +112,12 @@ fn with(
     environment: &Environment,
     command: impl AsyncFnOnce(ManagerClient) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let address = target::address(client, environment).map_err(Failure::Usage)?;
+    let address =
+        address::address(client, environment).map_err(|error| Failure::Usage(error.to_string()))?;
     let client = ManagerClient::new(address)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::Failed(format!("cannot begin: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot set up: {error}")))?;
     runtime.block_on(command(client))
 }

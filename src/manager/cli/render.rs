@@ -1,4 +1,4 @@
-//! The status for a tired person: one fact a line, and why anything waits.
+//! The status for people: one fact on each line.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use stayput_api::{Config, ConfigChoice, Desired, Exit, Reason, Run, State, Status};
 use stayput_net::terminal::plain;
 
-/// The whole status, each line ended.
+/// The whole status, each line with its end.
 pub(super) fn status(status: &Status, now: SystemTime) -> String {
     let mut page = Page { text: String::new(), now };
     page.fact("state", state(status));
@@ -26,12 +26,12 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
         page.fact("run", format!("{}, pid {}", run.id, run.pid));
         page.fact("started", page.when(&run.started_at));
         let checksum = run.checksum.as_deref().unwrap_or(if run.config_uncertain {
-            "not certain: the mount changed while the engine read it"
+            "not certain: the mounted config changed while the engine read it"
         } else {
             "not known"
         });
         if status.config.is_some() {
-            page.fact("runs on", format!("{checksum} ({})", run.config.as_str()));
+            page.fact("runs with", format!("{checksum} ({})", run.config.as_str()));
         }
     }
     if let Some(config) = &status.config {
@@ -52,24 +52,24 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     page.fact("manager", format!("stayput {}, pid {}", manager.version, manager.pid));
     page.fact("", page.when(&manager.since));
     if !manager.durable {
-        page.fact("", "NOT DURABLE: what was asked last would not survive a crash right now");
+        page.fact("", "NOT DURABLE: the last request would not survive a crash now");
     }
     page.text
 }
 
-/// The status in a few words: state, and what matters in it.
-pub(super) fn headline(status: &Status) -> String {
+/// The status on one line: state, and what else is important.
+pub(super) fn summary(status: &Status) -> String {
     plain(&line(status)).into_owned()
 }
 
 fn line(status: &Status) -> String {
     let mut text = state(status);
-    let natural = match status.state {
+    let usual = match status.state {
         State::Stopped | State::Stopping | State::Killing => Some(Desired::Stopped),
         State::Starting | State::Running | State::Backoff => Some(Desired::Running),
         State::Failed | State::Stuck => None,
     };
-    if natural != Some(status.desired) {
+    if usual != Some(status.desired) {
         let _ = write!(text, ", desired {}", status.desired.as_str());
     }
     match (&status.run, &status.last_exit) {
@@ -90,30 +90,29 @@ fn line(status: &Status) -> String {
     text
 }
 
-/// Prints the headline whenever there is something new in it.
+/// Prints the summary of a status whenever it differs from the one before.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct ChangePrinter {
     last: Option<String>,
 }
 
-impl Changes {
-    /// Prints a line, stamped with the time, if there is something new to say.
+impl ChangePrinter {
+    /// Prints time and summary, if the summary is new.
     pub(super) fn print(&mut self, status: &Status, out: &mut impl io::Write) -> io::Result<()> {
-        let line = headline(status);
-        let told = if status.state == State::Stopped {
-            // Stopped is stopped: who asked for it last, and when, is no other state.
-            let reason =
-                status.reason.clone().map(|reason| Reason { message: String::new(), ..reason });
-            let code = reason.as_ref().map(|reason| reason.code.clone()).unwrap_or_default();
-            headline(&Status { reason, ..status.clone() }) + &code
+        let line = summary(status);
+        let compared = if status.state == State::Stopped {
+            // Who requested the stop last, and when, is no change of a stopped engine.
+            let why = status.reason.clone().map(|why| Reason { message: String::new(), ..why });
+            let code = why.as_ref().map(|why| why.code.clone()).unwrap_or_default();
+            summary(&Status { reason: why, ..status.clone() }) + &code
         } else {
             line.clone()
         };
-        if self.last.as_ref() == Some(&told) {
+        if self.last.as_ref() == Some(&compared) {
             return Ok(());
         }
         writeln!(out, "{}  {line}", humantime::format_rfc3339_seconds(SystemTime::now()))?;
-        self.last = Some(told);
+        self.last = Some(compared);
         out.flush()
     }
 }
@@ -131,7 +130,7 @@ fn ended(exit: &Exit) -> String {
     let how = match (exit.code, exit.signal) {
         (Some(code), _) => format!("code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "nothing known".into(),
+        (None, None) => "code not known".into(),
     };
     format!("{how} ({})", exit.reason.as_str())
 }
@@ -142,7 +141,7 @@ struct Page {
 }
 
 impl Page {
-    /// One line; an empty name continues the fact above.
+    /// Adds one line; an empty name continues the fact above.
     fn fact(&mut self, name: &str, value: impl AsRef<str>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{name:<14}{}", plain(value.as_ref()));
@@ -171,7 +170,7 @@ impl Page {
 
     fn exit(&mut self, exit: &Exit) {
         let took = humantime::format_duration(Duration::from_millis(exit.took_ms));
-        let ran = spoken(Duration::from_millis(exit.ran_ms));
+        let ran = rounded(Duration::from_millis(exit.ran_ms));
         self.fact("last exit", format!("{}, took {took}, had run {ran}", ended(exit)));
         self.fact("", self.when(&exit.at));
         for (what, processes) in [("had to end", &exit.stragglers), ("left alone", &exit.strangers)]
@@ -182,32 +181,32 @@ impl Page {
         }
     }
 
-    /// A time of the status, with how long ago it is.
+    /// A time of the status, and how long ago that is.
     fn when(&self, time: &str) -> String {
         match humantime::parse_rfc3339(time).map(|then| self.now.duration_since(then)) {
-            Ok(Ok(age)) => format!("{time} ({} ago)", spoken(age)),
+            Ok(Ok(age)) => format!("{time} ({} ago)", rounded(age)),
             // Our clock and the manager's may differ.
-            Ok(Err(ahead)) => format!("{time} (in {})", spoken(ahead.duration())),
+            Ok(Err(ahead)) => format!("{time} (in {})", rounded(ahead.duration())),
             Err(_) => time.to_owned(),
         }
     }
 }
 
-/// What to do about a mounted config that is not the engine's.
+/// What to do if the engine runs with another config than the mounted one.
 fn drift_advice(run: Option<&Run>) -> &'static str {
     match run.map(|run| run.config) {
-        // A plain restart would be one onto the config it was rolled back from.
+        // A plain restart would use the config that the engine was rolled back from.
         Some(ConfigChoice::LastGood) => {
-            "YES: the engine runs on the last good config; mend the mounted one before a restart"
+            "YES: the engine runs with the last good config; repair the mounted one before a restart"
         }
         Some(ConfigChoice::Mounted) | None => {
-            "YES: the engine runs on another config; restart it to take over the mounted one"
+            "YES: the engine runs with another config; restart it to use the mounted one"
         }
     }
 }
 
-/// A length of time in its two largest units: nobody needs the seconds of a week.
-fn spoken(length: Duration) -> String {
+/// A length of time, rounded down: from an hour on without seconds, from a day on without minutes.
+fn rounded(length: Duration) -> String {
     let seconds = length.as_secs();
     let kept = match seconds {
         0..3_600 => seconds,

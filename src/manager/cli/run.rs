@@ -1,4 +1,4 @@
-//! `run`: settings in, rooms wired together, the engine's exit code out.
+//! `run`: reads the settings, sets up the modules, ends with the engine's exit code.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
@@ -21,15 +21,15 @@ use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Engine, Journal, Supervisor};
 use stayput_net::telemetry;
 
-/// What cannot be set up at the start: a port or a socket that is taken, a certificate that does
-/// not match (EX_UNAVAILABLE of sysexits.h).
+/// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
+/// match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
-/// Blocking work: journal, config, staging. More waits in line.
+/// For blocking work: journal, config, staging. Further work waits.
 const BLOCKING_THREADS: usize = 4;
-/// An idle thread would cost memory; a blocked one is not needed often.
+/// An idle thread costs memory and is seldom needed.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_millis(500);
-/// How long a volume may take to be looked at before anything runs.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// How long the first access to a volume may take.
+const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where the kubelet reads why a container ended.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
@@ -44,7 +44,7 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
 fn report(problems: &[String], code: u8) -> ExitCode {
     let mut stderr = io::stderr();
     for problem in problems {
-        // If stderr is gone, the exit code has to do.
+        // If stderr is closed, the exit code is all there is.
         let _ = writeln!(stderr, "stayput: {problem}");
     }
     ExitCode::from(code)
@@ -67,12 +67,12 @@ fn supervise(settings: Settings) -> ExitCode {
         Err(error) => return report(&[format!("cannot set up: {error}")], UNAVAILABLE),
     };
     let ended = runtime.block_on(manage(settings));
-    // A disk that hangs must not keep the manager from ending.
+    // The manager ends also if a disk hangs.
     runtime.shutdown_background();
     match ended {
         Ok(ended) => {
             write_termination_log(&ended.message);
-            // A wait status has eight bits.
+            // An exit code has eight bits.
             ExitCode::from(u8::try_from(ended.code & 0xff).unwrap_or(u8::MAX))
         }
         Err(problems) => {
@@ -82,7 +82,7 @@ fn supervise(settings: Settings) -> ExitCode {
     }
 }
 
-/// Runs everything until the manager is to end.
+/// Runs until the manager shall end.
 async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     let cannot = |what: &str, error: io::Error| vec![format!("cannot {what}: {error}")];
     if !process::is_pid_1() {
@@ -91,8 +91,8 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
     let journal = settings.state_dir.as_deref().map(Journal::new);
     if let Some(journal) = journal.clone() {
-        // One that hangs is the supervisor's business: it must not keep the engine down.
-        let checked = timeout(FIRST_LOOK, spawn_blocking(move || journal.check())).await;
+        // On a timeout the supervisor takes over: a disk that hangs must not keep the engine down.
+        let checked = timeout(VOLUME_TIMEOUT, spawn_blocking(move || journal.check())).await;
         if let Ok(Ok(Err(problem))) = checked {
             return Err(vec![problem.to_string()]);
         }
@@ -101,18 +101,19 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         None
     } else {
         let dirs = settings.config.dirs.clone();
-        let watch = timeout(FIRST_LOOK, ConfigWatch::start(settings.config)).await;
+        let watch = timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings.config)).await;
         let watch = watch.map_err(|_| {
             let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();
             vec![format!(
-                "--config {} did not answer within {FIRST_LOOK:?}: repair the volume",
+                "--config {} did not answer within {VOLUME_TIMEOUT:?}: repair the volume",
                 dirs.join(", ")
             )]
         })?;
         Some(Arc::new(watch))
     };
     let server = if settings.policy.api {
-        Some(Server::bind(settings.http.clone(), Limits::default()).await?)
+        let server = Server::bind(settings.http.clone(), Limits::default()).await;
+        Some(server.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?)
     } else {
         None
     };
@@ -129,11 +130,12 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = server.map(|server| {
         tokio::spawn(async move {
-            // Clients that come earlier wait in the backlog: before the journal was read the status
-            // would tell them of a fresh pod. Not answered: the supervisor ended, and so do we.
+            // Clients that connect earlier wait in the backlog: before the journal is read, the
+            // status would be that of a new pod. If there is no reply, the supervisor has ended, and
+            // so does the manager.
             handle.answers().await;
             let stopped = async {
-                // Sent when the manager ends; dropped when it is torn down.
+                // Sent when the manager ends; an error if it was dropped.
                 let _ = stopped.await;
             };
             server.serve(handle, stopped).await
@@ -146,7 +148,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     };
     let _ = stop.send(());
     if let Some(serving) = serving {
-        // Whoever waits for a stop is told that it came, by a supervisor that still answers.
+        // Requests that wait for the stop are answered while the supervisor still runs.
         tokio::select! {
             () = &mut supervising => {}
             _ = serving => {}
@@ -155,7 +157,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     ended.ok_or_else(|| vec!["the supervisor ended without a reason".to_owned()])
 }
 
-/// Tells the kubelet why, where it wants to know. Nothing else depends on it.
+/// Writes the reason to the kubelet's file, if there is one. Nothing else depends on it.
 fn write_termination_log(message: &str) {
     if let Ok(mut file) = OpenOptions::new().write(true).truncate(true).open(TERMINATION_LOG) {
         let _ = writeln!(file, "stayput: {message}");

@@ -5,17 +5,20 @@ use std::time::SystemTime;
 
 use super::args::TokenArgs;
 use super::failure::Failure;
-use stayput_net::jwt::{Grant, mint};
+use stayput_net::jwt::{Grant, UnknownScope, mint};
 
 /// Prints a token, and nothing else.
 pub(super) fn print(args: &TokenArgs, out: &mut impl Write) -> Result<(), Failure> {
     let grant = Grant {
         subject: "token".to_owned(),
-        scopes: args.scope.parse().map_err(Failure::Usage)?,
+        scopes: args
+            .scope
+            .parse()
+            .map_err(|error: UnknownScope| Failure::Usage(error.to_string()))?,
         audience: args.audience.clone(),
         ttl: args.ttl.to_duration(),
     };
-    grant.check().map_err(Failure::Usage)?;
+    grant.check().map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = args.key.display();
     let key = std::fs::read(&args.key)
         .map_err(|error| Failure::Failed(format!("the key {shown} cannot be read: {error}")))?;

@@ -1,40 +1,46 @@
-//! `status`, `status --watch` and `wait`: look, and change nothing.
+//! `status`, `status --watch` and `wait`: commands that read the status and change nothing.
 
 use std::io::Write;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
+use thiserror::Error;
 use tokio::time::{self, Instant};
 
 use super::failure::Failure;
-use super::follow::{Follower, POLL};
-use super::render::{self, Changes};
+use super::poll::{POLL_TIMEOUT, StatusPoller};
+use super::render::{self, ChangePrinter};
 use stayput_api::{Desired, Span, State, Status};
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 
 /// What `wait` waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// No process of the engine, and it stays so.
+    /// The engine has no process, and none will be started.
     Stopped,
-    /// It has been ready in this run.
+    /// The engine has been ready in this run.
     Running,
-    /// It is ready now.
+    /// The engine is ready now.
     Ready,
     /// The mounted config has this checksum.
     Checksum(String),
 }
 
-impl FromStr for Goal {
-    type Err = String;
+/// Not a goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("write stopped, running, ready or checksum=C")]
+pub(super) struct InvalidGoal;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Goal {
+    type Err = InvalidGoal;
+
+    fn from_str(text: &str) -> Result<Self, InvalidGoal> {
         match (text, text.strip_prefix("checksum=")) {
             ("stopped", _) => Ok(Self::Stopped),
             ("running", _) => Ok(Self::Running),
             ("ready", _) => Ok(Self::Ready),
             (_, Some(checksum)) if !checksum.is_empty() => Ok(Self::Checksum(checksum.to_owned())),
-            _ => Err("write stopped, running, ready or checksum=C".into()),
+            _ => Err(InvalidGoal),
         }
     }
 }
@@ -44,7 +50,7 @@ impl Goal {
         match self {
             Self::Stopped => status.state == State::Stopped && status.desired == Desired::Stopped,
             Self::Running => status.state == State::Running,
-            // Without a probe nobody can say more than that it runs.
+            // Without a probe, running is all that is known.
             Self::Ready => status.state == State::Running && status.ready != Some(false),
             Self::Checksum(wanted) => status
                 .config
@@ -53,15 +59,15 @@ impl Goal {
         }
     }
 
-    /// Why it will not come to be by itself, if so.
+    /// Why the goal cannot be reached without a further request, if so.
     fn obstacle(&self, status: &Status) -> Option<&'static str> {
         match self {
             Self::Stopped | Self::Checksum(_) => return None,
             Self::Running | Self::Ready => {}
         }
         match (status.desired, status.state) {
-            (Desired::Stopped, _) => Some("it was asked to stop, and nobody asked for a start"),
-            (Desired::Running, State::Failed) => Some("it is held until a start is asked for"),
+            (Desired::Stopped, _) => Some("a stop was requested, and no start since"),
+            (Desired::Running, State::Failed) => Some("it is held until a start is requested"),
             (Desired::Running, State::Stuck) => Some("a process of it cannot be ended"),
             (
                 Desired::Running,
@@ -75,18 +81,18 @@ impl Goal {
         }
     }
 
-    /// How often to look. Readiness is asked for by those who look, at most once a second; all
-    /// else is told by a change.
-    const fn poll(&self) -> Duration {
+    /// How long one poll waits. A change of readiness is noticed only when the status is requested,
+    /// at most once a second; every other change ends the poll.
+    const fn poll_timeout(&self) -> Duration {
         match self {
             Self::Ready => Duration::from_secs(1),
-            Self::Stopped | Self::Running | Self::Checksum(_) => POLL,
+            Self::Stopped | Self::Running | Self::Checksum(_) => POLL_TIMEOUT,
         }
     }
 }
 
-/// How long an answer that is due may be under way.
-pub(super) const ANSWER: Duration = Duration::from_secs(1);
+/// How late an answer may come after the time that the manager was asked to wait.
+pub(super) const ANSWER_DELAY: Duration = Duration::from_secs(1);
 
 /// Prints the status.
 pub(super) async fn status(
@@ -94,9 +100,9 @@ pub(super) async fn status(
     json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let answer = told(client.status().await, json, out)?;
+    let answer = checked(client.status().await, json, out)?;
     if json {
-        return raw(&answer, out);
+        return print_answer(&answer, out);
     }
     Ok(write!(out, "{}", render::status(&answer.status, SystemTime::now()))?)
 }
@@ -107,15 +113,15 @@ pub(super) async fn watch(
     json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let mut follower = Follower::new(client, POLL);
-    let mut changes = Changes::default();
+    let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
+    let mut changes = ChangePrinter::default();
     let mut cursor = None;
     loop {
-        let answer = told(follower.next().await, json, out)?;
+        let answer = checked(poller.next().await, json, out)?;
         if !json {
             changes.print(&answer.status, out)?;
         } else if cursor.as_ref() != Some(&answer.status.cursor) {
-            raw(&answer, out)?;
+            print_answer(&answer, out)?;
         }
         cursor = Some(answer.status.cursor);
     }
@@ -129,14 +135,13 @@ pub(super) async fn wait(
     json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let mut follower = Follower::new(client, goal.poll());
-    let mut changes = Changes::default();
+    let mut poller = StatusPoller::new(client, goal.poll_timeout());
+    let mut changes = ChangePrinter::default();
     let deadline = Instant::now() + timeout.to_duration();
     let length = humantime::format_duration(timeout.to_duration());
-    // The first look tells what there is to wait for, so it may take a moment however short the
-    // time is.
-    let mut answer = match time::timeout_at(deadline + ANSWER, follower.next()).await {
-        Ok(outcome) => told(outcome, json, out)?,
+    // The first status is needed in any case, so it may take a moment even if the timeout is zero.
+    let mut answer = match time::timeout_at(deadline + ANSWER_DELAY, poller.next()).await {
+        Ok(outcome) => checked(outcome, json, out)?,
         Err(_) => {
             return Err(Failure::TimedOut(format!("the manager did not answer within {length}")));
         }
@@ -146,39 +151,39 @@ pub(super) async fn wait(
             changes.print(&answer.status, out)?;
         }
         if goal.is_met(&answer.status) {
-            return if json { raw(&answer, out) } else { Ok(()) };
+            return if json { print_answer(&answer, out) } else { Ok(()) };
         }
         if let Some(obstacle) = goal.obstacle(&answer.status) {
             if json {
-                raw(&answer, out)?;
+                print_answer(&answer, out)?;
             }
             return Err(Failure::Failed(format!(
-                "waiting is of no use, for the engine is {}; {obstacle}",
-                render::headline(&answer.status)
+                "waiting is of no use: the engine is {}; {obstacle}",
+                render::summary(&answer.status)
             )));
         }
-        answer = match time::timeout_at(deadline, follower.next()).await {
-            Ok(outcome) => told(outcome, json, out)?,
+        answer = match time::timeout_at(deadline, poller.next()).await {
+            Ok(outcome) => checked(outcome, json, out)?,
             Err(_) => {
                 if json {
-                    raw(&answer, out)?;
+                    print_answer(&answer, out)?;
                 }
                 return Err(Failure::TimedOut(format!(
-                    "not so after {length}: the engine is {}",
-                    render::headline(&answer.status)
+                    "timed out after {length}: the engine is {}",
+                    render::summary(&answer.status)
                 )));
             }
         };
     }
 }
 
-/// Prints the API's answer as it came.
-pub(super) fn raw(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
+/// Prints the API's answer as it is.
+pub(super) fn print_answer(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
     print_json(&answer.body, out)
 }
 
-/// Passes an answer on; with `json`, a refusal is printed as it came before it fails the command.
-pub(super) fn told<T>(
+/// The good result. With `json`, a refusal is printed as it is before the command fails.
+pub(super) fn checked<T>(
     outcome: Result<T, ClientError>,
     json: bool,
     out: &mut impl Write,

@@ -1,4 +1,4 @@
-//! Request bodies: small, in time, and one JSON object.
+//! Reads request bodies: limited in size and time, one JSON object.
 
 use std::time::Duration;
 
@@ -17,27 +17,33 @@ pub(super) const MAX_BODY: usize = 16 * 1024;
 /// Reads the whole body within `limit`.
 ///
 /// # Errors
-/// Too large, too slow, or broken off. The connection cannot be used any more then.
+/// Too large, too slow, or cut off. The connection cannot be used again after that.
 pub(super) async fn read<B>(body: B, limit: Duration) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let too_large = || {
-        Refusal::new(Code::BodyTooLarge, format!("a body has at most {MAX_BODY} bytes: send less"))
+        Refusal::new(
+            Code::BodyTooLarge,
+            format!("the body is larger than {MAX_BODY} bytes: send less"),
+        )
     };
-    // Said before it is sent: not a byte of it is read.
+    // The announced length is enough: not a byte is read.
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(too_large());
     }
     match timeout(limit, Limited::new(body, MAX_BODY).collect()).await {
         Err(_) => Err(Refusal::new(
             Code::RequestTimeout,
-            format!("the body did not arrive within {}: send it at once", show(limit)),
+            format!(
+                "the body did not arrive within {}: send it at once",
+                humantime::format_duration(limit)
+            ),
         )),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => {
-            Err(Refusal::new(Code::InvalidBody, "the body broke off: send the whole of it"))
+            Err(Refusal::new(Code::InvalidBody, "the body was cut off: send the whole of it"))
         }
         Ok(Ok(body)) => Ok(body.to_bytes()),
     }
@@ -64,8 +70,8 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
     })
 }
 
-/// serde names unknown and doubled fields, but not one of the wrong type: tried one by one. `None`
-/// where the body is no JSON at all.
+/// serde names unknown and doubled fields, but not one of the wrong type, so each is tried alone.
+/// `None` where the body is no JSON at all.
 fn field_at_fault<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     fields.into_iter().find_map(|(name, value)| {
@@ -75,13 +81,9 @@ fn field_at_fault<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
     })
 }
 
-fn refuse(detail: String) -> Refusal {
-    // What was sent is repeated, but not at any length.
-    Refusal::new(Code::InvalidBody, detail.chars().take(300).collect::<String>())
-}
-
-fn show(limit: Duration) -> impl std::fmt::Display {
-    humantime::format_duration(limit)
+fn refuse(message: String) -> Refusal {
+    // It repeats what was sent, so its length is limited.
+    Refusal::new(Code::InvalidBody, message.chars().take(300).collect::<String>())
 }
 
 #[cfg(test)]

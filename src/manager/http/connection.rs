@@ -14,59 +14,59 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::app::{App, Door, Stage};
 use super::auth::{Caller, Peer, certificate_caller};
+use super::context::{Context, ListenerKind, Shutdown};
 use super::routes;
 use stayput_net::jwt::Scopes;
 
-/// Ours have three headers.
+/// Our clients send three headers.
 const MAX_HEADERS: usize = 64;
-/// The least hyper takes is 8 KiB; a token of an identity provider may fill that alone.
+/// In bytes. The minimum of hyper is 8 KiB; a token of an identity provider may need all of that.
 const MAX_HEAD: usize = 16 * 1024;
-/// How long data we sent may stay unacknowledged, in milliseconds: cuts clients that do not read.
-const UNREAD_MS: u32 = 30_000;
-/// What hyper leaves unsaid when the headers do not arrive in time.
+/// How long sent data may stay unacknowledged, in milliseconds: ends connections whose client does
+/// not read.
+const UNACKNOWLEDGED_TIMEOUT_MS: u32 = 30_000;
+/// hyper sends no answer when the headers do not arrive in time.
 const REQUEST_TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\ncache-control: no-store\r\n\r\n";
 
-/// Which place a connection has.
+/// Which slot a connection uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// One of the many.
+pub(super) enum SlotKind {
     Regular,
-    /// One of those kept free for probes: one short request.
+    /// Kept free for probes: one short request.
     Reserved,
 }
 
-/// Serves a TCP connection: over TLS, or in clear where everybody may do everything.
+/// Serves a TCP connection: over TLS, or in clear text with `--insecure-no-auth`.
 pub(super) async fn tcp(
-    app: Arc<App>,
+    context: Arc<Context>,
     stream: TcpStream,
-    place: Place,
+    slot: SlotKind,
     allowed: Arc<[(String, Scopes)]>,
     insecure: bool,
 ) {
-    // Both only make things better: without them the connection still works.
+    // The connection works without either.
     let _ = stream.set_nodelay(true);
     let _ = nix::sys::socket::setsockopt(
         &stream,
         nix::sys::socket::sockopt::TcpUserTimeout,
-        &UNREAD_MS,
+        &UNACKNOWLEDGED_TIMEOUT_MS,
     );
-    let tls = app.material.borrow().tls.clone();
+    let tls = context.keys.borrow().tls.clone();
     let Some(tls) = tls else {
         let peer = if insecure { Peer::Anybody } else { Peer::Unknown };
-        return serve(app, stream, peer, (Door::Network, place), None).await;
+        return serve(context, stream, peer, (ListenerKind::Tcp, slot), None).await;
     };
     let handshake = TlsAcceptor::from(tls.clone()).accept(stream);
-    let limit = match place {
-        Place::Regular => app.limits.handshake,
-        Place::Reserved => app.limits.reserved,
+    let limit = match slot {
+        SlotKind::Regular => context.limits.handshake,
+        SlotKind::Reserved => context.limits.reserved,
     };
     let stream = match timeout(limit, handshake).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "the TLS handshake failed"),
-        Err(_) => return tracing::debug!("the TLS handshake took too long"),
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake timed out"),
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let peer = if insecure {
@@ -75,16 +75,21 @@ pub(super) async fn tcp(
         let caller = certificate.and_then(|certificate| certificate_caller(certificate, &allowed));
         caller.map_or(Peer::Unknown, Peer::Known)
     };
-    serve(app, stream, peer, (Door::Network, place), Some(tls)).await;
+    serve(context, stream, peer, (ListenerKind::Tcp, slot), Some(tls)).await;
 }
 
 /// Serves a connection of the unix socket.
-pub(super) async fn unix(app: Arc<App>, stream: UnixStream, place: Place, allowed: Arc<[u32]>) {
+pub(super) async fn unix(
+    context: Arc<Context>,
+    stream: UnixStream,
+    slot: SlotKind,
+    allowed: Arc<[u32]>,
+) {
     let peer = match stream.peer_cred() {
         Ok(credentials) => local_peer(credentials.uid(), &allowed),
-        Err(error) => return tracing::debug!(%error, "the kernel does not tell who it is"),
+        Err(error) => return tracing::debug!(%error, "the uid of the peer is not known"),
     };
-    serve(app, stream, peer, (Door::Local, place), None).await;
+    serve(context, stream, peer, (ListenerKind::Unix, slot), None).await;
 }
 
 /// Root, our own uid and listed ones may do everything; others need a token as from anywhere else.
@@ -97,83 +102,83 @@ fn local_peer(uid: u32, allowed: &[u32]) -> Peer {
 }
 
 async fn serve(
-    app: Arc<App>,
+    context: Arc<Context>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
-    (door, place): (Door, Place),
+    (listener, slot): (ListenerKind, SlotKind),
     tls: Option<Arc<ServerConfig>>,
 ) {
-    let header = match place {
-        Place::Regular => app.limits.header,
-        Place::Reserved => app.limits.reserved,
+    let header = match slot {
+        SlotKind::Regular => context.limits.header,
+        SlotKind::Reserved => context.limits.reserved,
     };
     let service = service_fn(|request| {
-        let (app, peer) = (&app, &peer);
-        async move { Ok::<_, Infallible>(routes::answer(app, door, peer, request).await) }
+        let (context, peer) = (&context, &peer);
+        async move { Ok::<_, Infallible>(routes::answer(context, listener, peer, request).await) }
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header)
-        .keep_alive(place == Place::Regular)
+        .keep_alive(slot == SlotKind::Regular)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let served = tokio::select! {
         served = &mut connection => Some(served),
-        () = outlived(&app, tls.as_ref()) => None,
+        () = must_close(&context, tls.as_ref()) => None,
     };
     let served = match served {
         Some(served) => served,
         None => {
-            // An idle connection ends here; a request that is under way is answered first.
+            // An idle connection ends here; an open request is answered first.
             Pin::new(&mut connection).graceful_shutdown();
             tokio::select! {
                 served = &mut connection => served,
-                () = cut(&app) => return,
+                () = closed_by_force(&context) => return,
             }
         }
     };
     let Err(error) = served else { return };
-    tracing::debug!(%error, "the connection ended");
+    tracing::debug!(%error, "connection failed");
     if error.is_timeout() {
         let parts = connection.into_parts();
-        // Without a byte of a request it was just idle, and nobody waits for an answer.
+        // Without a byte of a request the connection was idle, and nobody waits for an answer.
         if !parts.read_buf.is_empty() {
             let mut stream = parts.io.into_inner();
-            let farewell = async {
+            let answer = async {
                 stream.write_all(REQUEST_TIMEOUT).await?;
                 stream.shutdown().await
             };
-            // It did not keep the time before, so it may break it again.
-            let _ = timeout(header, farewell).await;
+            // The client was too slow before, so it may be again.
+            let _ = timeout(header, answer).await;
         }
     }
 }
 
-/// Returns when the connection should take no more requests: the manager ends, certificate or CA
-/// were renewed (and with them perhaps who is trusted), or it is simply old.
-async fn outlived(app: &App, tls: Option<&Arc<ServerConfig>>) {
-    let (mut stage, mut material) = (app.stage.clone(), app.material.clone());
+/// Returns when the connection may take no more requests: the server shuts down, certificate or CA
+/// were renewed (perhaps other clients are trusted now), or the connection is too old.
+async fn must_close(context: &Context, tls: Option<&Arc<ServerConfig>>) {
+    let (mut shutdown, mut keys) = (context.shutdown.clone(), context.keys.clone());
     let renewed = |now: &Option<Arc<ServerConfig>>| {
         tls.is_some_and(|own| now.as_ref().is_none_or(|now| !Arc::ptr_eq(own, now)))
     };
     tokio::select! {
-        _ = stage.wait_for(|stage| *stage > Stage::Open) => {}
+        _ = shutdown.wait_for(|shutdown| *shutdown > Shutdown::NotStarted) => {}
         () = async {
-            if material.wait_for(|material| renewed(&material.tls)).await.is_err() {
+            if keys.wait_for(|keys| renewed(&keys.tls)).await.is_err() {
                 std::future::pending::<()>().await;
             }
         } => {}
-        () = sleep(app.limits.max_age) => {}
+        () = sleep(context.limits.max_age) => {}
     }
 }
 
-/// Returns when there is no more time for answers.
-async fn cut(app: &App) {
-    let mut stage = app.stage.clone();
-    let limit = app.limits.max_wait + Duration::from_secs(30);
+/// Returns when the time for answers is over.
+async fn closed_by_force(context: &Context) {
+    let mut shutdown = context.shutdown.clone();
+    let limit = context.limits.max_wait + Duration::from_secs(30);
     tokio::select! {
-        _ = stage.wait_for(|stage| *stage == Stage::Cut) => {}
+        _ = shutdown.wait_for(|shutdown| *shutdown == Shutdown::Closing) => {}
         () = sleep(limit) => {}
     }
 }

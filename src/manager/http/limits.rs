@@ -1,38 +1,38 @@
-//! How much of us one client may take.
+//! Limits on connections and requests, so that no client can use up the manager.
 
 use std::time::Duration;
 
-/// Bounds of connections and requests.
+/// Limits on connections and requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// From the first byte of a connection to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the end of one request to the last header of the next: cuts slow and idle clients.
     pub header: Duration,
-    /// Each of the two on the reserved connections.
+    /// Both of these on a reserved connection.
     pub reserved: Duration,
     /// From the last header to the end of the body.
     pub body: Duration,
-    /// The longest `wait` and `timeout`; longer ones are shortened to it.
+    /// The longest `wait` and `timeout`; longer ones are cut to it.
     pub max_wait: Duration,
-    /// After this time a connection is closed when its request is answered, so that nobody lives
-    /// on a certificate that has long expired.
+    /// After this time a connection is closed when its request is answered, so that nobody can
+    /// call for long with a certificate that has expired.
     pub max_age: Duration,
-    /// How long requests may take to be answered when the manager ends.
+    /// How long the manager, when it ends, waits for requests to be answered.
     pub drain: Duration,
-    /// Connections of the listener.
+    /// Connections of the TCP listener.
     pub connections: usize,
-    /// Further connections, one request each, so that probes come through when clients hold all
+    /// Further connections, one request each, so that probes are answered when clients use all
     /// others.
     pub reserved_connections: usize,
-    /// Requests of the listener that may wait for something at a time: fewer than its connections,
-    /// so that those who only wait never keep out those who act.
+    /// Requests of the TCP listener that may wait for a change at the same time: fewer than its
+    /// connections, so that waiting requests never keep out others.
     pub waiting: usize,
     /// Connections of the unix socket.
     pub local_connections: usize,
-    /// Further connections of it, one request each.
+    /// Further connections of the unix socket, one request each.
     pub local_reserved_connections: usize,
-    /// Requests of the unix socket that may wait for something at a time.
+    /// Requests of the unix socket that may wait for a change at the same time.
     pub local_waiting: usize,
 }
 

@@ -1,22 +1,79 @@
-//! Binds the listener and the unix socket, with a sentence for everything that may be in the way.
+//! Binds the TCP listener and the unix socket.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
-/// The longest path the kernel takes (`sun_path` without its terminating zero).
+/// The longest path the kernel takes, in bytes (`sun_path` without its terminating zero).
 const MAX_SOCKET_PATH: usize = 107;
+
+/// Why an address or a path cannot be bound, and what to do.
+#[derive(Debug, Error)]
+pub enum BindError {
+    #[error("{address} cannot be listened on: {source}; {}", address_advice(source))]
+    Address { address: SocketAddr, source: io::Error },
+    #[error(
+        "{}: the path of a unix socket has at most {MAX_SOCKET_PATH} bytes: choose a shorter one \
+         with --socket", path.display()
+    )]
+    PathTooLong { path: PathBuf },
+    #[error("{} cannot be made a unix socket: {source}; {}", path.display(), socket_advice(source))]
+    Socket { path: PathBuf, source: io::Error },
+    #[error(
+        "{}: its mode cannot be set: {source}; choose a directory of our own uid", path.display()
+    )]
+    Mode { path: PathBuf, source: io::Error },
+    #[error(
+        "{} exists and is not a socket: remove it, or choose another path with --socket",
+        path.display()
+    )]
+    NotASocket { path: PathBuf },
+    #[error(
+        "{} is in use by a running process: end that one, or choose another path with --socket",
+        path.display()
+    )]
+    InUse { path: PathBuf },
+    #[error(
+        "{} was left behind by a dead process and cannot be removed: {source}; remove it",
+        path.display()
+    )]
+    Stale { path: PathBuf, source: io::Error },
+}
+
+fn address_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            "another process has it: end that one, or choose another port with --listen"
+        }
+        ErrorKind::AddrNotAvailable => "this machine does not have the address: correct --listen",
+        ErrorKind::PermissionDenied => {
+            "ports below 1024 need privileges: choose a higher one with --listen"
+        }
+        _ => "correct --listen",
+    }
+}
+
+fn socket_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound => "its directory does not exist: create it or mount it",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "its directory is not writable: mount a writable volume there"
+        }
+        _ => "choose another path with --socket",
+    }
+}
 
 /// Binds the TCP address.
 ///
 /// # Errors
-/// A sentence that says what is in the way and what to do.
-pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, String> {
+/// [`BindError::Address`].
+pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
     let bound = match TcpListener::bind(address).await {
-        // A kernel without IPv6: all interfaces are those of IPv4 then.
+        // A kernel without IPv6: all interfaces are those of IPv4.
         Err(error)
             if address.ip().is_unspecified()
                 && address.is_ipv6()
@@ -26,24 +83,10 @@ pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, String> {
         }
         bound => bound,
     };
-    bound.map_err(|error| {
-        let advice = match error.kind() {
-            ErrorKind::AddrInUse => {
-                "another process has it: end that one, or choose another port with --listen"
-            }
-            ErrorKind::AddrNotAvailable => {
-                "this machine does not have the address: correct --listen"
-            }
-            ErrorKind::PermissionDenied => {
-                "ports below 1024 need privileges: choose a higher one with --listen"
-            }
-            _ => "correct --listen",
-        };
-        format!("{address} cannot be listened on: {error}; {advice}")
-    })
+    bound.map_err(|source| BindError::Address { address, source })
 }
 
-/// A unix socket that takes its file away when it is dropped.
+/// A unix socket whose file is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) listener: UnixListener,
@@ -52,68 +95,48 @@ pub(super) struct Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // If it cannot be removed, the next start finds it stale and replaces it.
+        // If it cannot be removed, the next start replaces it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 /// Binds the unix socket, replacing one that a dead process left behind.
 ///
-/// `for_others`: uids besides our own and root are allowed in, so the file's mode must let them
-/// through. The mode is not what keeps others out; the peer's uid is.
+/// `for_others`: other uids than our own and root are allowed, so the file's mode must let them
+/// connect. Access is decided by the peer's uid, not by the mode.
 ///
 /// # Errors
-/// A sentence that says what is in the way and what to do.
-pub(super) async fn unix(path: &Path, for_others: bool) -> Result<Socket, String> {
-    let name = path.display();
+/// See [`BindError`].
+pub(super) async fn unix(path: &Path, for_others: bool) -> Result<Socket, BindError> {
+    let own = || path.to_owned();
     if path.as_os_str().len() > MAX_SOCKET_PATH {
-        return Err(format!(
-            "{name}: the path of a unix socket has at most {MAX_SOCKET_PATH} bytes: choose a \
-             shorter one with --socket"
-        ));
+        return Err(BindError::PathTooLong { path: own() });
     }
-    make_room(path).await?;
-    let listener = UnixListener::bind(path).map_err(|error| {
-        let advice = match error.kind() {
-            ErrorKind::NotFound => "its directory does not exist: create it or mount it",
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "its directory is not writable: mount a writable volume there"
-            }
-            _ => "choose another path with --socket",
-        };
-        format!("{name} cannot be made a unix socket: {error}; {advice}")
-    })?;
-    let socket = Socket { listener, path: path.to_owned() };
+    remove_stale(path).await?;
+    let listener =
+        UnixListener::bind(path).map_err(|source| BindError::Socket { path: own(), source })?;
+    let socket = Socket { listener, path: own() };
     let mode = if for_others { 0o666 } else { 0o660 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| {
-        format!("{name}: its mode cannot be set: {error}; choose a directory of our own uid")
-    })?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|source| BindError::Mode { path: own(), source })?;
     Ok(socket)
 }
 
-async fn make_room(path: &Path) -> Result<(), String> {
-    let name = path.display();
+/// Removes the socket of a dead process.
+async fn remove_stale(path: &Path) -> Result<(), BindError> {
+    let own = || path.to_owned();
     let metadata = match std::fs::symlink_metadata(path) {
-        // Whatever else is wrong with the path, bind says it too.
+        // Whatever is wrong with the path, bind reports it too.
         Err(_) => return Ok(()),
         Ok(metadata) => metadata,
     };
     if !metadata.file_type().is_socket() {
-        return Err(format!(
-            "{name} exists and is not a socket: remove it, or choose another path with --socket"
-        ));
+        return Err(BindError::NotASocket { path: own() });
     }
     if !is_stale(UnixStream::connect(path).await) {
-        return Err(format!(
-            "{name} is in use by a running process: end that one, or choose another path with \
-             --socket"
-        ));
+        return Err(BindError::InUse { path: own() });
     }
-    std::fs::remove_file(path).map_err(|error| {
-        format!(
-            "{name} was left behind by a dead process and cannot be removed: {error}; remove it"
-        )
-    })
+    std::fs::remove_file(path).map_err(|source| BindError::Stale { path: own(), source })
 }
 
 /// Only a refused connection proves that nobody listens; a full queue, for one, does not.
@@ -129,7 +152,7 @@ mod tests {
     async fn a_port_that_is_taken_is_named() {
         let first = tcp(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = first.local_addr().unwrap();
-        let error = tcp(address).await.unwrap_err();
+        let error = tcp(address).await.unwrap_err().to_string();
         assert!(
             error.contains(&address.to_string()) && error.contains("another process"),
             "{error}"
@@ -144,10 +167,10 @@ mod tests {
         let socket = unix(&path, false).await.unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o660);
-        let error = unix(&path, false).await.unwrap_err();
+        let error = unix(&path, false).await.unwrap_err().to_string();
         assert!(error.contains("in use by a running process"), "{error}");
         drop(socket);
-        assert!(!path.exists(), "it takes its file away");
+        assert!(!path.exists(), "its file is removed");
     }
 
     #[tokio::test]
@@ -155,11 +178,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "").unwrap();
-        assert!(unix(&path, false).await.unwrap_err().contains("is not a socket"));
+        let refused = async |path: &Path| unix(path, false).await.unwrap_err().to_string();
+        assert!(refused(&path).await.contains("is not a socket"));
         assert!(path.exists());
         let orphan = directory.path().join("none/s");
-        assert!(unix(&orphan, false).await.unwrap_err().contains("directory does not exist"));
+        assert!(refused(&orphan).await.contains("directory does not exist"));
         let long = directory.path().join("x".repeat(MAX_SOCKET_PATH));
-        assert!(unix(&long, false).await.unwrap_err().contains("shorter"));
+        assert!(refused(&long).await.contains("shorter"));
     }
 }

@@ -1,21 +1,21 @@
-//! The API: listeners, TLS, who may call, routes.
+//! The API server: listeners, TLS, authentication, routes.
 //!
 //! ```text
-//! accept ─► place ─► handshake ─► peer ─► route ─► caller ─► scope ─► body ─► supervisor's handle
-//! server.rs          connection.rs        routes.rs                   body.rs handlers.rs, wait.rs
+//! accept ─► slot ─► handshake ─► peer ─► route ─► caller ─► scope ─► body ─► supervisor's handle
+//! server.rs         connection.rs        routes.rs                   body.rs handlers.rs, wait.rs
 //! ```
-//! Keys and certificates are one value (`material.rs`) that is replaced when their files change
-//! (`reload.rs`). The supervisor is known by its handle only.
+//! Keys and certificates are one value (`key_files.rs`) that is replaced when their files change
+//! (`reload.rs`). This module uses the supervisor through its handle only.
 
-mod app;
 mod auth;
 mod body;
-mod browser;
 mod connection;
+mod context;
+mod csrf;
 mod handlers;
+mod key_files;
 mod limits;
 mod listener;
-mod material;
 mod query;
 mod reload;
 mod respond;
@@ -27,8 +27,8 @@ mod wait;
 
 pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
-pub use server::Server;
-pub use settings::{HttpSettings, parse_listen};
+pub use server::{Server, ServerError};
+pub use settings::{HttpSettings, InvalidListenAddress, parse_listen};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use stayput_api::{Code, Span};
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what stands behind the question mark.
+    /// Reads the part of the URL after the question mark.
     ///
     /// # Errors
     /// Names the parameter that is unknown, doubled or not readable.
@@ -23,9 +23,9 @@ impl Query {
             };
             if !known.contains(&name.as_str()) {
                 return Err(refuse(if known.is_empty() {
-                    format!("{name:?} is not known here: this route takes no query parameters")
+                    format!("{name:?} is not known: this route takes no query parameters")
                 } else {
-                    format!("{name:?} is not known here: use {}", known.join(", "))
+                    format!("{name:?} is not known: use {}", known.join(", "))
                 }));
             }
             if parameters.iter().any(|(own, _)| *own == name) {
@@ -36,7 +36,6 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    /// The value of a parameter.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
@@ -52,9 +51,9 @@ impl Query {
     }
 }
 
-fn refuse(detail: String) -> Refusal {
-    // What was sent is repeated, but not at any length.
-    Refusal::new(Code::InvalidQuery, detail.chars().take(300).collect::<String>())
+fn refuse(message: String) -> Refusal {
+    // It repeats what was sent, so its length is limited.
+    Refusal::new(Code::InvalidQuery, message.chars().take(300).collect::<String>())
 }
 
 /// Undoes percent-encoding and `+`; `None` if what comes out is not text.

@@ -1,8 +1,8 @@
-//! Re-reads keys and certificates when their mounted files change.
+//! Reads keys and certificates again when their mounted files change.
 //!
-//! Watches the directories, not the files: kubelet renews a mounted Secret by renaming `..data`,
-//! which a watch on the file would see as a deletion. The mask leaves out opens and reads, so
-//! reading the files does not wake us.
+//! Watches the directories, not the files: kubelet replaces a mounted Secret by renaming `..data`,
+//! which a watch on the file would report as a deletion. The mask leaves out opens and reads, so
+//! reading the files does not wake the manager.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -14,16 +14,32 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
+use thiserror::Error;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::material::{Files, Material};
+use super::key_files::{KeyFiles, Keys};
 
-/// How long to let a writer finish after its first step: certificate and key come one by one.
-const SETTLE: Duration = Duration::from_millis(50);
+/// From the first change to reading the files: certificate and key are written one by one.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
+
+/// Why changes of key files are not noticed.
+#[derive(Debug, Error)]
+pub enum WatchError {
+    #[error(
+        "changes of key files cannot be watched: {0}; raise fs.inotify.max_user_instances or \
+         fs.inotify.max_user_watches"
+    )]
+    Inotify(#[source] io::Error),
+    #[error(
+        "{}: the directory of key files cannot be watched: {source}; check the path and its mount",
+        directory.display()
+    )]
+    Directory { directory: PathBuf, source: io::Error },
+}
 
 /// A watch on the directories of the key files.
 #[derive(Debug)]
@@ -44,12 +60,14 @@ impl AsRawFd for Fd {
 }
 
 impl Watch {
-    /// Watches where these files are. To be called before they are read, so that no change falls
-    /// in between. `None` if there are no files.
+    /// Watches the directories of these files. Call it before they are read, so that no change is
+    /// missed. `None` if there are no files.
     ///
     /// # Errors
-    /// A sentence, if the kernel grants no watch or a directory does not exist.
-    pub(super) fn new<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Option<Self>, String> {
+    /// [`WatchError`] if the kernel grants no watch or a directory does not exist.
+    pub(super) fn new<'a>(
+        files: impl Iterator<Item = &'a Path>,
+    ) -> Result<Option<Self>, WatchError> {
         let (mut directories, mut names) = (BTreeSet::new(), BTreeSet::new());
         for file in files {
             let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -59,25 +77,20 @@ impl Watch {
         if directories.is_empty() {
             return Ok(None);
         }
-        let no_watch = |error: io::Error| {
-            format!(
-                "changes of key files cannot be watched: {error}; raise \
-                 fs.inotify.max_user_instances or fs.inotify.max_user_watches"
-            )
-        };
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
-            .map_err(|error| no_watch(error.into()))?;
-        // Its successor is `unsafe`, which is for `process` alone; what that would have us promise
-        // (one descriptor, open as long as this lives) an owned descriptor keeps by itself.
+            .map_err(|error| WatchError::Inotify(error.into()))?;
+        // Its successor is `unsafe`, which is for `process` alone. What the successor requires (one
+        // descriptor, open as long as this lives) is true of an owned descriptor.
         #[allow(deprecated)]
-        let inotify = AsyncFd::with_interest(Fd(inotify), Interest::READABLE).map_err(no_watch)?;
+        let inotify =
+            AsyncFd::with_interest(Fd(inotify), Interest::READABLE).map_err(WatchError::Inotify)?;
         let watch = Self { inotify, directories, names };
         watch.set().map(|()| Some(watch))
     }
 
-    /// Sets the watches. Again after each event: a directory may have been replaced, and setting
+    /// Sets the watches; also after each event, because a directory may have been replaced. Setting
     /// a watch that exists changes nothing.
-    fn set(&self) -> Result<(), String> {
+    fn set(&self) -> Result<(), WatchError> {
         let mask = AddWatchFlags::IN_CREATE
             | AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_MOVED_TO
@@ -88,17 +101,13 @@ impl Watch {
             | AddWatchFlags::IN_ONLYDIR;
         for directory in &self.directories {
             self.inotify.get_ref().0.add_watch(directory, mask).map_err(|error| {
-                format!(
-                    "{}: the directory of key files cannot be watched: {error}; check the path \
-                     and its mount",
-                    directory.display()
-                )
+                WatchError::Directory { directory: directory.clone(), source: error.into() }
             })?;
         }
         Ok(())
     }
 
-    /// Returns after something happened that may concern our files.
+    /// Returns after an event that may be about our files.
     async fn changed(&self) -> io::Result<()> {
         loop {
             let mut guard = self.inotify.readable().await?;
@@ -117,7 +126,7 @@ impl Watch {
         })
     }
 
-    /// Throws away what is already queued: it is answered by the read that follows.
+    /// Discards the queued events: the files are read after this.
     fn drain(&self) {
         loop {
             match self.inotify.get_ref().0.read_events() {
@@ -128,11 +137,11 @@ impl Watch {
     }
 }
 
-/// Publishes what is in force after each change, until nobody listens any more.
-pub(super) async fn follow(
+/// Publishes the keys in force after each change, until nobody receives them any more.
+pub(super) async fn reload_on_change(
     watch: Watch,
-    mut files: Files,
-    published: watch::Sender<Arc<Material>>,
+    mut files: KeyFiles,
+    published: watch::Sender<Arc<Keys>>,
 ) {
     loop {
         tokio::select! {
@@ -142,30 +151,26 @@ pub(super) async fn follow(
             },
             () = published.closed() => return,
         }
-        sleep(SETTLE).await;
+        sleep(SETTLE_TIME).await;
         watch.drain();
-        let lost = watch.set().err();
+        let lost_watch = watch.set().err();
         let reread = spawn_blocking(move || (files.reread(), files)).await;
         let Ok((changed, reread_files)) = reread else { return };
         files = reread_files;
-        if !changed && lost.is_none() {
+        if !changed && lost_watch.is_none() {
             continue;
         }
-        let mut material = files.material();
-        report(&material.errors);
-        if let Some(error) = lost {
-            tracing::error!(error, "keys and certificates are no longer reloaded");
-            material.errors.push(error);
+        let mut keys = files.keys();
+        if keys.is_current {
+            tracing::info!("keys and certificates were reloaded");
         }
-        published.send_replace(Arc::new(material));
-    }
-}
-
-fn report(errors: &[String]) {
-    if errors.is_empty() {
-        tracing::info!("keys and certificates were reloaded");
-    }
-    for error in errors {
-        tracing::error!(error, "a new key or certificate cannot be used; the old one stays");
+        for error in files.errors() {
+            tracing::error!(%error, "a new key or certificate cannot be used; the old one stays");
+        }
+        if let Some(error) = lost_watch {
+            tracing::error!(%error, "keys and certificates are no longer reloaded");
+            keys.is_current = false;
+        }
+        published.send_replace(Arc::new(keys));
     }
 }

@@ -1,4 +1,4 @@
-//! Answers: JSON, problems, plain words.
+//! Makes answers: JSON, problem documents, plain text.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -11,7 +11,7 @@ use hyper::{Response, StatusCode};
 use stayput_api::Refusal;
 use stayput_api::{Code, Problem, Status};
 
-/// An answer, and the code it carries for the metrics.
+/// An answer, and its problem code for the metrics.
 pub(super) struct Answer {
     pub(super) response: Response<Full<Bytes>>,
     pub(super) code: Option<Code>,
@@ -34,17 +34,16 @@ impl Answer {
         self
     }
 
-    /// A JSON document that is serialized already.
+    /// Serialized JSON.
     pub(super) fn json(status: StatusCode, body: Bytes) -> Self {
         Self::new(status, "application/json", body)
     }
 
-    /// Text.
     pub(super) fn text(status: StatusCode, media_type: &'static str, body: String) -> Self {
         Self::new(status, media_type, Bytes::from(body))
     }
 
-    /// The answer of a probe: no details, it is open to everybody.
+    /// The answer to a probe. No details, because the route is open to everybody.
     pub(super) fn probe(holds: bool) -> Self {
         let (status, word) = if holds {
             (StatusCode::OK, &b"ok\n"[..])
@@ -54,12 +53,11 @@ impl Answer {
         Self::new(status, "text/plain; charset=utf-8", Bytes::from_static(word))
     }
 
-    /// Nothing to tell.
     pub(super) fn no_content() -> Self {
         Self::new(StatusCode::NO_CONTENT, "", Bytes::new())
     }
 
-    /// A refusal; `current` only for callers who may read the status.
+    /// A problem document; `current` only for callers who may read the status.
     pub(super) fn problem(refusal: Refusal, current: Option<&Status>) -> Self {
         let mut problem = Problem::new(refusal.code, refusal.message);
         problem.current = current.cloned().map(Box::new);
@@ -73,7 +71,7 @@ impl Answer {
             Code::Unauthenticated => {
                 answer.with(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             }
-            // The rest of the body is still on its way and will not be read.
+            // The rest of the body will not be read.
             Code::RequestTimeout | Code::BodyTooLarge => {
                 answer.with(CONNECTION, HeaderValue::from_static("close"))
             }
@@ -82,10 +80,10 @@ impl Answer {
         }
     }
 
-    /// 405, with the methods there are.
+    /// 405, with the methods of the route.
     pub(super) fn method_not_allowed(allow: &'static str) -> Self {
-        let detail = format!("this route takes {allow}");
-        Self::problem(Refusal::new(Code::MethodNotAllowed, detail), None)
+        let message = format!("this route takes {allow}");
+        Self::problem(Refusal::new(Code::MethodNotAllowed, message), None)
             .with(ALLOW, HeaderValue::from_static(allow))
     }
 }

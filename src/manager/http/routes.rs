@@ -1,4 +1,4 @@
-//! The routes: path, method, who may, handler, each on one line. Nothing else is served.
+//! The routes: path, method, access and handler, each on one line. Nothing else is served.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,10 +7,10 @@ use http_body_util::Full;
 use hyper::body::{Body, Bytes};
 use hyper::{Method, Request, Response};
 
-use super::app::{App, Door};
 use super::auth::{Caller, Peer, identify};
-use super::browser;
-use super::handlers::{self, Sent};
+use super::context::{Context, ListenerKind};
+use super::csrf;
+use super::handlers::{self, ControlRequest};
 use super::respond::Answer;
 use stayput_api::Code;
 use stayput_api::Refusal;
@@ -18,7 +18,7 @@ use stayput_api::Refusal;
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody: it tells nothing.
+    /// Everybody: the answer has no details.
     Open,
     /// Whoever may read the status.
     Read,
@@ -63,8 +63,8 @@ pub const ROUTES: [Route; 6] = [
 
 /// Answers a request that came over a connection of `peer`.
 pub(super) async fn answer<B>(
-    app: &Arc<App>,
-    door: Door,
+    context: &Arc<Context>,
+    listener: ListenerKind,
     peer: &Peer,
     request: Request<B>,
 ) -> Response<Full<Bytes>>
@@ -72,7 +72,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Labels come from here, never from the request: callers cannot make up series.
+    // Labels are from this table, never from the request: callers cannot create series.
     let method = match *request.method() {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
@@ -82,19 +82,19 @@ where
     let route = ROUTES.iter().find(|route| route.path == request.uri().path());
     let answer = match route {
         None => {
-            let detail = "the routes are /es/status, /es/stop, /es/start, /livez, /readyz and \
+            let message = "the routes are /es/status, /es/stop, /es/start, /livez, /readyz and \
                           /metrics";
-            Answer::problem(Refusal::new(Code::NotFound, detail), None)
+            Answer::problem(Refusal::new(Code::NotFound, message), None)
         }
         Some(route) if method != route.method && (route.method, method) != ("GET", "HEAD") => {
             Answer::method_not_allowed(if route.method == "GET" { "GET, HEAD" } else { "POST" })
         }
-        Some(route) => match authorize(app, peer, route, &request) {
-            Ok(caller) => handle(app, door, route.handler, caller, request).await,
+        Some(route) => match authorize(context, peer, route, &request) {
+            Ok(caller) => handle(context, listener, route.handler, caller, request).await,
             Err(refusal) => Answer::problem(refusal, None),
         },
     };
-    app.metrics.count_request(
+    context.metrics.count_request(
         route.map_or("other", |route| route.path),
         method,
         answer.response.status().as_u16(),
@@ -103,29 +103,29 @@ where
     answer.response
 }
 
-/// Who it is, if the route asks for it.
+/// The caller; `None` on a route that is open to everybody.
 fn authorize<B>(
-    app: &App,
+    context: &Context,
     peer: &Peer,
     route: &Route,
     request: &Request<B>,
 ) -> Result<Option<Caller>, Refusal> {
     let is_open = match route.access {
         Access::Open => true,
-        Access::Metrics => app.open_metrics,
+        Access::Metrics => context.open_metrics,
         Access::Read | Access::Control => false,
     };
     if is_open {
         return Ok(None);
     }
     if matches!(peer, Peer::Anybody) {
-        browser::keep_out(request)?;
+        csrf::refuse_web_pages(request)?;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let tokens = app.material.borrow().tokens.clone();
+    let tokens = context.keys.borrow().tokens.clone();
     let caller = identify(peer, request.headers(), &tokens, now).map_err(|rejection| {
-        tracing::debug!(route = route.path, reason = rejection.0, "credentials were not accepted");
-        // Always the same words: which check failed helps only those who try.
+        tracing::debug!(route = route.path, reason = rejection.0, "credentials refused");
+        // Always the same message: which check failed would only help attackers.
         Refusal::new(
             Code::Unauthenticated,
             "send a bearer token made for this manager, or use an allowed client certificate",
@@ -136,16 +136,16 @@ fn authorize<B>(
         Access::Open | Access::Read | Access::Metrics => (caller.scopes.may_read(), "es:read"),
     };
     if !may {
-        tracing::debug!(route = route.path, by = %caller.subject, needed, "the scope is missing");
-        let detail = format!("{} needs the scope {needed}, which is not granted", route.path);
-        return Err(Refusal::new(Code::Forbidden, detail));
+        tracing::debug!(route = route.path, by = %caller.subject, needed, "scope missing");
+        let message = format!("{} needs the scope {needed}, which is not granted", route.path);
+        return Err(Refusal::new(Code::Forbidden, message));
     }
     Ok(Some(caller))
 }
 
 async fn handle<B>(
-    app: &Arc<App>,
-    door: Door,
+    context: &Arc<Context>,
+    listener: ListenerKind,
     handler: Handler,
     caller: Option<Caller>,
     request: Request<B>,
@@ -156,22 +156,22 @@ where
 {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query();
-    let sent = || Sent {
-        door,
+    let sent = || ControlRequest {
+        listener,
         by: caller.as_ref().map_or_else(String::new, |caller| caller.subject.to_string()),
         query,
         body,
     };
     let answer = match handler {
-        Handler::Status => handlers::status(app, door, query).await,
-        Handler::Stop => handlers::stop(app, sent()).await,
-        Handler::Start => handlers::start(app, sent()).await,
-        Handler::Livez => Ok(handlers::livez(app).await),
-        Handler::Readyz => Ok(handlers::readyz(app).await),
-        Handler::Metrics => Ok(handlers::metrics(app)),
+        Handler::Status => handlers::status(context, listener, query).await,
+        Handler::Stop => handlers::stop(context, sent()).await,
+        Handler::Start => handlers::start(context, sent()).await,
+        Handler::Livez => Ok(handlers::livez(context).await),
+        Handler::Readyz => Ok(handlers::readyz(context).await),
+        Handler::Metrics => Ok(handlers::metrics(context)),
     };
-    // Whoever got here on a guarded route may read the status: control includes it.
+    // A caller of a route that is not open may read the status: control includes read.
     answer.unwrap_or_else(|refusal| {
-        Answer::problem(refusal, caller.is_some().then(|| app.handle.status()).as_deref())
+        Answer::problem(refusal, caller.is_some().then(|| context.handle.status()).as_deref())
     })
 }

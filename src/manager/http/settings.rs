@@ -1,7 +1,9 @@
-//! How the API may be reached, and the refusal to start open.
+//! How the API may be reached. An API without authentication is refused.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+
+use thiserror::Error;
 
 use super::auth::Rules;
 use stayput_api::Pod;
@@ -40,18 +42,18 @@ pub struct HttpSettings {
     pub insecure_no_auth: bool,
     /// `--open-metrics`: `/metrics` without credentials.
     pub open_metrics: bool,
-    /// The pod, as far as the downward API told.
+    /// The pod, as far as it is known from the downward API.
     pub pod: Pod,
 }
 
 impl HttpSettings {
-    /// Every way in which these settings would leave the API open, or could not work. Empty if
-    /// there is none. Each sentence says what to do.
-    pub fn validate(&self) -> Vec<String> {
+    /// What is wrong with the combination of these settings, and what to do: everything that would
+    /// leave the API open or could not work.
+    pub fn validate(&self) -> Vec<&'static str> {
         let mut errors = Vec::new();
-        let mut unless = |holds: bool, sentence: &str| {
+        let mut unless = |holds: bool, message: &'static str| {
             if !holds {
-                errors.push(sentence.to_owned());
+                errors.push(message);
             }
         };
         let rules = self.rules();
@@ -72,8 +74,8 @@ impl HttpSettings {
         );
         unless(
             !self.insecure_no_auth || !has_auth,
-            "--insecure-no-auth would make the given keys pointless: remove it, or remove \
-             --jwt-key, --jwt-public-key, --jwks and --client-ca",
+            "--insecure-no-auth would make the keys pointless: remove it, or remove --jwt-key, \
+             --jwt-public-key, --jwks and --client-ca",
         );
         if self.listen.is_some() && !self.insecure_no_auth {
             unless(
@@ -83,18 +85,18 @@ impl HttpSettings {
             );
             unless(
                 has_auth,
-                "--listen needs a way to tell who calls: give --jwt-key, --jwt-public-key, --jwks \
-                 or --client-ca",
+                "--listen needs authentication, so that the manager knows who calls: give --jwt-key, \
+                 --jwt-public-key, --jwks or --client-ca",
             );
         }
         unless(
             self.client_ca.is_none() || !self.allow_client.is_empty(),
-            "--client-ca needs at least one --allow-client NAME=SCOPES: without one it lets nobody \
-             in",
+            "--client-ca needs at least one --allow-client NAME=SCOPES: without one nobody may \
+             call",
         );
         unless(
             self.client_ca.is_some() || self.allow_client.is_empty(),
-            "--allow-client needs --client-ca: nobody's certificate can be checked without it",
+            "--allow-client needs --client-ca: no certificate can be checked without it",
         );
         unless(
             self.client_ca.is_none() || has_tls,
@@ -103,8 +105,8 @@ impl HttpSettings {
         unless(
             (self.jwt_key.is_none() && self.jwt_public_key.is_none())
                 || rules.required_audience().is_some(),
-            "tokens must name whom they are for: give --jwt-audience, or the pod's namespace and \
-             uid from the downward API",
+            "tokens must have an audience: give --jwt-audience, or the pod's namespace and uid from \
+             the downward API",
         );
         if self.jwks.is_some() {
             unless(
@@ -114,12 +116,12 @@ impl HttpSettings {
             unless(
                 rules.required_audience().is_some(),
                 "--jwks needs --jwt-audience, or the pod's namespace and uid from the downward \
-                 API: otherwise a token for any other service would do",
+                 API: otherwise a token for any other service would be accepted",
             );
             unless(
                 !self.allow_subject.is_empty(),
-                "--jwks needs at least one --allow-subject NAME=SCOPES: without one it lets nobody \
-                 in",
+                "--jwks needs at least one --allow-subject NAME=SCOPES: without one nobody may \
+                 call",
             );
         } else {
             unless(
@@ -131,7 +133,7 @@ impl HttpSettings {
         errors
     }
 
-    /// What tokens have to say.
+    /// What is required of tokens.
     pub(super) fn rules(&self) -> Rules {
         let pod_audience = match (&self.pod.namespace, &self.pod.uid) {
             (Some(namespace), Some(uid)) => Some(jwt::pod_audience(namespace, uid)),
@@ -146,21 +148,23 @@ impl HttpSettings {
     }
 }
 
+/// A text that is no listen address.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is not an address such as \":9199\", \"127.0.0.1:9199\" or \"[::1]:9199\"")]
+pub struct InvalidListenAddress(String);
+
 /// Reads a listen address: `127.0.0.1:9199`, `[::1]:9199`, or `:9199` for all interfaces.
 ///
 /// # Errors
-/// A sentence that names the value and what would be accepted.
-pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+/// [`InvalidListenAddress`].
+pub fn parse_listen(text: &str) -> Result<SocketAddr, InvalidListenAddress> {
     let on_all_interfaces = text
         .strip_prefix(':')
         .and_then(|port| port.parse().ok())
-        // The unspecified IPv6 address takes IPv4 connections too.
+        // The unspecified IPv6 address accepts IPv4 connections too.
         .map(|port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
-    on_all_interfaces.or_else(|| text.parse().ok()).ok_or_else(|| {
-        format!(
-            "{text:?} is not an address such as \":9199\", \"127.0.0.1:9199\" or \"[::1]:9199\""
-        )
-    })
+    let address = on_all_interfaces.or_else(|| text.parse().ok());
+    address.ok_or_else(|| InvalidListenAddress(text.to_owned()))
 }
 
 #[cfg(test)]

@@ -1,54 +1,68 @@
-//! The TLS side of the listener: built from PEM, with ring and nothing taken from the process.
+//! TLS of the listener, built from PEM. It uses ring, never the default provider of the process.
 
 use std::sync::Arc;
 
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
+use thiserror::Error;
 
-use stayput_net::pem;
+use stayput_net::pem::{self, PemError};
 
-/// Builds the configuration. With `client_ca`, clients are asked for a certificate and may go
-/// without (the kubelet's probes have none); which route needs one is decided per request.
+/// Why the documents make no TLS configuration. The messages leave out the files' names.
+#[derive(Debug, Error)]
+pub enum TlsConfigError {
+    #[error(transparent)]
+    Pem(#[from] PemError),
+    #[error("TLS cannot be set up: {0}")]
+    Versions(#[source] rustls::Error),
+    #[error("the client CA file holds a certificate that cannot be used: {0}")]
+    ClientCaCertificate(#[source] rustls::Error),
+    #[error("the client CA file cannot be used: {0}")]
+    ClientCa(#[source] VerifierBuilderError),
+    #[error("the key is not the certificate's: give the pair that was issued together")]
+    Mismatch(#[source] rustls::Error),
+    #[error("certificate and key cannot be used: {0}")]
+    Pair(#[source] rustls::Error),
+}
+
+/// Builds the configuration. With `client_ca`, clients are asked for a certificate, but
+/// need none (the kubelet's probes have none): which route needs one is decided per request.
 ///
 /// # Errors
-/// A sentence that says which document is wrong and what to do, without the files' names.
+/// [`TlsConfigError`] says which document is wrong and what to do.
 pub(super) fn server_config(
     certificate: &[u8],
     key: &[u8],
     client_ca: Option<&[u8]>,
-) -> Result<ServerConfig, String> {
+) -> Result<ServerConfig, TlsConfigError> {
     let chain = pem::certificates("the certificate file", certificate)?;
     let key = pem::private_key("the key file", key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
-        // Named, because kube in the same build makes rustls' own choice a wider one.
+        // The default of rustls depends on which other crates are in the build.
         .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        .map_err(TlsConfigError::Versions)?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(ca) => {
             let mut roots = RootCertStore::empty();
             for root in pem::certificates("the client CA file", ca)? {
-                roots.add(root).map_err(|error| {
-                    format!("the client CA file holds a certificate that cannot be used: {error}")
-                })?;
+                roots.add(root).map_err(TlsConfigError::ClientCaCertificate)?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
-                .map_err(|error| format!("the client CA file cannot be used: {error}"))?;
+                .map_err(TlsConfigError::ClientCa)?;
             builder.with_client_cert_verifier(verifier)
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => {
-            "the key is not the certificate's: give the pair that was issued together".to_owned()
-        }
-        error => format!("certificate and key cannot be used: {error}"),
+        error @ rustls::Error::InconsistentKeys(_) => TlsConfigError::Mismatch(error),
+        error => TlsConfigError::Pair(error),
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Clients are few and keep their connections; remembered sessions would only cost memory, and
-    // a resumed one would skip the check of the client's certificate.
+    // Clients are few and keep their connections. Stored sessions would only cost memory, and a
+    // resumed one would skip the check of the client's certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
@@ -69,7 +83,7 @@ mod tests {
         assert!(server_config(cert, key, None).is_ok());
         assert!(server_config(cert, key, Some(other.cert.pem().as_bytes())).is_ok());
 
-        let refusal = |cert, key, ca| server_config(cert, key, ca).unwrap_err();
+        let refusal = |cert, key, ca| server_config(cert, key, ca).unwrap_err().to_string();
         let wrong_key = other.signing_key.serialize_pem();
         assert!(refusal(cert, wrong_key.as_bytes(), None).contains("not the certificate's"));
         assert!(refusal(b"", key, None).contains("holds no CERTIFICATE"));
@@ -80,7 +94,7 @@ mod tests {
         assert!(refusal(torn, key, None).contains("certificate file"));
     }
 
-    /// Without this feature rustls has no 1.2 to speak.
+    /// The tests build rustls with TLS 1.2, so that refusing it means something.
     #[test]
     fn tls_1_2_is_not_spoken_whatever_else_is_in_the_build() {
         use rustls::pki_types::ServerName;

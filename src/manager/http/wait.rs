@@ -1,38 +1,38 @@
-//! When a caller who waits for a stop or a start has waited enough. Pure: the status decides.
+//! When the wait for a stop or a start is over. Pure: the status decides.
 
 use stayput_api::Refusal;
 use stayput_api::{Code, Desired, State, Status};
 
-/// What a status means for somebody who waits.
+/// How the wait for a request ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// What was asked for holds.
+pub(super) enum Outcome {
+    /// What was requested is done.
     Done,
-    /// It will not come to hold.
+    /// It will not be done.
     Failed(Refusal),
 }
 
-/// Whose time it is.
+/// What a status says about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Turn {
-    /// The status is older than the request, so it says nothing about it yet.
-    Before,
+enum Relevance {
+    /// The status is older than the request.
+    Older,
     /// The status is about the request.
-    Ours,
-    /// Another request took its place.
-    Over(Verdict),
+    Current,
+    /// A later request was accepted.
+    Superseded(Outcome),
 }
 
-/// What to tell somebody whose stop was accepted under `sequence`; `None`: keep waiting.
-pub(super) fn stop(sequence: u64, status: &Status) -> Option<Verdict> {
-    match turn(sequence, Desired::Stopped, status) {
-        Turn::Before => return None,
-        Turn::Ours => {}
-        Turn::Over(verdict) => return Some(verdict),
+/// How the stop that was accepted under `sequence` ended; `None`: keep waiting.
+pub(super) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
+    match relevance(sequence, Desired::Stopped, status) {
+        Relevance::Older => return None,
+        Relevance::Current => {}
+        Relevance::Superseded(outcome) => return Some(outcome),
     }
     match status.state {
         State::Stopped if status.desired == Desired::Stopped && status.manager.durable => {
-            Some(Verdict::Done)
+            Some(Outcome::Done)
         }
         State::Stuck => Some(failed(Code::Stuck, status, "a process of the engine survives KILL")),
         State::Stopped
@@ -45,22 +45,23 @@ pub(super) fn stop(sequence: u64, status: &Status) -> Option<Verdict> {
     }
 }
 
-/// What to tell somebody whose start, of the config with `checksum` if one was named, was accepted
-/// under `sequence`; `None`: keep waiting.
-pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> Option<Verdict> {
-    match turn(sequence, Desired::Running, status) {
-        Turn::Before => return None,
-        Turn::Ours => {}
-        Turn::Over(verdict) => return Some(verdict),
+/// How the start that was accepted under `sequence`, with `checksum` if the request had one, ended;
+/// `None`: keep waiting.
+pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> Option<Outcome> {
+    match relevance(sequence, Desired::Running, status) {
+        Relevance::Older => return None,
+        Relevance::Current => {}
+        Relevance::Superseded(outcome) => return Some(outcome),
     }
     match status.state {
         State::Running => {
             let running = status.run.as_ref().and_then(|run| run.checksum.as_deref());
             match checksum {
-                Some(wanted) if running != Some(wanted) => {
-                    Some(Verdict::Failed(Refusal::new(Code::WrongConfig, wrong(wanted, running))))
-                }
-                Some(_) | None => Some(Verdict::Done),
+                Some(wanted) if running != Some(wanted) => Some(Outcome::Failed(Refusal::new(
+                    Code::WrongConfig,
+                    wrong_config(wanted, running),
+                ))),
+                Some(_) | None => Some(Outcome::Done),
             }
         }
         State::Failed => {
@@ -73,16 +74,16 @@ pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> O
     }
 }
 
-fn turn(sequence: u64, wanted: Desired, status: &Status) -> Turn {
-    let Some(last) = &status.last_request else { return Turn::Before };
+fn relevance(sequence: u64, wanted: Desired, status: &Status) -> Relevance {
+    let Some(last) = &status.last_request else { return Relevance::Older };
     if last.sequence < sequence {
-        return Turn::Before;
+        return Relevance::Older;
     }
     // A later request that was refused changed nothing, unless an accepted one came before it.
     if last.sequence == sequence || (!last.accepted && status.desired == wanted) {
-        return Turn::Ours;
+        return Relevance::Current;
     }
-    Turn::Over(Verdict::Failed(Refusal::new(
+    Relevance::Superseded(Outcome::Failed(Refusal::new(
         Code::Superseded,
         format!(
             "request {sequence} was accepted, and then request {} took its place: read the \
@@ -92,22 +93,22 @@ fn turn(sequence: u64, wanted: Desired, status: &Status) -> Turn {
     )))
 }
 
-fn failed(code: Code, status: &Status, otherwise: &str) -> Verdict {
-    let detail = status.reason.as_ref().map_or_else(
+fn failed(code: Code, status: &Status, otherwise: &str) -> Outcome {
+    let message = status.reason.as_ref().map_or_else(
         || format!("{otherwise}: see `last_exit` and the engine's log"),
         |why| why.message.clone(),
     );
-    Verdict::Failed(Refusal::new(code, detail))
+    Outcome::Failed(Refusal::new(code, message))
 }
 
-fn wrong(wanted: &str, running: Option<&str>) -> String {
+fn wrong_config(wanted: &str, running: Option<&str>) -> String {
     match running {
         Some(running) => {
             format!("the engine runs with {running}, not with {wanted}: stop it before starting it")
         }
         None => format!(
-            "the engine runs, and whether with {wanted} is not certain: the config changed while \
-             it was reading it"
+            "the engine runs, but whether with {wanted} is not certain: the config changed while \
+             the engine read it"
         ),
     }
 }

@@ -25,15 +25,15 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     has(&text, &format!("stayput_engine_starts_total {}", status.starts));
     has(&text, "stayput_engine_exits_total{reason=\"oom\"} 1");
     has(&text, "stayput_config_drift 0");
-    has(&text, "stayput_journal_durable 1");
-    has(&text, "stayput_reload_failed 1");
+    has(&text, "stayput_durable 1");
+    has(&text, "stayput_key_reload_failed 1");
     has(
         &text,
         "stayput_http_requests_total{route=\"/es/stop\",method=\"POST\",status=\"409\",\
          code=\"stale_sequence\"} 1",
     );
     has(&text, "# TYPE stayput_engine_starts_total counter");
-    has(&text, "# HELP stayput_engine_exits_total Ends of runs, by reason.");
+    has(&text, "# HELP stayput_engine_exits_total Ends of the engine, by reason.");
     has(&text, &format!("stayput_build_info{{version=\"{}\"}} 1", status.manager.version));
     // What the text format knows, and nothing else: each sample has a type of its own name.
     let types: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();

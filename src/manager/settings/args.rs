@@ -8,7 +8,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::Environment;
 
-/// Options of `run`, unread. Values stay as written, so that all bad ones are reported together.
+/// Options of `run`. Values stay as written here, so that all bad ones are reported together.
 #[derive(Debug, Default, Args)]
 #[command(mut_args = name_variable, after_help = AFTER_HELP)]
 pub struct RunArgs {
@@ -30,83 +30,83 @@ pub struct RunArgs {
     pub(super) open_metrics: Option<OsString>,
 
     /// CA of client certificates (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub(super) client_ca: Option<OsString>,
-    /// What a client certificate's DNS or URI SAN may do: read, or control, which includes it; repeatable
-    #[arg(long, value_name = "NAME=SCOPE", help_heading = "Who may call")]
+    /// Scope of clients with this DNS or URI SAN: read, or control (includes read); repeatable
+    #[arg(long, value_name = "NAME=SCOPE", help_heading = "Authentication")]
     pub(super) allow_client: Vec<OsString>,
     /// Shared key of HS256 tokens
-    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub(super) jwt_key: Option<OsString>,
     /// Public key of ES256, RS256 or EdDSA tokens (PEM)
-    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub(super) jwt_public_key: Option<OsString>,
     /// Key set of projected service-account tokens
-    #[arg(long, value_name = "FILE", help_heading = "Who may call")]
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub(super) jwks: Option<OsString>,
-    /// Issuer that tokens must name
-    #[arg(long, value_name = "ISSUER", help_heading = "Who may call")]
+    /// Issuer that tokens of the key set must have
+    #[arg(long, value_name = "ISSUER", help_heading = "Authentication")]
     pub(super) jwt_issuer: Option<OsString>,
-    /// Audience that tokens must name where the pod's own identity is not known
-    #[arg(long, value_name = "AUDIENCE", help_heading = "Who may call")]
+    /// Audience that tokens must have where the pod's own identity is not known
+    #[arg(long, value_name = "AUDIENCE", help_heading = "Authentication")]
     pub(super) jwt_audience: Option<OsString>,
-    /// What the subject of a key set's tokens may do: read, or control; repeatable
-    #[arg(long, value_name = "NAME=SCOPE", help_heading = "Who may call")]
+    /// Scope of tokens of the key set with this subject: read, or control; repeatable
+    #[arg(long, value_name = "NAME=SCOPE", help_heading = "Authentication")]
     pub(super) allow_subject: Vec<OsString>,
-    /// A user that may use the socket, beside root and the manager's own; repeatable
-    #[arg(long, value_name = "UID", help_heading = "Who may call")]
+    /// User id that may use the socket, beside root and the manager's own; repeatable
+    #[arg(long, value_name = "UID", help_heading = "Authentication")]
     pub(super) allow_uid: Vec<OsString>,
-    /// Let everybody call; only with a loopback address
+    /// Accept every request without authentication; only on a loopback address
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", help_heading = "Who may call")]
+          default_missing_value = "true", help_heading = "Authentication")]
     pub(super) insecure_no_auth: Option<OsString>,
 
-    /// Watch the engine's config here; repeatable, then each with a NAME
-    #[arg(long, value_name = "[NAME=]DIR", help_heading = "Config of the engine")]
+    /// Directory of the engine's config; repeatable, then each with a NAME
+    #[arg(long, value_name = "[NAME=]DIR", help_heading = "Engine config")]
     pub(super) config: Vec<OsString>,
-    /// Files the engine reloads by itself: shown, not in the checksum; repeatable
-    #[arg(long, value_name = "GLOB", help_heading = "Config of the engine")]
+    /// Files the engine reloads by itself: in the status, not in the checksum; repeatable
+    #[arg(long, value_name = "GLOB", help_heading = "Engine config")]
     pub(super) live: Vec<OsString>,
     /// At each start, copy the verified config SRC to DST, which the engine reads; repeatable
-    #[arg(long, value_name = "SRC=DST", help_heading = "Config of the engine")]
+    #[arg(long, value_name = "SRC=DST", help_heading = "Engine config")]
     pub(super) stage: Vec<OsString>,
     /// Keep a copy of the config that last became ready (it holds the config's secrets)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", help_heading = "Config of the engine")]
+          default_missing_value = "true", help_heading = "Engine config")]
     pub(super) keep_last_good: Option<OsString>,
 
-    /// Where intent survives a restart of the container
-    #[arg(long, value_name = "DIR", help_heading = "The engine")]
+    /// Directory of the journal, so that a stop survives a restart of the container
+    #[arg(long, value_name = "DIR", help_heading = "Engine")]
     pub(super) state_dir: Option<OsString>,
-    /// Where the engine's temporary directory is made, anew for each run
-    #[arg(long, value_name = "DIR", help_heading = "The engine")]
+    /// Directory in which a new temporary directory is made for each run of the engine
+    #[arg(long, value_name = "DIR", help_heading = "Engine")]
     pub(super) tmp_dir: Option<OsString>,
     /// The engine is ready when this answers within 1s: http://…, https://… or tcp://HOST:PORT
-    #[arg(long, value_name = "URL", help_heading = "The engine")]
+    #[arg(long, value_name = "URL", help_heading = "Engine")]
     pub(super) ready: Option<OsString>,
     /// Signal that asks the engine to end [default: TERM]
-    #[arg(long, value_name = "SIGNAL", help_heading = "The engine")]
+    #[arg(long, value_name = "SIGNAL", help_heading = "Engine")]
     pub(super) stop_signal: Option<OsString>,
-    /// From the stop signal to KILL [default: 120s]
-    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    /// Time from the stop signal to KILL [default: 120s]
+    #[arg(long, value_name = "TIME", help_heading = "Engine")]
     pub(super) grace: Option<OsString>,
-    /// From TERM to KILL for processes that outlive the engine [default: 2s]
-    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    /// Time from TERM to KILL for processes that outlive the engine [default: 2s]
+    #[arg(long, value_name = "TIME", help_heading = "Engine")]
     pub(super) tree_grace: Option<OsString>,
-    /// From failing /readyz to the stop signal [default: 0s]
-    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    /// Time from failing /readyz to the stop signal [default: 0s]
+    #[arg(long, value_name = "TIME", help_heading = "Engine")]
     pub(super) drain: Option<OsString>,
-    /// Bound on the whole stop when the manager is told to end [default: none, kubelet's rules]
-    #[arg(long, value_name = "TIME", help_heading = "The engine")]
+    /// Limit for the whole stop after a TERM to the manager [default: none, kubelet's applies]
+    #[arg(long, value_name = "TIME", help_heading = "Engine")]
     pub(super) termination_grace: Option<OsString>,
     /// Ask a JVM for a thread dump before it is killed [default: true]
-    #[arg(long, value_name = "BOOL", help_heading = "The engine")]
+    #[arg(long, value_name = "BOOL", help_heading = "Engine")]
     pub(super) thread_dump: Option<OsString>,
     /// When the engine ends by itself: exit, restart or hold [default: exit]
-    #[arg(long, value_name = "WHAT", help_heading = "The engine")]
+    #[arg(long, value_name = "WHAT", help_heading = "Engine")]
     pub(super) on_exit: Option<OsString>,
-    /// An exit code that counts as 0 after a stop of ours, such as 143; repeatable
-    #[arg(long, value_name = "CODE", help_heading = "The engine")]
+    /// Exit code that becomes 0 after a stop by the manager, such as 143; repeatable
+    #[arg(long, value_name = "CODE", help_heading = "Engine")]
     pub(super) success_exit: Vec<OsString>,
 
     /// ecs or text [default: text on a terminal, else ecs, as the engine's own log in a container]
@@ -124,7 +124,7 @@ pub struct RunArgs {
 const AFTER_HELP: &str = "\
 Each option can be set by the environment variable named with it; the command line wins. Options \
 that can be repeated take a list there, separated by commas or newlines. STAYPUT_POD_NAMESPACE, \
-STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, tell which pod this is.";
+STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, identify the pod.";
 
 /// What was written, and where.
 #[derive(Debug)]
@@ -132,14 +132,14 @@ pub(super) struct Written {
     pub(super) args: RunArgs,
     /// Long names of the options that came from the environment.
     pub(super) from_environment: BTreeSet<String>,
-    /// What could not even be taken as written, in sentences.
+    /// Messages about variables that cannot be used as written.
     pub(super) problems: Vec<String>,
     /// No option at all was given.
     pub(super) bare: bool,
 }
 
-/// Lays the command line over the environment. The environment is turned into arguments first, so
-/// that there is one parser and one table of options.
+/// Reads the options from the environment, then from the command line, which wins. The environment is
+/// turned into arguments first, so that there is one parser and one table of options.
 pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
     let command = RunArgs::augment_args(Command::new("run")).no_binary_name(true);
     let given = |id: &str| {
@@ -185,8 +185,8 @@ pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
     }
     let mut args = RunArgs::default();
     for source in [command.try_get_matches_from(lines).as_ref(), Ok(cli)] {
-        // Every option takes any value here, so a failure is a mistake of this program; it is
-        // still told rather than passed over.
+        // Every option takes any value here, so an error is a bug of this program; it is reported
+        // all the same.
         if let Err(error) = source.map_or_else(
             |error| Err(error.to_string()),
             |matches| args.update_from_arg_matches(matches).map_err(|error| error.to_string()),

@@ -1,12 +1,15 @@
-//! From what was written to checked settings: every value read, then the rules between options.
+//! From written options to checked settings: reads every value, then checks the rules between
+//! options.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use nix::sys::signal::Signal;
 use tracing::level_filters::LevelFilter;
 
-use super::args::{Written, variable};
+use super::args::{self, Written, variable};
 use super::{Environment, LogSettings, Settings, pod, values};
 use crate::config_watch::ConfigSettings;
 use crate::http::HttpSettings;
@@ -84,17 +87,17 @@ pub(super) fn check(
     };
     let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::absolute);
 
-    // Collectors parse the engine's own JSON lines from a container, so ours are of that kind; a
-    // person at a terminal gets text. Bare, we are a drop-in for an init, which says nothing.
+    // Log collectors parse the engine's JSON lines from a container, so ours have that form; a person
+    // at a terminal gets text. Without options we replace an init, which logs nothing.
     let format = if on_terminal { LogFormat::Text } else { LogFormat::Ecs };
     let level = if bare { LevelFilter::ERROR } else { LevelFilter::INFO };
     let log = LogSettings {
-        format: read.one("log-format", args.log_format, str::parse).unwrap_or(format),
+        format: read.one("log-format", args.log_format, str::parse::<LogFormat>).unwrap_or(format),
         level: read.one("log-level", args.log_level, values::log_level).unwrap_or(level),
     };
 
     if args.command.is_empty() {
-        read.problem("the engine's command is missing: put it behind --, as in -- COMMAND ARG…");
+        read.problem("the engine's command is missing: write it after --, as in -- COMMAND ARG…");
     }
     for (option, given) in [("listen", http.listen.is_some()), ("socket", http.socket.is_some())] {
         if given && state_dir.is_none() {
@@ -113,7 +116,7 @@ pub(super) fn check(
     if state_dir.is_some() && !api {
         let name = read.name("state-dir");
         read.problem(format!(
-            "{name} needs --socket or --listen: nobody could ask for what it would remember"
+            "{name} needs --socket or --listen: without an API there is nothing to remember"
         ));
     }
     if policy.termination_grace.is_some_and(|bound| bound <= policy.drain) {
@@ -128,32 +131,38 @@ pub(super) fn check(
         let name = read.name("keep-last-good");
         read.problem(format!("{name} needs --state-dir: the copy is kept in there"));
     }
-    read.problems.extend(http.validate());
+    read.problems.extend(http.validate().into_iter().map(str::to_owned));
     read.problems.extend(config.problems());
 
     if !read.problems.is_empty() {
         return Err(read.problems);
     }
     let command = args.command;
-    let warnings = environment.unknown();
+    let options = args::variables();
+    let is_option =
+        |name: &str| options.iter().any(|own| own == name) || pod::VARIABLES.contains(&name);
+    let warnings = environment
+        .unknown(is_option)
+        .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
+        .collect();
     Ok(Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings })
 }
 
-/// Where the last good config is, inside the state directory.
+/// Directory of the last good config, inside the state directory.
 const LAST_GOOD: &str = "last-good";
 
-/// Reads values and gathers what is wrong with them.
+/// Reads values and collects what is wrong with them.
 struct Reader {
     from_environment: BTreeSet<String>,
     problems: Vec<String>,
 }
 
 impl Reader {
-    fn problem(&mut self, sentence: impl Into<String>) {
-        self.problems.push(sentence.into());
+    fn problem(&mut self, message: impl Into<String>) {
+        self.problems.push(message.into());
     }
 
-    /// An option as its writer knows it: the variable, if that is where it was set.
+    /// The name under which an option was set: of the variable, or of the option.
     fn name(&self, option: &str) -> String {
         if self.from_environment.contains(option) {
             variable(option)
@@ -162,33 +171,31 @@ impl Reader {
         }
     }
 
-    fn one<T>(
+    fn one<T, E: Display>(
         &mut self,
         option: &str,
         value: Option<OsString>,
-        read: impl Fn(&str) -> Result<T, String>,
+        read: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
         let value = value?;
-        let result = match value.to_str() {
-            Some("") => Err("the value is empty".into()),
-            Some(text) => read(text),
-            None => Err(format!("{value:?} is not UTF-8")),
+        let message = match value.to_str() {
+            Some("") => "the value is empty".to_owned(),
+            Some(text) => match read(text) {
+                Ok(value) => return Some(value),
+                Err(error) => error.to_string(),
+            },
+            None => format!("{value:?} is not UTF-8"),
         };
-        match result {
-            Ok(value) => Some(value),
-            Err(what) => {
-                let name = self.name(option);
-                self.problem(format!("{name}: {what}"));
-                None
-            }
-        }
+        let name = self.name(option);
+        self.problem(format!("{name}: {message}"));
+        None
     }
 
-    fn list<T>(
+    fn list<T, E: Display>(
         &mut self,
         option: &str,
         values: Vec<OsString>,
-        read: impl Fn(&str) -> Result<T, String>,
+        read: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
         values.into_iter().filter_map(|value| self.one(option, Some(value), &read)).collect()
     }
@@ -202,12 +209,7 @@ impl Reader {
     }
 }
 
-/// Any text is fine; [`Reader::one`] has refused the empty one.
-#[allow(clippy::unnecessary_wraps, reason = "has the form of the other readers of values")]
-fn span(text: &str) -> Result<Span, String> {
-    Span::parse(text).map_err(|error| error.to_string())
-}
-
-fn text(text: &str) -> Result<String, String> {
+/// Any text; [`Reader::one`] refuses the empty one.
+fn text(text: &str) -> Result<String, Infallible> {
     Ok(text.to_owned())
 }

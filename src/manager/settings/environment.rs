@@ -1,13 +1,11 @@
-//! The environment as data, and the guard against mistyped names in it.
+//! The environment as data, and a check for mistyped names in it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::{args, pod};
-
-/// Variables of the client commands, and those we set ourselves.
-const OTHERS: [&str; 7] = [
+/// Variables of the client commands, and those that the manager sets itself.
+const NO_OPTIONS: [&str; 7] = [
     "STAYPUT_RUN",
     "STAYPUT_SOCKET",
     "STAYPUT_URL",
@@ -22,7 +20,7 @@ const OTHERS: [&str; 7] = [
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// Takes ours from all variables.
+    /// Selects ours from all variables.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let ours = variables.into_iter().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
@@ -41,20 +39,12 @@ impl Environment {
         self.0.get(name).map(OsString::as_os_str)
     }
 
-    /// A sentence for each variable that nobody reads: most likely a typo.
-    pub(super) fn unknown(&self) -> Vec<String> {
-        let options = args::variables();
-        let known = |name: &str| {
-            options.iter().any(|option| option == name)
-                || OTHERS.contains(&name)
-                || pod::VARIABLES.contains(&name)
-                || is_service_link(name)
-        };
-        self.0
-            .keys()
-            .filter(|name| !known(name))
-            .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
-            .collect()
+    /// Names of the variables that nothing reads, beside those with an `is_option` name.
+    pub(super) fn unknown(&self, is_option: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        let names = self.0.keys().map(String::as_str);
+        names.filter(move |name| {
+            !is_option(name) && !NO_OPTIONS.contains(name) && !is_service_link(name)
+        })
     }
 }
 
@@ -67,7 +57,7 @@ fn is_service_link(name: &str) -> bool {
         || (name.contains("_PORT_") && (name.contains("_TCP") || name.contains("_UDP")))
 }
 
-/// Splits a list at commas and newlines; a newline at the end is no further item.
+/// Splits a list at commas and newlines; a newline at the end adds no empty item.
 pub(super) fn split(value: &OsStr) -> Vec<OsString> {
     let bytes = value.as_bytes();
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);

@@ -1,8 +1,8 @@
 //! Our own options: command line and environment in, one checked [`Settings`] out.
 //!
-//! Two stages. [`RunArgs`] is what was written, unread; `check` reads every value, applies the
+//! Two steps. [`RunArgs`] has the values as they were written; `check` reads every value, applies the
 //! rules between options, and reports all problems at once, so that nobody fixes them one restart
-//! at a time. Nothing here touches a file or a port.
+//! at a time. Nothing here opens a file or a port.
 
 mod args;
 mod check;
@@ -23,7 +23,7 @@ pub use args::RunArgs;
 pub use environment::Environment;
 pub(crate) use values::{config_dir, glob};
 
-/// Everything `stayput run` was told, checked.
+/// All settings of `stayput run`, checked.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The engine's command and its arguments, as given.
@@ -34,34 +34,31 @@ pub struct Settings {
     pub config: ConfigSettings,
     /// How the engine is treated.
     pub policy: Policy,
-    /// How to tell that the engine is ready.
+    /// How to find out whether the engine is ready.
     pub ready: Option<Probe>,
-    /// Where intent survives a restart of the container.
+    /// Directory of the journal and of the last good config.
     pub state_dir: Option<PathBuf>,
     /// Where the engine's temporary directory is made.
     pub tmp_dir: Option<PathBuf>,
-    /// The manager's own log.
     pub log: LogSettings,
-    /// What is odd but does no harm, in sentences; for the log.
+    /// Messages for the log about what is probably a mistake, but not an error.
     pub warnings: Vec<String>,
 }
 
 /// The manager's own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSettings {
-    /// How a line looks.
     pub format: LogFormat,
-    /// What is worth a line.
     pub level: tracing::level_filters::LevelFilter,
 }
 
 /// Reads the settings of `run` from its parsed command line and the environment.
 ///
-/// `on_terminal` tells whether stderr is one: people get text, collectors get the JSON lines they
-/// parse from the engine as well.
+/// `on_terminal`: stderr is a terminal, so the log is text for people; otherwise it is JSON lines for
+/// log collectors.
 ///
 /// # Errors
-/// Every problem, each a sentence that names the option and the remedy.
+/// Every problem: each message names the option and says what to do.
 pub fn read(
     cli: &clap::ArgMatches,
     environment: &Environment,

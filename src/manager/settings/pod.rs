@@ -1,7 +1,7 @@
-//! Which pod this is, as the downward API told in the environment.
+//! Which pod this is: the downward API writes it into the environment.
 //!
-//! The identity decides which tokens and requests are meant for us, so a value that cannot be one
-//! is a problem, never a guess.
+//! The identity decides which tokens and requests are accepted, so an invalid value is an error,
+//! never a guess.
 
 use std::ffi::OsStr;
 
@@ -12,13 +12,12 @@ const NAMESPACE: &str = "STAYPUT_POD_NAMESPACE";
 const NAME: &str = "STAYPUT_POD_NAME";
 const UID: &str = "STAYPUT_POD_UID";
 
-/// The variables read here.
 pub(super) const VARIABLES: [&str; 3] = [NAMESPACE, NAME, UID];
 
 /// Reads the pod's identity; a variable that is not set leaves its field empty.
 ///
 /// # Errors
-/// A sentence for each variable whose value cannot be right.
+/// A message for each variable whose value cannot be right.
 pub(super) fn read(environment: &Environment) -> Result<Pod, Vec<String>> {
     let mut problems = Vec::new();
     let mut take = |variable: &str, field: &str, fits: fn(&str) -> bool| {
@@ -27,8 +26,8 @@ pub(super) fn read(environment: &Environment) -> Result<Pod, Vec<String>> {
             Some(text) => Some(text.to_owned()),
             None => {
                 problems.push(format!(
-                    "{variable} is {}, which is no pod's {field}: set it by the downward API, \
-                     fieldRef metadata.{field}, or unset it",
+                    "{variable} is {}, which is no pod's {field}: set it by the downward API \
+                     (fieldRef metadata.{field}), or unset it",
                     shown(value)
                 ));
                 None

@@ -167,7 +167,7 @@ fn a_listener_needs_a_place_for_its_intent() {
             "--listen needs --state-dir",
             "--socket needs --state-dir",
             "--listen needs --tls-cert",
-            "--listen needs a way to tell who calls",
+            "--listen needs authentication, so that the manager knows who calls",
         ],
     );
 }

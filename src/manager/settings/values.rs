@@ -1,30 +1,47 @@
-//! Reads single values. Errors are sentences without the option's name, which `check` puts first.
+//! Reads single values.
 
 use std::path::PathBuf;
 
 use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
 use nix::sys::signal::Signal;
+use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
 use crate::config_watch::{ConfigDir, Stage};
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
-use stayput_net::jwt::Scopes;
+use stayput_net::jwt::{Scopes, UnknownScope};
 
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(format!("{text:?} is neither true nor false")),
+/// Why a value cannot be used, and what to write instead. The message follows the option's name,
+/// which it leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub(crate) struct InvalidValue(String);
+
+impl From<UnknownScope> for InvalidValue {
+    fn from(error: UnknownScope) -> Self {
+        Self(error.to_string())
     }
 }
 
-/// The C library keeps these two for its threads, and delivers them to nobody else.
+fn invalid<T>(message: String) -> Result<T, InvalidValue> {
+    Err(InvalidValue(message))
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, InvalidValue> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => invalid(format!("{text:?} is neither true nor false")),
+    }
+}
+
+/// Signals that the C library uses for its threads.
 const RESERVED: [i32; 2] = [32, 33];
 
 /// `TERM`, `SIGTERM` or `15`.
-pub(super) fn signal(text: &str) -> Result<i32, String> {
+pub(super) fn signal(text: &str) -> Result<i32, InvalidValue> {
     let number = text.parse::<i32>().ok().filter(|number| (1..=64).contains(number));
     let number = number.or_else(|| {
         let name = text.to_ascii_uppercase();
@@ -33,64 +50,62 @@ pub(super) fn signal(text: &str) -> Result<i32, String> {
     });
     match number {
         Some(number) if number == Signal::SIGKILL as i32 || number == Signal::SIGSTOP as i32 => {
-            Err(format!("{text:?} gives the engine no chance to end: use TERM, INT or QUIT"))
+            invalid(format!("{text:?} gives the engine no chance to end: use TERM, INT or QUIT"))
         }
-        Some(number) if RESERVED.contains(&number) => Err(format!(
+        Some(number) if RESERVED.contains(&number) => invalid(format!(
             "{text:?} is a signal the C library keeps for itself: use TERM, INT or QUIT"
         )),
         Some(number) => Ok(number),
-        None => Err(format!("{text:?} is no signal: write TERM, SIGTERM or 15")),
+        None => invalid(format!("{text:?} is no signal: write TERM, SIGTERM or 15")),
     }
 }
 
-pub(super) fn on_exit(text: &str) -> Result<OnExit, String> {
+pub(super) fn on_exit(text: &str) -> Result<OnExit, InvalidValue> {
     match text {
         "exit" => Ok(OnExit::Exit),
         "restart" => Ok(OnExit::Restart),
         "hold" => Ok(OnExit::Hold),
-        _ => Err(format!("{text:?} is none of exit, restart and hold")),
+        _ => invalid(format!("{text:?} is none of exit, restart and hold")),
     }
 }
 
-pub(super) fn exit_code(text: &str) -> Result<i32, String> {
+pub(super) fn exit_code(text: &str) -> Result<i32, InvalidValue> {
     text.parse::<u8>()
         .map(i32::from)
-        .map_err(|_| format!("{text:?} is no exit code: write a number from 0 to 255"))
+        .or_else(|_| invalid(format!("{text:?} is no exit code: write a number from 0 to 255")))
 }
 
-pub(super) fn uid(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("{text:?} is no user id: write a number"))
+pub(super) fn uid(text: &str) -> Result<u32, InvalidValue> {
+    text.parse().or_else(|_| invalid(format!("{text:?} is no user id: write a number")))
 }
 
-pub(super) fn log_level(text: &str) -> Result<LevelFilter, String> {
+pub(super) fn log_level(text: &str) -> Result<LevelFilter, InvalidValue> {
     match text {
         "error" => Ok(LevelFilter::ERROR),
         "warn" => Ok(LevelFilter::WARN),
         "info" => Ok(LevelFilter::INFO),
         "debug" => Ok(LevelFilter::DEBUG),
         "trace" => Ok(LevelFilter::TRACE),
-        _ => Err(format!("{text:?} is none of error, warn, info, debug and trace")),
+        _ => invalid(format!("{text:?} is none of error, warn, info, debug and trace")),
     }
 }
 
-pub(crate) fn glob(text: &str) -> Result<glob::Pattern, String> {
-    glob::Pattern::new(text).map_err(|error| {
-        format!("{text:?} is no pattern: {} at character {}", error.msg, error.pos)
+pub(crate) fn glob(text: &str) -> Result<glob::Pattern, InvalidValue> {
+    glob::Pattern::new(text).or_else(|error| {
+        invalid(format!("{text:?} is no pattern: {} at character {}", error.msg, error.pos))
     })
 }
 
 /// `NAME=read` or `NAME=control`. Split at the last `=`, for a name may hold one.
-pub(super) fn grant(text: &str) -> Result<(String, Scopes), String> {
-    let (name, scope) = text
-        .rsplit_once('=')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| format!("{text:?} has no scope: write NAME=read or NAME=control"))?;
-    Ok((name.to_owned(), scope.parse()?))
+pub(super) fn grant(text: &str) -> Result<(String, Scopes), InvalidValue> {
+    match text.rsplit_once('=') {
+        Some((name, scope)) if !name.is_empty() => Ok((name.to_owned(), scope.parse()?)),
+        _ => invalid(format!("{text:?} has no scope: write NAME=read or NAME=control")),
+    }
 }
 
-/// `DIR` or `NAME=DIR`, wherever `DIR` begins. A directory whose own path holds `=` is told by its
-/// `/` before it.
-pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, String> {
+/// `DIR` or `NAME=DIR`. In a directory's own path, a `=` comes after a `/`; a name has no `/`.
+pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     let (name, path) = match text.split_once('=') {
         Some((name, path)) if !name.contains('/') => (Some(name), path),
         Some(_) | None => (None, text),
@@ -98,56 +113,61 @@ pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, String> {
     if let Some(name) = name {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
-            return Err(format!(
+            return invalid(format!(
                 "{name:?} is no name for a directory: use letters, digits, dots, dashes and \
                  underscores, and no dot in front"
             ));
         }
     }
     if path.is_empty() {
-        return Err(format!("{text:?} names no directory"));
+        return invalid(format!("{text:?} names no directory"));
     }
     Ok(ConfigDir { name: name.map(str::to_owned), path: path.into() })
 }
 
-/// As [`config_dir`], with a path that means the same wherever it is read from.
-pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, String> {
+/// As [`config_dir`], with an absolute path.
+pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     let ConfigDir { name, path } = config_dir(text)?;
     Ok(ConfigDir { name, path: absolute(&path.to_string_lossy())? })
 }
 
 /// `SRC=DST`.
-pub(super) fn stage(text: &str) -> Result<Stage, String> {
-    let (source, target) = text.split_once('=').ok_or_else(|| {
-        format!("{text:?} has no target: write SRC=DST, where DST is what the engine reads")
-    })?;
-    Ok(Stage { source: absolute(source)?, target: absolute(target)? })
+pub(super) fn stage(text: &str) -> Result<Stage, InvalidValue> {
+    match text.split_once('=') {
+        Some((source, target)) => {
+            Ok(Stage { source: absolute(source)?, target: absolute(target)? })
+        }
+        None => invalid(format!(
+            "{text:?} has no target: write SRC=DST, where DST is what the engine reads"
+        )),
+    }
 }
 
-/// A path that means the same wherever it is read from: the engine may change its directory.
-pub(super) fn absolute(text: &str) -> Result<PathBuf, String> {
+/// An absolute path: a relative one would depend on the working directory.
+pub(super) fn absolute(text: &str) -> Result<PathBuf, InvalidValue> {
     let path = PathBuf::from(text);
     if path.is_absolute() {
         // Rebuilt from its parts, so that `/config/` and `/config` are equal.
         Ok(path.components().collect())
     } else {
-        Err(format!("{text:?} is no absolute path: begin it with /"))
+        invalid(format!("{text:?} is no absolute path: begin it with /"))
     }
 }
 
 /// An `http`, `https` or `tcp` URL.
-pub(super) fn probe(text: &str) -> Result<Probe, String> {
+pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
     let wrong = || {
-        format!(
-            "{text:?} cannot be asked: write http://HOST:PORT/PATH, https://… or tcp://HOST:PORT"
-        )
+        InvalidValue(format!(
+            "{text:?} is no URL of a probe: write http://HOST:PORT/PATH, https://… or \
+             tcp://HOST:PORT"
+        ))
     };
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("a password in the URL would be seen by everybody: ask a port or path that \
-                    needs none"
-            .into());
+        return invalid(
+            "everybody could read a password in the URL: use a port or path that needs none".into(),
+        );
     }
     let tls = uri.scheme_str() == Some("https");
     match uri.scheme_str() {

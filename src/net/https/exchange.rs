@@ -13,16 +13,16 @@ use hyper_util::rt::TokioIo;
 use tokio::time::{self, Instant};
 
 use super::target::Stream;
-use super::{ExchangeError, Target};
+use super::{ExchangeError, NoAnswer, Target};
 
-/// What an exchange may cost.
+/// How long an exchange may take, and how large its answer may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// How long connecting may take, with name resolution and TLS handshake.
     pub connect: Duration,
-    /// How long all of it may take, connecting included.
+    /// How long the whole exchange may take, connecting included.
     pub whole: Duration,
-    /// The largest body taken, in bytes.
+    /// The largest body accepted, in bytes.
     pub answer: usize,
 }
 
@@ -44,55 +44,35 @@ pub async fn exchange(
     let stream = match time::timeout_at(now + connect, target.connect()).await {
         Ok(connected) => connected?,
         Err(_) => {
-            let sentence = format!("no connection within {}", humantime::format_duration(connect));
-            let error = io::Error::new(io::ErrorKind::TimedOut, sentence);
-            return Err(ExchangeError::NotConnected(error));
+            let message = format!("no connection within {}", humantime::format_duration(connect));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message).into());
         }
     };
-    let talk = talk(stream, request.map(Full::new), bounds.answer);
-    match time::timeout_at(now + bounds.whole, talk).await {
+    let answer = send(stream, request.map(Full::new), bounds.answer);
+    match time::timeout_at(now + bounds.whole, answer).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ExchangeError::Unanswered(
-            format!("the answer is larger than {} bytes", bounds.answer),
-        )),
-        Ok(Err(error)) => {
-            Err(ExchangeError::Unanswered(format!("no whole answer: {}", with_sources(&*error))))
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(NoAnswer::TooLarge(bounds.answer).into())
         }
-        Err(_) => Err(ExchangeError::Unanswered(format!(
-            "no answer within {}",
-            humantime::format_duration(bounds.whole)
-        ))),
+        Ok(Err(error)) => Err(NoAnswer::Interrupted(error).into()),
+        Err(_) => Err(NoAnswer::Timeout(bounds.whole).into()),
     }
 }
 
-async fn talk(
+async fn send(
     stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
     limit: usize,
 ) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let conversation = async move {
+    let exchange = async move {
         let (head, body) = sender.send_request(request).await?.into_parts();
         let body = Limited::new(body, limit).collect().await?.to_bytes();
         Ok(Response::from_parts(head, body))
         // Dropping `sender` here ends `connection`.
     };
-    // The connection does the I/O of the conversation. Once there is a whole answer, how the
-    // connection ends is of no interest.
-    let (answer, _) = tokio::join!(conversation, connection);
+    // The connection does the I/O of the exchange. Once there is a whole answer, how the
+    // connection ends does not matter.
+    let (answer, _) = tokio::join!(exchange, connection);
     answer
-}
-
-/// The error and what is behind it: hyper says "connection error" and keeps the reason inside.
-fn with_sources(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        let reason = source.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        next = source.source();
-    }
-    text
 }

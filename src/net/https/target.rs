@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-use super::{ExchangeError, Tls};
+use super::{ExchangeError, InvalidTarget, Tls};
 
 /// A connection of any kind.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -18,12 +18,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// A server, and how to connect to it.
 #[derive(Debug, Clone)]
 pub struct Target {
-    way: Way,
+    transport: Transport,
     authority: HeaderValue,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum Transport {
     Socket(PathBuf),
     Tcp { host: String, port: u16, tls: Option<(Tls, ServerName<'static>)> },
 }
@@ -31,14 +31,17 @@ enum Way {
 impl Target {
     /// A unix socket.
     pub fn socket(path: impl Into<PathBuf>) -> Self {
-        Self { way: Way::Socket(path.into()), authority: HeaderValue::from_static("localhost") }
+        Self {
+            transport: Transport::Socket(path.into()),
+            authority: HeaderValue::from_static("localhost"),
+        }
     }
 
     /// Plain HTTP; `host` is a name or an IP address, without brackets.
     ///
     /// # Errors
-    /// A sentence, if that can be no host.
-    pub fn http(host: &str, port: u16) -> Result<Self, String> {
+    /// [`InvalidTarget::Host`].
+    pub fn http(host: &str, port: u16) -> Result<Self, InvalidTarget> {
         Self::tcp(host, port, None)
     }
 
@@ -46,57 +49,63 @@ impl Target {
     /// reached by IP addresses that no certificate can know beforehand.
     ///
     /// # Errors
-    /// A sentence, if that can be no host or no name of a server.
-    pub fn https(host: &str, port: u16, tls: &Tls, name: Option<&str>) -> Result<Self, String> {
+    /// [`InvalidTarget`].
+    pub fn https(
+        host: &str,
+        port: u16,
+        tls: &Tls,
+        name: Option<&str>,
+    ) -> Result<Self, InvalidTarget> {
         let name = name.unwrap_or(host);
         let server = ServerName::try_from(name.to_owned())
-            .map_err(|_| format!("{name:?} is neither a DNS name nor an IP address"))?;
+            .map_err(|_| InvalidTarget::ServerName(name.to_owned()))?;
         Self::tcp(host, port, Some((tls.clone(), server)))
     }
 
-    fn tcp(host: &str, port: u16, tls: Option<(Tls, ServerName<'static>)>) -> Result<Self, String> {
+    fn tcp(
+        host: &str,
+        port: u16,
+        tls: Option<(Tls, ServerName<'static>)>,
+    ) -> Result<Self, InvalidTarget> {
         let authority =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let authority = HeaderValue::from_str(&authority)
-            .map_err(|_| format!("{host:?} has characters that no host has"))?;
-        Ok(Self { way: Way::Tcp { host: host.to_owned(), port, tls }, authority })
+        let authority =
+            HeaderValue::from_str(&authority).map_err(|_| InvalidTarget::Host(host.to_owned()))?;
+        Ok(Self { transport: Transport::Tcp { host: host.to_owned(), port, tls }, authority })
     }
 
     /// The path, if it is a unix socket.
     pub fn socket_path(&self) -> Option<&Path> {
-        match &self.way {
-            Way::Socket(path) => Some(path),
-            Way::Tcp { .. } => None,
+        match &self.transport {
+            Transport::Socket(path) => Some(path),
+            Transport::Tcp { .. } => None,
         }
     }
 
-    /// What to put into `Host`.
+    /// The value of the `Host` header.
     pub(super) fn authority(&self) -> HeaderValue {
         self.authority.clone()
     }
 
-    /// Connects. Unbounded in time.
+    /// Connects. Without a timeout: the caller has one.
     pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, ExchangeError> {
-        let (host, port, tls) = match &self.way {
-            Way::Socket(path) => {
+        let (host, port, tls) = match &self.transport {
+            Transport::Socket(path) => {
                 return match UnixStream::connect(path).await {
                     Ok(stream) => Ok(Box::new(stream)),
-                    Err(error) => Err(ExchangeError::NotConnected(error)),
+                    Err(error) => Err(error.into()),
                 };
             }
-            Way::Tcp { host, port, tls } => (host.as_str(), *port, tls),
+            Transport::Tcp { host, port, tls } => (host.as_str(), *port, tls),
         };
-        let tcp = TcpStream::connect((host, port)).await.map_err(ExchangeError::NotConnected)?;
+        let tcp = TcpStream::connect((host, port)).await?;
         // A manager does not answer the end of the TLS handshake: with Nagle's algorithm the request
         // would wait for its delayed acknowledgement (measured: 44 ms an exchange, 2 ms without).
-        tcp.set_nodelay(true).map_err(ExchangeError::NotConnected)?;
+        tcp.set_nodelay(true)?;
         let Some((tls, name)) = tls else { return Ok(Box::new(tcp)) };
         match TlsConnector::from(tls.config()).connect(name.clone(), tcp).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(match tls.explain(&error, name) {
-                Some(sentence) => ExchangeError::Untrusted(sentence),
-                None => ExchangeError::NotConnected(error),
-            }),
+            Err(error) => Err(tls.handshake_error(error, name)),
         }
     }
 }
@@ -104,9 +113,9 @@ impl Target {
 /// A path, or a URL without a path.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.way {
-            Way::Socket(path) => path.display().fmt(formatter),
-            Way::Tcp { host, port, tls } => {
+        match &self.transport {
+            Transport::Socket(path) => path.display().fmt(formatter),
+            Transport::Tcp { host, port, tls } => {
                 let scheme = if tls.is_some() { "https" } else { "http" };
                 if host.contains(':') {
                     write!(formatter, "{scheme}://[{host}]:{port}")

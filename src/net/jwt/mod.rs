@@ -1,12 +1,14 @@
-//! Tokens that managers take: what they may say, and how they are made. `http` judges them.
+//! Bearer tokens for managers: scopes, keys, minting. The manager's `http` module verifies them.
 
-pub mod key;
 mod mint;
-pub mod provider;
+mod provider;
 mod scopes;
+mod shared_key;
 
-pub use mint::{Grant, mint};
-pub use scopes::Scopes;
+pub use mint::{Grant, GrantError, MintError, mint};
+pub use provider::install as install_provider;
+pub use scopes::{Scopes, UnknownScope};
+pub use shared_key::{SharedKeyError, shared_key};
 
 /// How far ahead `exp` may be, in seconds: a token that leaks is soon worthless.
 pub const MAX_AHEAD: u64 = 60 * 60;

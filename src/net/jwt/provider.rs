@@ -18,9 +18,10 @@ static RING: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring the provider of this process; without one jsonwebtoken panics at its first use.
+/// Makes ring the cryptography of jsonwebtoken in this process; without one jsonwebtoken panics at
+/// its first use. Later calls change nothing.
 pub fn install() {
-    // A second installation is refused and changes nothing, and nobody else installs another.
+    // Fails only if one is installed already, and nobody else installs another.
     let _ = RING.install_default();
 }
 

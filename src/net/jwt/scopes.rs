@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use thiserror::Error;
+
 /// What a caller may do. `control` includes `read`: whoever may stop the engine is shown the status
 /// in the answer anyway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +35,8 @@ impl Scopes {
         Self { read: self.read || other.read, control: self.control || other.control }
     }
 
-    /// The scopes of a token's `scope` claim. Words that are not ours are for somebody else.
+    /// The scopes in a token's `scope` claim. Words we do not know are ignored: they are for other
+    /// services.
     pub fn of_claim<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::NONE, |scopes, word| match word {
             "es:read" => scopes.and(Self::READ),
@@ -43,16 +46,21 @@ impl Scopes {
     }
 }
 
+/// A word that is not a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is not a scope; use read or control")]
+pub struct UnknownScope(String);
+
 impl FromStr for Scopes {
-    type Err = String;
+    type Err = UnknownScope;
 
     /// Reads `read`, `control` or `read,control`, each also with the claim's `es:` in front.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
         text.split([',', ' ']).try_fold(Self::NONE, |scopes, word| {
             match word.strip_prefix("es:").unwrap_or(word) {
                 "read" => Ok(scopes.and(Self::READ)),
                 "control" => Ok(scopes.and(Self::CONTROL)),
-                _ => Err(format!("{word:?} is not a scope; use read or control")),
+                _ => Err(UnknownScope(word.to_owned())),
             }
         })
     }

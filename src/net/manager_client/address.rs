@@ -1,17 +1,18 @@
-//! Where a manager listens, and what to show it.
+//! Where a manager listens, and which credentials to present.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use hyper::Uri;
 use hyper::http::uri::Scheme;
+use thiserror::Error;
 
-use crate::https::{Target, Tls};
+use super::Token;
+use crate::https::{InvalidTarget, Target, Tls};
 
 /// Where to reach a manager.
 #[derive(Debug, Clone)]
 pub enum Address {
-    /// Its unix socket: the kernel tells the manager who we are.
+    /// Its unix socket: the manager knows our uid from the kernel.
     Socket(PathBuf),
     /// `https://HOST:PORT`; `http://` only for a loopback address.
     Url {
@@ -20,46 +21,64 @@ pub enum Address {
         /// The name its certificate carries, where that is not the host of `url`: pods are reached
         /// by IP address, and their managers share one name.
         server_name: Option<String>,
-        /// What to trust and what to show.
+        /// Which CA to trust, and which certificate and token to present.
         credentials: Credentials,
     },
 }
 
-/// What to trust and what to show over TLS.
+/// Which CA to trust over TLS, and which certificate and token to present.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
-    /// Whom to trust, and our certificate if we have one. Build it once for all managers of a
-    /// cluster. Needed with `https://`.
+    /// The CA, and our certificate if we have one. Build it once for all managers of a cluster.
+    /// Required with `https://`.
     pub tls: Option<Tls>,
-    /// A JWT to show.
+    /// The token of each request.
     pub token: Option<Token>,
 }
 
-/// A JWT, or where to find it.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Token {
-    /// A file that holds it; read at every call, because kubelet renews tokens in place.
-    File(PathBuf),
-    /// The token itself.
-    Text(String),
-}
-
-/// Never the token itself.
-impl fmt::Debug for Token {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => formatter.debug_tuple("File").field(path).finish(),
-            Self::Text(_) => formatter.write_str("Text(…)"),
-        }
-    }
+/// Why an address cannot be used. Each message says what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AddressError {
+    /// Not a URL at all.
+    #[error("{0:?} is no URL: write https://HOST:PORT of the manager")]
+    NotUrl(String),
+    /// Another scheme, or none.
+    #[error("{0:?} is no https URL: write https://HOST:PORT of the manager")]
+    Scheme(String),
+    /// More than host and port.
+    #[error("{0:?} has a path: only https://HOST:PORT is wanted")]
+    Path(String),
+    /// User and password, which the message must not repeat.
+    #[error("the manager takes no user and password in its URL: use a token file")]
+    UserInfo,
+    /// No port.
+    #[error("{0:?} has no port: write https://HOST:PORT of the manager")]
+    NoPort(String),
+    /// `http://` to another machine.
+    #[error("{0:?} would send everything in the clear: use https (http is for loopback only)")]
+    ClearText(String),
+    /// A host or server name that cannot be one.
+    #[error("{url:?}: {source}")]
+    Target {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        source: InvalidTarget,
+    },
+    /// `https://` and no CA to trust.
+    #[error(
+        "{0:?}: an https URL needs the CA that signed the manager's certificate: give --ca FILE \
+         (STAYPUT_CA)"
+    )]
+    NoCa(String),
 }
 
 impl Address {
-    /// Checks it.
+    /// Where to connect, and the token to send.
     ///
     /// # Errors
-    /// A sentence that says what to write instead.
-    pub(super) fn into_parts(self) -> Result<(Target, Option<Token>), String> {
+    /// See [`AddressError`].
+    pub(super) fn into_parts(self) -> Result<(Target, Option<Token>), AddressError> {
         let (url, server_name, Credentials { tls, token }) = match self {
             Self::Socket(path) => return Ok((Target::socket(path), None)),
             Self::Url { url, server_name, credentials } => (url, server_name, credentials),
@@ -68,13 +87,12 @@ impl Address {
         let target = match (is_tls, tls) {
             (false, _) => Target::http(&host, port),
             (true, Some(tls)) => Target::https(&host, port, &tls, server_name.as_deref()),
-            (true, None) => {
-                Err("an https URL needs the CA that signed the manager's certificate: \
-                                 give --ca FILE (STAYPUT_CA)"
-                    .into())
-            }
+            (true, None) => return Err(AddressError::NoCa(url)),
         };
-        Ok((target.map_err(|error| format!("{url:?}: {error}"))?, token))
+        match target {
+            Ok(target) => Ok((target, token)),
+            Err(source) => Err(AddressError::Target { url, source }),
+        }
     }
 }
 
@@ -86,33 +104,28 @@ struct Authority {
     tls: bool,
 }
 
-/// Takes a manager's URL apart.
-fn parse(url: &str) -> Result<Authority, String> {
-    let uri: Uri = url
-        .parse()
-        .map_err(|_| format!("{url:?} is no URL: write https://HOST:PORT of the manager"))?;
+/// The parts of a manager's URL.
+fn parse(url: &str) -> Result<Authority, AddressError> {
+    let own = || url.to_owned();
+    let uri: Uri = url.parse().map_err(|_| AddressError::NotUrl(own()))?;
     let tls = match uri.scheme() {
         Some(scheme) if *scheme == Scheme::HTTPS => true,
         Some(scheme) if *scheme == Scheme::HTTP => false,
-        Some(_) | None => {
-            return Err(format!("{url:?} is no https URL: write https://HOST:PORT of the manager"));
-        }
+        Some(_) | None => return Err(AddressError::Scheme(own())),
     };
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        return Err(format!("{url:?} has a path: only https://HOST:PORT is wanted"));
+        return Err(AddressError::Path(own()));
     }
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("the manager takes no user and password in its URL: use a token file".into());
+        return Err(AddressError::UserInfo);
     }
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let Some(port) = uri.port_u16() else {
-        return Err(format!("{url:?} has no port: write https://HOST:PORT of the manager"));
+        return Err(AddressError::NoPort(own()));
     };
     if !tls && !is_loopback(&host) {
-        return Err(format!(
-            "{url:?} would send everything in the clear: use https (http is for loopback only)"
-        ));
+        return Err(AddressError::ClearText(own()));
     }
     Ok(Authority { host, port, tls })
 }
@@ -136,7 +149,10 @@ mod tests {
     fn plain_http_is_for_loopback_only() {
         assert!(parse("http://127.0.0.1:9199").is_ok_and(|authority| !authority.tls));
         assert!(parse("http://[::1]:9199").is_ok());
-        assert!(parse("http://10.0.0.7:9199").is_err_and(|error| error.contains("in the clear")));
+        assert!(
+            parse("http://10.0.0.7:9199")
+                .is_err_and(|error| error.to_string().contains("in the clear"))
+        );
     }
 
     #[test]
@@ -150,7 +166,7 @@ mod tests {
             ("https://me:secret@logs-2:9199", "token file"),
             ("https://:9199 ", "no URL"),
         ] {
-            let error = parse(url).expect_err(url);
+            let error = parse(url).expect_err(url).to_string();
             assert!(error.contains(word), "{url}: {error}");
             assert!(!error.contains("secret"), "a password must not be repeated: {error}");
         }

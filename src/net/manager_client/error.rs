@@ -1,4 +1,4 @@
-//! What can go wrong between asking and having an answer.
+//! Why a call has no good answer.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -7,39 +7,92 @@ use std::path::Path;
 use hyper::body::Bytes;
 use thiserror::Error;
 
-use crate::https::{ExchangeError, Target};
+use super::address::AddressError;
+use super::token::TokenError;
+use crate::https::{ExchangeError, NoAnswer, Target, UntrustedCertificate};
 use stayput_api::Problem;
 
-/// Why there is no good answer. Each variant tells whether the request can have had an effect.
+/// Why there is no good answer. Each variant says whether the request can have had an effect.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Our own side: an address, CA, certificate, key or token that cannot be used. Nothing was
     /// sent.
-    #[error("{0}")]
-    Credentials(String),
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// No connection to the manager. Nothing was sent.
-    #[error("{0}")]
-    NotReachable(String),
-    /// Somebody is there, whose certificate is not trusted. Nothing was sent.
-    #[error("{0}")]
-    Untrusted(String),
-    /// The request was sent and no whole answer came: it may have had its effect. Asking again
+    #[error(transparent)]
+    NotReachable(#[from] NotReachable),
+    /// A server answered whose certificate is not trusted. Nothing was sent.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// The request was sent and no whole answer came: it may have had its effect. Sending it again
     /// with the same sequence is safe.
-    #[error("{0}")]
-    Unanswered(String),
-    /// The manager refused, or what was asked for failed.
-    #[error("{0}")]
-    Refused(Refused),
-    /// The answer of another pod's manager than the one that was asked for. A request that carried
-    /// the pod had no effect there.
-    #[error("{0}")]
-    WrongPod(String),
-    /// An answer that no manager gives: something else listens there, or it is too new for us.
-    #[error("{0}")]
-    Protocol(String),
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// The manager refused, or what was requested failed.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The answer of another pod's manager than the one that was meant. A request that carried the
+    /// pod had no effect there.
+    #[error(transparent)]
+    WrongPod(#[from] WrongPod),
+    /// An answer that no manager gives: another program listens there, or a newer manager.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
 }
 
-/// A refusal, as the manager told it.
+/// What of our own cannot be used.
+#[derive(Debug, Error)]
+pub enum CredentialsError {
+    /// The address, or what belongs to it.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+/// The manager cannot be connected to.
+#[derive(Debug, Error)]
+#[error("cannot reach the manager at {manager}: {source}{hint}")]
+pub struct NotReachable {
+    manager: String,
+    hint: &'static str,
+    source: io::Error,
+}
+
+impl NotReachable {
+    /// `source` is why `manager` cannot be connected to; a likely cause is added to the message.
+    pub fn new(manager: &Target, source: io::Error) -> Self {
+        let hint = hint(&source, manager.socket_path());
+        Self { manager: manager.to_string(), hint, source }
+    }
+}
+
+/// The certificate of the server is not trusted.
+#[derive(Debug, Error)]
+#[error("cannot trust the certificate of the manager at {manager}: {source}")]
+pub struct Untrusted {
+    /// Where it listens.
+    pub manager: String,
+    /// What is wrong with its certificate.
+    pub source: UntrustedCertificate,
+}
+
+/// A request was sent, and there is no answer to it.
+#[derive(Debug, Error)]
+#[error(
+    "{source}; whether the manager{} acted on the request is not known: check its status",
+    manager.as_ref().map(|manager| format!(" at {manager}")).unwrap_or_default()
+)]
+pub struct Unanswered {
+    /// Where it listens, if that is known.
+    pub manager: Option<String>,
+    /// How the wait for the answer ended.
+    pub source: NoAnswer,
+}
+
+/// A refusal, as the manager sent it.
 #[derive(Debug, Error)]
 #[error("{} ({}, HTTP {})", problem.detail, problem.code.as_str(), problem.status)]
 pub struct Refused {
@@ -49,26 +102,82 @@ pub struct Refused {
     pub body: Bytes,
 }
 
+/// The manager of another pod, or of one it does not know, answered.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WrongPod {
+    /// Another pod.
+    #[error(
+        "the manager at {manager} belongs to the pod with uid {found}, not {wanted}: was the pod \
+         replaced, or its address given to another?"
+    )]
+    Other {
+        /// Where it listens.
+        manager: String,
+        /// The uid it reports.
+        found: String,
+        /// The uid that was meant.
+        wanted: String,
+    },
+    /// A manager without the pod's uid.
+    #[error(
+        "the manager at {manager} does not know its pod, so nobody can check that it is {wanted}: \
+         give it STAYPUT_POD_UID from the downward API"
+    )]
+    Unknown {
+        /// Where it listens.
+        manager: String,
+        /// The uid that was meant.
+        wanted: String,
+    },
+}
+
+/// What is not as between a client and a manager of the same version.
+#[derive(Debug, Error)]
+pub enum ProtocolError {
+    /// Not the answer of a manager.
+    #[error(
+        "{manager} answered HTTP {status} with {answer}: is it a stayput manager, and not a newer \
+         one than this client?"
+    )]
+    UnknownAnswer {
+        /// Where it listens.
+        manager: String,
+        /// The HTTP status.
+        status: u16,
+        /// What came, in short.
+        answer: String,
+        /// Why it is not a status, where it should be one.
+        source: Option<serde_json::Error>,
+    },
+    /// Answered at once, though nothing changed.
+    #[error("the manager at {manager} answered a wait for a change with the unchanged status")]
+    UnchangedStatus {
+        /// Where it listens.
+        manager: String,
+    },
+    /// The request cannot be serialized.
+    #[error("the request cannot be written as JSON: {0}")]
+    Body(#[source] serde_json::Error),
+    /// The request is not valid HTTP.
+    #[error("the request is not valid HTTP: {0}")]
+    Request(#[source] hyper::http::Error),
+}
+
 impl ClientError {
     /// What it means that the manager at `target` did not answer.
     pub(super) fn of_exchange(error: ExchangeError, target: &Target) -> Self {
+        let manager = target.to_string();
         match error {
-            ExchangeError::Untrusted(sentence) => Self::Untrusted(format!(
-                "cannot trust the certificate of the manager at {target}: {sentence}"
-            )),
-            ExchangeError::NotConnected(error) => Self::NotReachable(format!(
-                "cannot reach the manager at {target}: {error}{}",
-                hint(&error, target.socket_path())
-            )),
-            ExchangeError::Unanswered(sentence) => Self::Unanswered(format!(
-                "{sentence}; whether the manager at {target} acted on the request is not known: \
-                 look at its status"
-            )),
+            ExchangeError::Untrusted(source) => Untrusted { manager, source }.into(),
+            ExchangeError::NotConnected(source) => NotReachable::new(target, source).into(),
+            ExchangeError::Unanswered(source) => {
+                Unanswered { manager: Some(manager), source }.into()
+            }
         }
     }
 }
 
-/// What may be the matter with a connection that did not come about.
+/// The likely cause of a failed connection.
 fn hint(error: &io::Error, socket: Option<&Path>) -> &'static str {
     match (socket, error.kind()) {
         (Some(path), io::ErrorKind::ConnectionRefused) if !is_socket(path) => {
@@ -79,13 +188,13 @@ fn hint(error: &io::Error, socket: Option<&Path>) -> &'static str {
              (--socket, STAYPUT_SOCKET)?"
         }
         (Some(_), io::ErrorKind::ConnectionRefused) => {
-            "; the manager that made this socket is gone"
+            "; the manager that made this socket has ended"
         }
         (Some(_), io::ErrorKind::PermissionDenied) => "; be root or the manager's user",
         (None, io::ErrorKind::ConnectionRefused) => {
             "; does a manager run there with --listen, and is this its port?"
         }
-        // rustls reports what it does not accept as invalid data, in words that need no more.
+        // What rustls does not accept is invalid data, and its message needs no addition.
         (Some(_) | None, _) => "",
     }
 }

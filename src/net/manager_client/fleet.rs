@@ -1,4 +1,4 @@
-//! Many managers asked at once, none of which can hide another.
+//! Calls to many managers at once: one that hangs does not delay the answers of the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,17 +7,19 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time;
 
-use super::ClientError;
+use super::{ClientError, Unanswered};
+use crate::https::NoAnswer;
 
-/// How many are asked at the same time.
-pub const WIDTH: usize = 16;
+/// How many calls run at the same time.
+pub const MAX_CONCURRENT: usize = 16;
 
-/// Makes all calls, [`WIDTH`] at a time and begun in their order, and keeps what came of each under
-/// its key. A call that takes longer than `deadline` from its own beginning is dropped and counts as
-/// [`ClientError::Unanswered`], so all of them take at most `deadline` for each [`WIDTH`] that hang.
+/// Makes all calls, begun in their order and at most [`MAX_CONCURRENT`] at a time, and returns the
+/// result of each under its key. A call that takes longer than `deadline` from its own beginning is
+/// dropped and counts as [`ClientError::Unanswered`]; so the whole takes at most `deadline` for each
+/// [`MAX_CONCURRENT`] calls that hang.
 ///
-/// Nothing is spawned: dropping the future drops every call. Of two calls with one key the one that
-/// ends last is kept.
+/// Nothing is spawned: dropping the future drops every call. Of two calls with one key the result of
+/// the one that ends last is returned.
 pub async fn ask_all<K: Ord, T, F>(
     calls: Vec<(K, F)>,
     deadline: Duration,
@@ -31,7 +33,7 @@ where
     // client could not be sent to another thread.
     let mut under_way = FuturesUnordered::new();
     loop {
-        let free = WIDTH - under_way.len();
+        let free = MAX_CONCURRENT - under_way.len();
         under_way.extend(waiting.by_ref().take(free).map(|(key, call)| ask(key, call, deadline)));
         let Some((key, answer)) = under_way.next().await else { return answers };
         answers.insert(key, answer);
@@ -44,11 +46,7 @@ async fn ask<K, T>(
     deadline: Duration,
 ) -> (K, Result<T, ClientError>) {
     let answer = time::timeout(deadline, call).await.unwrap_or_else(|_| {
-        Err(ClientError::Unanswered(format!(
-            "no answer within {}; whether the manager acted on the request is not known: look at \
-             its status",
-            humantime::format_duration(deadline)
-        )))
+        Err(Unanswered { manager: None, source: NoAnswer::Timeout(deadline) }.into())
     });
     (key, answer)
 }
@@ -58,6 +56,7 @@ mod tests {
     use std::cell::Cell;
     use std::future::pending;
 
+    use super::super::ProtocolError;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -69,17 +68,20 @@ mod tests {
             time::sleep(Duration::from_millis(u64::from(100 - index))).await;
             now.set(now.get() - 1);
             match index % 3 {
-                0 => Err(ClientError::NotReachable(index.to_string())),
+                0 => Err(ProtocolError::UnchangedStatus { manager: index.to_string() }.into()),
                 _ => Ok(index),
             }
         };
         let calls = (0..100).map(|index| (index, call(index))).collect();
         let answers = ask_all(calls, Duration::from_secs(1)).await;
-        assert_eq!((answers.len(), most.get(), now.get()), (100, WIDTH, 0));
+        assert_eq!((answers.len(), most.get(), now.get()), (100, MAX_CONCURRENT, 0));
         for (index, answer) in answers {
             match answer {
                 Ok(own) => assert!(own == index && index % 3 != 0),
-                Err(error) => assert!(error.to_string() == index.to_string() && index % 3 == 0),
+                Err(ClientError::Protocol(ProtocolError::UnchangedStatus { manager })) => {
+                    assert!(manager == index.to_string() && index % 3 == 0);
+                }
+                Err(other) => panic!("{other:?}"),
             }
         }
     }
@@ -88,15 +90,17 @@ mod tests {
     async fn those_that_hang_delay_the_rest_by_one_deadline_a_width() {
         let began = time::Instant::now();
         let call = async |index: usize| {
-            if index < 2 * WIDTH { pending().await } else { Ok(began.elapsed()) }
+            if index < 2 * MAX_CONCURRENT { pending().await } else { Ok(began.elapsed()) }
         };
-        let calls = (0..3 * WIDTH).map(|index| (index, call(index))).collect();
+        let calls = (0..3 * MAX_CONCURRENT).map(|index| (index, call(index))).collect();
         let answers = ask_all(calls, Duration::from_secs(5)).await;
         assert_eq!(began.elapsed(), Duration::from_secs(10));
         for (index, answer) in answers {
             match answer {
-                Ok(after) => assert!(index >= 2 * WIDTH && after <= Duration::from_secs(10)),
-                Err(ClientError::Unanswered(_)) => assert!(index < 2 * WIDTH),
+                Ok(after) => {
+                    assert!(index >= 2 * MAX_CONCURRENT && after <= Duration::from_secs(10))
+                }
+                Err(ClientError::Unanswered(_)) => assert!(index < 2 * MAX_CONCURRENT),
                 Err(other) => panic!("{other:?}"),
             }
         }

@@ -1,14 +1,13 @@
 //! A typed client of the manager's HTTP API, over its unix socket or over TLS.
 //!
-//! One connection per request: calls are rare, and a connection that is not kept cannot be stale.
-//! What the manager's status says beyond the fields this version knows is ignored here and kept in
-//! [`Answer::body`].
+//! One connection per request: calls are rare, and a connection that is used once cannot be stale.
+//! Fields of the status that this version does not know are ignored; [`Answer::body`] has them.
 
 mod address;
-mod bearer;
 mod error;
 pub mod fleet;
 mod reply;
+mod token;
 
 use std::time::Duration;
 
@@ -20,31 +19,35 @@ use serde::Serialize;
 use crate::https::{self, Bounds, Target};
 use stayput_api::{Cursor, StartRequest, Status, StopRequest};
 
-pub use address::{Address, Credentials, Token};
-pub use error::{ClientError, Refused};
+pub use address::{Address, AddressError, Credentials};
+pub use error::{
+    ClientError, CredentialsError, NotReachable, ProtocolError, Refused, Unanswered, Untrusted,
+    WrongPod,
+};
+pub use token::{Token, TokenError};
 
 use reply::Reply;
 
-/// How long the manager may take to answer, beside any wait that was asked for.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the manager may take to answer, in addition to a wait that was requested.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How much of it may go into connecting.
-const CONNECT: Duration = Duration::from_secs(10);
-/// The largest answer taken: a status with a thousand config files is a tenth of it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest answer accepted, in bytes: a status with a thousand config files is a tenth of it.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
 
-/// Talks to one manager. Cheap to make, once its [`Credentials`] are.
+/// Client of one manager. Cheap to make, once its [`Credentials`] are.
 #[derive(Debug, Clone)]
 pub struct ManagerClient {
     target: Target,
     token: Option<Token>,
     pod: Option<String>,
-    patience: Duration,
+    answer_timeout: Duration,
 }
 
 /// What the manager answered.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What was asked for holds (200); otherwise it is under way (202).
+    /// What was requested is done (200); otherwise it is in progress (202).
     pub done: bool,
     /// The status that came with the answer.
     pub status: Status,
@@ -58,22 +61,23 @@ impl ManagerClient {
     /// # Errors
     /// [`ClientError::Credentials`] if the address cannot be used.
     pub fn new(address: Address) -> Result<Self, ClientError> {
-        let (target, token) = address.into_parts().map_err(ClientError::Credentials)?;
-        Ok(Self { target, token, pod: None, patience: PATIENCE })
+        let (target, token) = address.into_parts().map_err(CredentialsError::Address)?;
+        Ok(Self { target, token, pod: None, answer_timeout: ANSWER_TIMEOUT })
     }
 
-    /// Means the manager of the pod with this uid and no other: requests carry the uid unless they
-    /// name a pod themselves, and an answer of another pod is [`ClientError::WrongPod`].
+    /// Accepts only the manager of the pod with this uid: requests carry the uid unless they name a
+    /// pod themselves, and an answer of another pod is [`ClientError::WrongPod`].
     #[must_use]
     pub fn for_pod(mut self, uid: impl Into<String>) -> Self {
         self.pod = Some(uid.into());
         self
     }
 
-    /// Bounds how long one call may take, connecting included, beside any wait that was asked for.
+    /// Sets how long one call may take, connecting included, in addition to a wait that was
+    /// requested.
     #[must_use]
-    pub const fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
+        self.answer_timeout = timeout;
         self
     }
 
@@ -86,11 +90,11 @@ impl ManagerClient {
         self.answer(reply)
     }
 
-    /// Waits up to `timeout` for a status other than the one `cursor` names; `None` if there was
-    /// none in that time.
+    /// Waits up to `timeout` for another status than the one with `cursor`; `None` if there was none
+    /// in that time.
     ///
     /// Cancel-safe: dropping the future ends the wait on both sides, and nothing is lost, because
-    /// the next call with the same cursor is answered with what was missed.
+    /// the next call with the same cursor returns what was missed.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -108,15 +112,13 @@ impl ManagerClient {
         let answer = self.answer(reply)?;
         if answer.status.cursor == *cursor {
             // Without this, a caller that follows the status would ask without a pause.
-            return Err(ClientError::Protocol(format!(
-                "the manager at {} answered a wait for a change with the unchanged status",
-                self.target
-            )));
+            let manager = self.target.to_string();
+            return Err(ProtocolError::UnchangedStatus { manager }.into());
         }
         Ok(Some(answer))
     }
 
-    /// Asks for a stop; with `wait`, the answer is held back until it is done or that time is over.
+    /// Requests a stop; with `wait`, the manager answers when it is done or that time is over.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -129,7 +131,7 @@ impl ManagerClient {
         self.post("/es/stop", &StopRequest { pod, ..request.clone() }, wait).await
     }
 
-    /// Asks for a start; with `wait`, the answer is held back until it is done or that time is over.
+    /// Requests a start; with `wait`, the manager answers when it is done or that time is over.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -148,8 +150,7 @@ impl ManagerClient {
         request: &T,
         wait: Option<Duration>,
     ) -> Result<Answer, ClientError> {
-        let body = serde_json::to_vec(request)
-            .map_err(|error| ClientError::Protocol(format!("the request is no JSON: {error}")))?;
+        let body = serde_json::to_vec(request).map_err(ProtocolError::Body)?;
         let path = match wait {
             Some(wait) => format!("{route}?wait={}ms", wait.as_millis()),
             None => route.to_owned(),
@@ -159,7 +160,7 @@ impl ManagerClient {
         self.answer(reply)
     }
 
-    /// Sends one request; `wait` is what the manager was asked to hold the answer back for.
+    /// Sends one request; `wait` is how long the manager was asked to delay its answer.
     async fn send(
         &self,
         method: Method,
@@ -172,40 +173,31 @@ impl ManagerClient {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         if let Some(token) = &self.token {
-            let header = bearer::header(token).map_err(ClientError::Credentials)?;
+            let header = token::header(token).map_err(CredentialsError::Token)?;
             request = request.header(AUTHORIZATION, header);
         }
-        let request = request.body(body).map_err(|error| {
-            ClientError::Protocol(format!("the request cannot be written: {error}"))
-        })?;
-        let whole = self.patience.saturating_add(wait);
-        let bounds = Bounds { connect: CONNECT, whole, answer: MAX_ANSWER };
+        let request = request.body(body).map_err(ProtocolError::Request)?;
+        let whole = self.answer_timeout.saturating_add(wait);
+        let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: MAX_ANSWER };
         let response = https::exchange(&self.target, request, bounds)
             .await
             .map_err(|error| ClientError::of_exchange(error, &self.target))?;
         Ok(Reply::new(response, self.target.to_string()))
     }
 
-    /// The good answer of the manager that was meant.
+    /// The answer, if it is a good one and from the manager that was meant.
     fn answer(&self, reply: Reply) -> Result<Answer, ClientError> {
         let answer = reply.into_answer()?;
-        let (Some(meant), found) = (&self.pod, &answer.status.manager.pod.uid) else {
+        let (Some(wanted), found) = (&self.pod, &answer.status.manager.pod.uid) else {
             return Ok(answer);
         };
-        if found.as_ref() == Some(meant) {
+        if found.as_ref() == Some(wanted) {
             return Ok(answer);
         }
-        Err(ClientError::WrongPod(match found {
-            Some(found) => format!(
-                "the manager at {} belongs to the pod with uid {found}, not {meant}: was the pod \
-                 replaced, or its address given to another?",
-                self.target
-            ),
-            None => format!(
-                "the manager at {} does not know its pod, so it cannot be told whether it is \
-                 {meant}: give it STAYPUT_POD_UID from the downward API",
-                self.target
-            ),
-        }))
+        let (manager, wanted) = (self.target.to_string(), wanted.clone());
+        Err(match found.clone() {
+            Some(found) => WrongPod::Other { manager, found, wanted }.into(),
+            None => WrongPod::Unknown { manager, wanted }.into(),
+        })
     }
 }

@@ -1,28 +1,28 @@
-//! What a manager's answer means.
+//! From an HTTP response to an answer or an error.
 
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Response, StatusCode};
 
-use super::{Answer, ClientError, Refused};
+use super::{Answer, ClientError, ProtocolError, Refused};
 use stayput_api::Problem;
 
-/// An answer that has not been looked into.
+/// A response whose body has not been parsed.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     content_type: String,
     body: Bytes,
-    from: String,
+    manager: String,
 }
 
 impl Reply {
-    /// `from` names the manager.
-    pub(super) fn new(response: Response<Bytes>, from: String) -> Self {
+    /// `manager` is where it listens, for messages.
+    pub(super) fn new(response: Response<Bytes>, manager: String) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or("nothing said").to_owned();
-        Self { status: head.status, content_type, body, from }
+        let content_type = content_type.unwrap_or("no content type").to_owned();
+        Self { status: head.status, content_type, body, manager }
     }
 
     /// The answer, if it is a good one.
@@ -34,34 +34,28 @@ impl Reply {
             Ok(status) => {
                 Ok(Answer { done: self.status == StatusCode::OK, status, body: self.body })
             }
-            Err(error) => Err(self.foreign(&format!("no status we know: {error}"))),
+            Err(error) => Err(self.unknown(format!("no status we know: {error}"), Some(error))),
         }
     }
 
     fn into_error(self) -> ClientError {
         match serde_json::from_slice::<Problem>(&self.body) {
-            Ok(problem) => {
-                ClientError::Refused(Refused { problem: Box::new(problem), body: self.body })
+            Ok(problem) => Refused { problem: Box::new(problem), body: self.body }.into(),
+            Err(_) => {
+                let answer = unknown_problem(&self.body).unwrap_or(self.content_type.clone());
+                self.unknown(answer, None)
             }
-            Err(_) => match told(&self.body) {
-                Some(sentence) => self.foreign(&sentence),
-                None => self.foreign(&self.content_type),
-            },
         }
     }
 
-    fn foreign(&self, what: &str) -> ClientError {
-        ClientError::Protocol(format!(
-            "{} answered HTTP {} with {what}: is it a stayput manager, and not a newer one \
-             than this client?",
-            self.from,
-            self.status.as_u16()
-        ))
+    fn unknown(self, answer: String, source: Option<serde_json::Error>) -> ClientError {
+        let (manager, status) = (self.manager, self.status.as_u16());
+        ProtocolError::UnknownAnswer { manager, status, answer, source }.into()
     }
 }
 
-/// Code and sentence of a problem whose code this version does not know.
-fn told(body: &[u8]) -> Option<String> {
+/// Code and detail of a problem whose code this version does not know.
+fn unknown_problem(body: &[u8]) -> Option<String> {
     let problem: serde_json::Value = serde_json::from_slice(body).ok()?;
     Some(format!("{}: {}", problem.get("code")?.as_str()?, problem.get("detail")?.as_str()?))
 }
@@ -92,7 +86,7 @@ mod tests {
     #[test]
     fn tells_a_problem_of_a_newer_manager() {
         let body = br#"{"code":"moon_phase","detail":"wait for the full moon","status":409}"#;
-        assert_eq!(told(body), Some("moon_phase: wait for the full moon".into()));
-        assert_eq!(told(b"<html>"), None);
+        assert_eq!(unknown_problem(body), Some("moon_phase: wait for the full moon".into()));
+        assert_eq!(unknown_problem(b"<html>"), None);
     }
 }

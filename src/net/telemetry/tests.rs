@@ -1,4 +1,4 @@
-//! What a line of the log looks like.
+//! The form of log lines.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn logged(format: LogFormat, log: impl FnOnce()) -> String {
     let writer = sink.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_writer(move || writer.clone())
-        .fmt_fields(Kept)
+        .fmt_fields(JsonFields)
         .event_format(Line(format))
         .finish();
     tracing::subscriber::with_default(subscriber, log);
@@ -63,7 +63,7 @@ fn text_lines_are_one_line_each_whatever_is_in_them() {
 fn formats_are_read_by_name() {
     assert_eq!("ecs".parse(), Ok(LogFormat::Ecs));
     assert_eq!("text".parse(), Ok(LogFormat::Text));
-    assert!("xml".parse::<LogFormat>().unwrap_err().contains("ecs or text"));
+    assert!("xml".parse::<LogFormat>().unwrap_err().to_string().contains("ecs or text"));
 }
 
 #[test]

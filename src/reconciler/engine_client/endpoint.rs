@@ -65,7 +65,7 @@ pub enum Credentials {
 /// # Errors
 /// [`EngineError::Unusable`] names the document that cannot be used and says what to do.
 pub fn tls(ca: &Pem, identity: Option<&Identity>) -> Result<Tls, EngineError> {
-    Tls::new(ca, identity, FROM_1_2).map_err(EngineError::Unusable)
+    Tls::new(ca, identity, FROM_1_2).map_err(|error| EngineError::Unusable(error.to_string()))
 }
 
 impl Credentials {
@@ -115,6 +115,7 @@ impl Access {
                 Target::https(host, *port, tls, server_name.as_deref())
             }
         }
+        .map_err(|error| error.to_string())
     }
 
     pub(super) fn header(&self) -> Result<Option<HeaderValue>, String> {

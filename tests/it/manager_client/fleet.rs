@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use stayput_api::{Code, Problem};
-use stayput_net::manager_client::fleet::{WIDTH, ask_all};
+use stayput_net::manager_client::fleet::{MAX_CONCURRENT, ask_all};
 use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient};
 
 use super::{always, wait};
@@ -55,7 +55,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
     clients.push(("wrong server name", client(&misnamed, port)));
     // A client's own patience ends its call before the deadline would, and knows more.
     for (_, client) in clients.iter_mut().filter(|(name, _)| ["mute", "hung"].contains(name)) {
-        *client = client.clone().with_patience(Duration::from_millis(500));
+        *client = client.clone().with_answer_timeout(Duration::from_millis(500));
     }
 
     let answers = wait(async {
@@ -71,10 +71,10 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
     for (name, answer) in answers {
         let told = match &answer {
             Ok(answer) => ("answer", answer.status.manager.version.clone()),
-            Err(ClientError::NotReachable(text)) => ("not reachable", text.clone()),
-            Err(ClientError::Untrusted(text)) => ("untrusted", text.clone()),
-            Err(ClientError::Unanswered(text)) => ("unanswered", text.clone()),
-            Err(ClientError::WrongPod(text)) => ("wrong pod", text.clone()),
+            Err(ClientError::NotReachable(text)) => ("not reachable", text.to_string()),
+            Err(ClientError::Untrusted(text)) => ("untrusted", text.to_string()),
+            Err(ClientError::Unanswered(text)) => ("unanswered", text.to_string()),
+            Err(ClientError::WrongPod(text)) => ("wrong pod", text.to_string()),
             Err(ClientError::Refused(refused)) => ("refused", refused.to_string()),
             Err(other) => panic!("{name}: {other:?}"),
         };
@@ -100,8 +100,10 @@ fn managers_that_hang_cost_one_deadline_and_no_answer() {
     let (hung, hung_port) = FakeManager::on_port(Some(pki.acceptor()), Script::Silence);
     let (_well, well_port) = FakeManager::on_port(Some(pki.acceptor()), always(200, running(1)));
     // As many hang as are asked at once: the others wait for exactly one deadline.
-    let clients: Vec<_> = (0..3 * WIDTH)
-        .map(|index| (index, client(&pki, if index < WIDTH { hung_port } else { well_port })))
+    let clients: Vec<_> = (0..3 * MAX_CONCURRENT)
+        .map(|index| {
+            (index, client(&pki, if index < MAX_CONCURRENT { hung_port } else { well_port }))
+        })
         .collect();
     let deadline = Duration::from_secs(2);
     let began = Instant::now();
@@ -110,9 +112,12 @@ fn managers_that_hang_cost_one_deadline_and_no_answer() {
     assert!(began.elapsed() >= deadline);
     for (index, answer) in &answers {
         let unanswered = matches!(answer, Err(ClientError::Unanswered(_)));
-        assert!(if *index < WIDTH { unanswered } else { answer.is_ok() }, "{index}: {answer:?}");
+        assert!(
+            if *index < MAX_CONCURRENT { unanswered } else { answer.is_ok() },
+            "{index}: {answer:?}"
+        );
     }
-    assert_eq!(answers.len(), 3 * WIDTH);
+    assert_eq!(answers.len(), 3 * MAX_CONCURRENT);
     // Calls that were given up have ended on the other side too.
-    wait(hung.ended(WIDTH));
+    wait(hung.ended(MAX_CONCURRENT));
 }

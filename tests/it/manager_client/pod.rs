@@ -48,7 +48,9 @@ fn the_answer_of_another_pod_or_of_none_is_not_taken() {
         ];
         for answer in answers {
             match answer {
-                Err(ClientError::WrongPod(text)) => assert!(text.contains(part), "{text}"),
+                Err(ClientError::WrongPod(text)) => {
+                    assert!(text.to_string().contains(part), "{text}")
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -71,7 +73,10 @@ fn a_manager_is_reached_by_address_under_the_name_of_its_certificate() {
     for (name, shown) in [(None, "127.0.0.1"), (Some("elsewhere"), "elsewhere")] {
         match ask(name) {
             Err(ClientError::Untrusted(text)) => {
-                assert!(text.contains(&format!("is not for the name \"{shown}\"")), "{text}");
+                assert!(
+                    text.to_string().contains(&format!("is not for the name \"{shown}\"")),
+                    "{text}"
+                );
             }
             other => panic!("{other:?}"),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longer than any wait a test asks the manager for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An answer; a body that is no JSON is a JSON string.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Answer {
         self.body["code"].as_str().unwrap_or_default()
     }
 
-    /// The problem's sentence; empty if it is none.
+    /// The problem's `detail`; empty if it is none.
     pub(super) fn detail(&self) -> &str {
         self.body["detail"].as_str().unwrap_or_default()
     }
@@ -32,7 +32,7 @@ impl Answer {
 /// Sends a request and reads the whole answer.
 pub(super) fn ask(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     let length = body.len();
     write!(
         stream,

@@ -55,9 +55,9 @@ why           the probe answers 503 (not_ready)
 pod           search/logs-2, uid not known
 run           6f2c, pid 23
 started       2026-11-21T08:29:00Z (31m ago)
-runs on       sha256:aa (mounted)
+runs with     sha256:aa (mounted)
 mounted       sha256:bb (1 file, 1 live)
-drift         YES: the engine runs on another config; restart it to take over the mounted one
+drift         YES: the engine runs with another config; restart it to use the mounted one
 last good     sha256:aa
 config error  jvm.options: a subPath mount never changes
 last exit     signal 9 (killed), took 2m 812ms, had run 1day 2h
@@ -70,7 +70,7 @@ starts        4
 sequence      42
 manager       stayput 0.1.0, pid 1
               2026-11-14T09:00:00Z (7days ago)
-              NOT DURABLE: what was asked last would not survive a crash right now
+              NOT DURABLE: the last request would not survive a crash now
 "
     );
 }
@@ -99,26 +99,26 @@ manager       stayput 0.1.0, pid 1
 }
 
 #[test]
-fn headlines_tell_what_is_odd() {
+fn summaries_tell_what_is_odd() {
     let mut status = full();
     assert_eq!(
-        headline(&status),
+        summary(&status),
         "running, NOT READY, pid 23, another config is mounted: the probe answers 503"
     );
     status.state = State::Failed;
     status.run = None;
     status.config = None;
     status.reason = None;
-    assert_eq!(headline(&status), "failed, desired running, ended with signal 9 (killed)");
+    assert_eq!(summary(&status), "failed, desired running, ended with signal 9 (killed)");
     status.state = State::Stopped;
     status.last_exit = None;
-    assert_eq!(headline(&status), "stopped, desired running");
+    assert_eq!(summary(&status), "stopped, desired running");
 }
 
 #[test]
 fn a_change_is_printed_once() {
     let mut out = Vec::new();
-    let mut changes = Changes::default();
+    let mut changes = ChangePrinter::default();
     let mut status = full();
     changes.print(&status, &mut out).expect("memory");
     status.cursor.0.push('8');
@@ -134,5 +134,5 @@ fn drift_on_the_last_good_config_does_not_advise_a_restart_onto_the_bad_one() {
     status.run.as_mut().expect("a run").config = ConfigChoice::LastGood;
     let page = super::status(&status, SystemTime::now());
     let drift = page.lines().find(|line| line.starts_with("drift")).expect("a line");
-    assert!(drift.contains("last good") && drift.contains("mend the mounted one"), "{drift}");
+    assert!(drift.contains("last good") && drift.contains("repair the mounted one"), "{drift}");
 }

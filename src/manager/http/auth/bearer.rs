@@ -2,10 +2,10 @@
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
-/// Longer tokens than any issuer makes are not looked at.
+/// In bytes. No issuer makes longer ones.
 const MAX_TOKEN: usize = 8 * 1024;
 
-/// What the `Authorization` header says.
+/// Content of the `Authorization` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bearer<'a> {
     /// There is none.
@@ -22,7 +22,7 @@ pub(super) fn read(headers: &HeaderMap) -> Bearer<'_> {
     let (value, further) = (values.next(), values.next());
     match (value, further) {
         (None, _) => Bearer::Absent,
-        // Two headers: whoever stands in between may have judged the other one.
+        // Two headers: a proxy in between may have checked the other one.
         (Some(_), Some(_)) => Bearer::Malformed,
         (Some(value), None) => match value.to_str().ok().and_then(token) {
             Some(token) => Bearer::Token(token),

@@ -8,8 +8,8 @@ use webpki::EndEntityCert;
 use super::Caller;
 use stayput_net::jwt::Scopes;
 
-/// The caller a verified client certificate stands for: the first allowed name that is exactly one
-/// of its DNS or URI names. The common name is ignored: it says nothing about which kind it is.
+/// The caller with this verified client certificate: the first allowed name that is exactly one of
+/// its DNS or URI names. The common name is ignored: it can be of any kind.
 pub(crate) fn caller(
     certificate: &CertificateDer<'_>,
     allowed: &[(String, Scopes)],

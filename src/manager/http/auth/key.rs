@@ -3,12 +3,13 @@
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use rustls_pki_types::SubjectPublicKeyInfoDer;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
+use thiserror::Error;
 
 use super::spki;
-use stayput_net::jwt::key::shared_bytes;
+use stayput_net::jwt::{SharedKeyError, shared_key};
 
-/// Where a key came from decides what its tokens have to say.
+/// Where a key came from decides which claims its tokens need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// The shared key of `--jwt-key`.
@@ -19,7 +20,31 @@ pub(super) enum Source {
     Issuer,
 }
 
-/// One key.
+/// Why a file holds no key to verify with. The messages follow the file's name, which they leave
+/// out.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    #[error(transparent)]
+    Shared(#[from] SharedKeyError),
+    #[error("is not PEM: {0}")]
+    Pem(#[source] pem::Error),
+    #[error("holds a public key of a kind that cannot be used: use Ed25519, P-256 or RSA")]
+    UnsupportedPublicKey,
+    #[error(
+        "holds no PUBLIC KEY in PEM: give the public half of the signing key, as `openssl pkey \
+         -pubout` writes it"
+    )]
+    NoPublicKey,
+    #[error("is not a JSON Web Key Set: {0}")]
+    NotKeySet(#[source] serde_json::Error),
+    #[error(
+        "holds no signing key of a kind that can be used: RSA (RS256), P-256 (ES256) or Ed25519 \
+         (EdDSA)"
+    )]
+    NoSigningKey,
+}
+
+/// A key, the one algorithm it is used with, and where it came from.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(super) source: Source,
@@ -31,28 +56,25 @@ pub(crate) struct Key {
 /// Reads the shared key.
 ///
 /// # Errors
-/// A sentence without the file's name.
-pub(crate) fn shared(file: &[u8]) -> Result<Vec<Key>, String> {
-    let key = DecodingKey::from_secret(shared_bytes(file)?);
+/// See [`KeyError`].
+pub(crate) fn shared(file: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let key = DecodingKey::from_secret(shared_key(file)?);
     Ok(vec![Key { source: Source::Shared, algorithm: Algorithm::HS256, id: None, key }])
 }
 
 /// Reads public keys in PEM; several are allowed, so that keys can be rotated.
 ///
 /// # Errors
-/// A sentence without the file's name.
-pub(crate) fn public(file: &[u8]) -> Result<Vec<Key>, String> {
+/// See [`KeyError`].
+pub(crate) fn public(file: &[u8]) -> Result<Vec<Key>, KeyError> {
     let mut keys = Vec::new();
     for document in SubjectPublicKeyInfoDer::pem_slice_iter(file) {
-        let document = document.map_err(|error| format!("is not PEM: {error}"))?;
-        let (algorithm, key) = spki::read(&document)
-            .ok_or("holds a public key of a kind that cannot be used: use Ed25519, P-256 or RSA")?;
+        let document = document.map_err(KeyError::Pem)?;
+        let (algorithm, key) = spki::read(&document).ok_or(KeyError::UnsupportedPublicKey)?;
         keys.push(Key { source: Source::Public, algorithm, id: None, key });
     }
     if keys.is_empty() {
-        return Err("holds no PUBLIC KEY in PEM: give the public half of the signing key, as \
-                    `openssl pkey -pubout` writes it"
-            .to_owned());
+        return Err(KeyError::NoPublicKey);
     }
     Ok(keys)
 }
@@ -61,15 +83,12 @@ pub(crate) fn public(file: &[u8]) -> Result<Vec<Key>, String> {
 /// RFC 7517 asks; a set without any key for us is an error.
 ///
 /// # Errors
-/// A sentence without the file's name.
-pub(crate) fn key_set(file: &[u8]) -> Result<Vec<Key>, String> {
-    let set: JwkSet = serde_json::from_slice(file)
-        .map_err(|error| format!("is not a JSON Web Key Set: {error}"))?;
+/// See [`KeyError`].
+pub(crate) fn key_set(file: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let set: JwkSet = serde_json::from_slice(file).map_err(KeyError::NotKeySet)?;
     let keys: Vec<Key> = set.keys.iter().filter_map(issuer_key).collect();
     if keys.is_empty() {
-        return Err("holds no signing key of a kind that can be used: RSA (RS256), P-256 (ES256) \
-                    or Ed25519 (EdDSA)"
-            .to_owned());
+        return Err(KeyError::NoSigningKey);
     }
     Ok(keys)
 }

@@ -1,11 +1,11 @@
-//! Who calls, and what they may do. Default deny.
+//! Authentication: who the caller is, and which scopes they have. Denied by default.
 
 mod bearer;
 mod client_cert;
 mod key;
-mod recent;
 mod spki;
 mod token;
+mod token_cache;
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use stayput_net::jwt::Scopes;
 
 /// Reads a shared key file, a PEM public key file or a key set, in this order; each may be absent.
 pub(crate) mod read {
-    pub(crate) use super::key::{Key, key_set, public, shared};
+    pub(crate) use super::key::{Key, KeyError, key_set, public, shared};
 }
 
 /// Who sent a request.
@@ -27,7 +27,6 @@ pub(crate) mod read {
 pub(crate) struct Caller {
     /// Shown in logs and in the status.
     pub(crate) subject: Arc<str>,
-    /// What they may do.
     pub(crate) scopes: Scopes,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct Caller {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rejection(pub(crate) &'static str);
 
-/// What the connection itself proves about the peer.
+/// Who the peer is as far as the connection itself proves it.
 #[derive(Debug, Clone)]
 pub(crate) enum Peer {
     /// `--insecure-no-auth` on a loopback address: everybody may do everything.
@@ -48,11 +47,11 @@ pub(crate) enum Peer {
 
 /// Who sent a request with these headers, at `now` (seconds since the epoch).
 ///
-/// A token, if there is one, decides alone: credentials that were sent and are wrong are an error
-/// even where the connection would have been enough.
+/// A token, if there is one, decides alone: a wrong token is an error even where the connection
+/// would have been enough.
 ///
 /// # Errors
-/// What was wrong, for the debug log.
+/// What was wrong, for the debug log alone.
 pub(crate) fn identify(
     peer: &Peer,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! Tells which kind of public key a `PUBLIC KEY` document holds, and unwraps it for ring.
+//! Finds out which kind of public key a `PUBLIC KEY` document holds, and unwraps it for ring.
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 

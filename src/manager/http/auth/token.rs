@@ -1,4 +1,4 @@
-//! Judges bearer tokens.
+//! Verifies bearer tokens.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -8,16 +8,16 @@ use jsonwebtoken::{Validation, decode, decode_header};
 use serde::Deserialize;
 
 use super::key::{Key, Source};
-use super::recent::Recent;
+use super::token_cache::TokenCache;
 use super::{Caller, Rejection};
-use stayput_net::jwt::{MAX_AHEAD, Scopes, provider};
+use stayput_net::jwt::{MAX_AHEAD, Scopes, install_provider};
 
 /// How far the clocks of issuer and manager may be apart, in seconds.
 pub(super) const LEEWAY: u64 = 30;
-/// Longer subjects than the API server's are not names but a way to fill our log.
+/// In bytes. Longer subjects than the API server's would only fill our log.
 const MAX_SUBJECT: usize = 256;
 
-/// What tokens have to say besides being signed.
+/// What is required of a token beside its signature.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Rules {
     /// `stayput:<namespace>/<pod uid>`, if the pod is known.
@@ -31,7 +31,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The audience tokens have to name: bound to the pod where that is known, so that a token sent
+    /// The audience that tokens must have: bound to the pod where that is known, so that a token sent
     /// to one pod is refused by every other.
     pub(crate) fn required_audience(&self) -> Option<&str> {
         self.pod_audience.as_deref().or(self.audience.as_deref())
@@ -46,7 +46,7 @@ impl Rules {
             Source::Shared | Source::Public => {}
             Source::Issuer => {
                 validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
-                // No issuer configured is refused at start; the empty set matches nothing either.
+                // Settings without an issuer are refused; here the empty set matches nothing.
                 validation.set_issuer(self.issuer.as_slice());
             }
         }
@@ -55,13 +55,13 @@ impl Rules {
     }
 }
 
-/// The keys of one moment. Replaced as a whole when a key file changes, and with it everything
-/// that was remembered about tokens.
+/// Verifies tokens with the keys of one moment. Replaced as a whole, together with its cache, when a
+/// key file changes.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     keys: Vec<(Key, Validation)>,
     subjects: Vec<(String, Scopes)>,
-    recent: Mutex<Recent>,
+    cache: Mutex<TokenCache>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ enum Scope {
 impl Tokens {
     /// Verifies with these keys under these rules.
     pub(crate) fn new(keys: Vec<Key>, rules: &Rules) -> Self {
-        provider::install();
+        install_provider();
         let with_rules = |key| {
             let validation = rules.validation(&key);
             (key, validation)
@@ -89,23 +89,23 @@ impl Tokens {
         Self {
             keys: keys.into_iter().map(with_rules).collect(),
             subjects: rules.subjects.clone(),
-            recent: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
-    /// Who the token speaks for, at `now` (seconds since the epoch).
+    /// The caller with this token, at `now` (seconds since the epoch).
     ///
     /// # Errors
-    /// A word for our debug log. The caller is not told.
+    /// The failed check, for our debug log. The caller does not get it.
     pub(crate) fn verify(&self, token: &str, now: u64) -> Result<Caller, Rejection> {
-        let fingerprint = Recent::fingerprint(token);
-        let remembered =
-            self.recent.lock().unwrap_or_else(PoisonError::into_inner).get(&fingerprint, now);
-        if let Some(caller) = remembered {
+        let fingerprint = TokenCache::fingerprint(token);
+        let cached =
+            self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&fingerprint, now);
+        if let Some(caller) = cached {
             return Ok(caller);
         }
-        let (caller, expires) = self.judge(token, now)?;
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).put(
+        let (caller, expires) = self.check(token, now)?;
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).put(
             fingerprint,
             caller.clone(),
             now..=expires,
@@ -114,11 +114,11 @@ impl Tokens {
     }
 
     #[cfg(test)]
-    pub(super) fn recent_len(&self) -> usize {
-        self.recent.lock().unwrap().len()
+    pub(super) fn cache_len(&self) -> usize {
+        self.cache.lock().unwrap().len()
     }
 
-    fn judge(&self, token: &str, now: u64) -> Result<(Caller, u64), Rejection> {
+    fn check(&self, token: &str, now: u64) -> Result<(Caller, u64), Rejection> {
         let header = decode_header(token).map_err(|_| Rejection("unreadable header"))?;
         if header.crit.is_some() {
             return Err(Rejection("critical extensions"));
@@ -130,7 +130,7 @@ impl Tokens {
             }
             match decode::<Claims>(token, &key.key, validation) {
                 Ok(data) => return self.caller(key.source, &data.claims, now),
-                Err(error) => rejection = Rejection(word(error.kind())),
+                Err(error) => rejection = Rejection(failed_check(error.kind())),
             }
         }
         Err(rejection)
@@ -144,7 +144,7 @@ impl Tokens {
     ) -> Result<(Caller, u64), Rejection> {
         // Compared as floats: nothing is lost below 2^53, and the sum cannot overflow.
         if claims.exp > (now + MAX_AHEAD + LEEWAY) as f64 {
-            return Err(Rejection("lives too long"));
+            return Err(Rejection("valid for too long"));
         }
         #[allow(clippy::cast_possible_truncation)]
         // Between now − LEEWAY and now + MAX_AHEAD + LEEWAY, as was just checked.
@@ -169,8 +169,8 @@ impl Tokens {
     }
 }
 
-/// Whoever holds our own key chooses subject and scopes. The prefix keeps such a subject from
-/// looking like a name the API server vouches for.
+/// Whoever has our own key chooses subject and scopes. With the prefix, such a subject cannot look
+/// like one that the API server signed.
 fn own_caller(subject: &str, claims: &Claims) -> Caller {
     let scopes = match &claims.scope {
         None => Scopes::NONE,
@@ -180,8 +180,8 @@ fn own_caller(subject: &str, claims: &Claims) -> Caller {
     Caller { subject: Arc::from(format!("jwt:{subject}")), scopes }
 }
 
-/// The kind of error without its content, which may quote the token.
-const fn word(kind: &ErrorKind) -> &'static str {
+/// The kind of the error without its content, which may contain the token.
+const fn failed_check(kind: &ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidSignature => "wrong signature",
         ErrorKind::ExpiredSignature => "expired",

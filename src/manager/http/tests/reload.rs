@@ -58,13 +58,13 @@ async fn a_broken_certificate_keeps_the_old_one_and_is_reported() {
     let before = served(&world).await.unwrap();
     let whole = std::fs::read(world.path("tls.crt")).unwrap();
     std::fs::write(world.path("tls.crt"), "broken").unwrap();
-    eventually(async || metric(&world, "stayput_reload_failed 1").await).await;
+    eventually(async || metric(&world, "stayput_key_reload_failed 1").await).await;
     assert_eq!(served(&world).await.unwrap(), before);
     assert_eq!(world.tls(None).await.get("/es/status", Some(&token("es:read"))).await.status, 200);
     std::fs::write(world.path("tls.crt"), whole).unwrap();
-    eventually(async || metric(&world, "stayput_reload_failed 0").await).await;
+    eventually(async || metric(&world, "stayput_key_reload_failed 0").await).await;
     std::fs::remove_file(world.path("tls.key")).unwrap();
-    eventually(async || metric(&world, "stayput_reload_failed 1").await).await;
+    eventually(async || metric(&world, "stayput_key_reload_failed 1").await).await;
     assert_eq!(served(&world).await.unwrap(), before);
 }
 
@@ -84,7 +84,7 @@ async fn a_new_key_takes_over_and_the_old_one_s_tokens_are_forgotten() {
     assert_eq!(client.get("/es/status", Some(&new)).await.status, 200);
     // A broken key changes nothing.
     std::fs::write(world.path("jwt.key"), "short").unwrap();
-    eventually(async || metric(&world, "stayput_reload_failed 1").await).await;
+    eventually(async || metric(&world, "stayput_key_reload_failed 1").await).await;
     assert_eq!(client.get("/es/status", Some(&new)).await.status, 200);
     assert_eq!(client.get("/es/status", Some(&old)).await.status, 401);
 }
@@ -108,7 +108,7 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
     };
     let errors = crate::http::Server::bind(settings, Limits::default()).await.unwrap_err();
     assert_eq!(errors.len(), 3, "{errors:#?}");
-    for (error, words) in errors.iter().zip([
+    for (error, words) in errors.iter().map(ToString::to_string).zip([
         ["tls.crt", "not the certificate's"],
         ["short", "at least 32"],
         ["missing", "cannot be read"],

@@ -187,7 +187,7 @@ async fn metrics_count_requests_by_our_own_words_only() {
         "stayput_http_requests_total{route=\"other\",method=\"GET\",status=\"404\",code=\"not_found\"} 1",
         "stayput_http_requests_total{route=\"/livez\",method=\"other\",status=\"405\",code=\"method_not_allowed\"} 1",
         "stayput_engine_state{state=\"running\"} 1",
-        "stayput_reload_failed 0",
+        "stayput_key_reload_failed 0",
     ] {
         assert!(text.lines().any(|own| own == line), "no {line} in\n{text}");
     }

@@ -26,16 +26,16 @@ fn after(sequence: u64, accepted: bool, status: Status) -> Status {
     Status { last_request: Some(last), ..status }
 }
 
-fn code(verdict: Option<Verdict>) -> Option<Code> {
+fn code(verdict: Option<Outcome>) -> Option<Code> {
     match verdict? {
-        Verdict::Done => None,
-        Verdict::Failed(refusal) => Some(refusal.code),
+        Outcome::Done => None,
+        Outcome::Failed(refusal) => Some(refusal.code),
     }
 }
 
 #[test]
 fn a_stop_is_done_when_the_engine_is_gone_and_that_is_durable() {
-    assert_eq!(stop(43, &stopped()), Some(Verdict::Done));
+    assert_eq!(stop(43, &stopped()), Some(Outcome::Done));
     let mut status = stopped();
     status.manager.durable = false;
     assert_eq!(stop(43, &status), None);
@@ -49,8 +49,8 @@ fn a_stop_is_done_when_the_engine_is_gone_and_that_is_durable() {
 
 #[test]
 fn a_start_is_done_when_the_engine_runs_with_the_config_that_was_asked_for() {
-    assert_eq!(start(42, None, &running()), Some(Verdict::Done));
-    assert_eq!(start(42, Some(WANTED), &running()), Some(Verdict::Done));
+    assert_eq!(start(42, None, &running()), Some(Outcome::Done));
+    assert_eq!(start(42, Some(WANTED), &running()), Some(Outcome::Done));
     assert_eq!(code(start(42, Some("sha256:other"), &running())), Some(Code::WrongConfig));
     let mut status = running();
     status.run.as_mut().unwrap().checksum = None;
@@ -65,7 +65,7 @@ fn a_start_is_done_when_the_engine_runs_with_the_config_that_was_asked_for() {
 fn a_failed_start_says_why() {
     let why = Reason { code: "start_failed".into(), message: "it ended with code 78".into() };
     let status = Status { state: State::Failed, reason: Some(why), ..running() };
-    let Some(Verdict::Failed(refusal)) = start(42, None, &status) else { panic!("not over") };
+    let Some(Outcome::Failed(refusal)) = start(42, None, &status) else { panic!("not over") };
     assert_eq!(
         (refusal.code, refusal.message.as_str()),
         (Code::StartFailed, "it ended with code 78")
@@ -87,8 +87,8 @@ fn a_later_accepted_request_supersedes() {
 
 #[test]
 fn a_later_refused_request_does_not_unless_one_in_between_was_accepted() {
-    assert_eq!(stop(43, &after(44, false, stopped())), Some(Verdict::Done));
+    assert_eq!(stop(43, &after(44, false, stopped())), Some(Outcome::Done));
     let in_between = Status { desired: Desired::Running, ..after(45, false, stopped()) };
     assert_eq!(code(stop(43, &in_between)), Some(Code::Superseded));
-    assert_eq!(start(42, None, &after(44, false, running())), Some(Verdict::Done));
+    assert_eq!(start(42, None, &after(44, false, running())), Some(Outcome::Done));
 }

@@ -66,7 +66,7 @@ impl Credentials {
             }),
             None => None,
         };
-        let tls = Tls::new(&ca, identity.as_ref(), ONLY_1_3)?;
+        let tls = Tls::new(&ca, identity.as_ref(), ONLY_1_3).map_err(|error| error.to_string())?;
         self.tls = Some((made_from, tls.clone()));
         Ok(tls)
     }

@@ -239,7 +239,8 @@ mod tests {
     use super::*;
     use crate::cluster::SearchCluster;
     use stayput_api::Problem;
-    use stayput_net::manager_client::Refused;
+    use stayput_net::https::{NoAnswer, Target, UntrustedCertificate};
+    use stayput_net::manager_client::{NotReachable, Refused, Unanswered, Untrusted};
 
     fn refused(code: Code) -> ClientError {
         let problem = Box::new(Problem::new(code, "no"));
@@ -277,10 +278,15 @@ mod tests {
 
     #[test]
     fn only_what_speaks_of_credentials_casts_doubt_on_them() {
-        let message = || "so it is".to_owned();
-        assert!(doubt(&ClientError::NotReachable(message()), "u").is_none());
-        assert!(doubt(&ClientError::Unanswered(message()), "u").is_none());
-        assert!(matches!(doubt(&ClientError::Untrusted(message()), "u"), Some(Doubt::Trust)));
+        let (manager, name, refused_it) = ("m", "m", std::io::ErrorKind::ConnectionRefused);
+        let not_reachable = NotReachable::new(&Target::socket(manager), refused_it.into());
+        assert!(doubt(&not_reachable.into(), "u").is_none());
+        let source = NoAnswer::Timeout(std::time::Duration::ZERO);
+        assert!(doubt(&Unanswered { manager: None, source }.into(), "u").is_none());
+        let source =
+            UntrustedCertificate::WrongName { name: name.into(), source: refused_it.into() };
+        let untrusted = Untrusted { manager: manager.into(), source };
+        assert!(matches!(doubt(&untrusted.into(), "u"), Some(Doubt::Trust)));
         for code in [Code::Unauthenticated, Code::Forbidden] {
             let doubt = doubt(&refused(code), "u");
             assert!(matches!(doubt, Some(Doubt::Token(uid)) if uid == "u"));

@@ -1,7 +1,7 @@
-//! `stop`, `start` and `restart`: ask, follow until it is done, say what came of it.
+//! `stop`, `start` and `restart`: send a request, wait until it is done, print the result.
 //!
-//! Whether it is done is the manager's judgement: the request itself is held back until then. The
-//! status is followed beside it only to show what happens.
+//! The manager decides when it is done: it delays its answer until then. The status is polled at the
+//! same time, only to print changes.
 
 use std::future;
 use std::io::Write;
@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use tokio::time::{self, Instant};
 
-use super::args::{PatienceArgs, RestartArgs, WaitArgs};
+use super::args::{RestartArgs, TimeoutArgs, WaitArgs};
 use super::failure::Failure;
-use super::follow::{Follower, PAUSE, POLL};
-use super::render::{self, Changes};
-use super::wait::{ANSWER, raw, told};
+use super::poll::{POLL_TIMEOUT, RETRY_DELAY, StatusPoller};
+use super::render::{self, ChangePrinter};
+use super::wait::{ANSWER_DELAY, checked, print_answer};
 use stayput_api::{ConfigChoice, Span, StartRequest, Status, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 
-/// How long the manager holds one request back. After that it is asked again, under the same
-/// sequence, which it takes for the retry that it is.
-const HOLD: Duration = Duration::from_secs(60);
+/// How long the manager may delay one answer. After that the request is sent again with the same
+/// sequence, so that the manager recognizes the retry.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A request that changes something.
+/// A stop or a start.
 #[derive(Debug)]
-pub(super) enum Act {
+pub(super) enum ControlRequest {
     Stop(StopRequest),
     Start(StartRequest),
 }
 
-impl Act {
+impl ControlRequest {
     async fn send(
         &self,
         client: &ManagerClient,
@@ -54,8 +54,8 @@ impl Act {
         }
     }
 
-    /// Makes further requests retries of the one that was accepted.
-    fn remember(&mut self, accepted: &Status) {
+    /// Makes this a retry of the request that was accepted.
+    fn make_retry(&mut self, accepted: &Status) {
         let sequence = match self {
             Self::Stop(request) => &mut request.sequence,
             Self::Start(request) => &mut request.sequence,
@@ -64,56 +64,57 @@ impl Act {
     }
 }
 
-/// Asks for a stop or a start.
-pub(super) async fn act(
+/// Sends a stop or a start, and waits until it is done unless `--no-wait` is given.
+pub(super) async fn send(
     client: &ManagerClient,
-    act: Act,
+    request: ControlRequest,
     args: &WaitArgs,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let PatienceArgs { timeout, json } = args.patience;
+    let TimeoutArgs { timeout, json } = args.timeout;
     let answer = if args.no_wait {
-        let answer = told(act.send(client, None).await, json, out)?;
+        let answer = checked(request.send(client, None).await, json, out)?;
         if !json {
-            Changes::default().print(&answer.status, out)?;
+            ChangePrinter::default().print(&answer.status, out)?;
         }
         answer
     } else {
-        until_done(client, act, timeout, json, &mut Changes::default(), out).await?
+        until_done(client, request, timeout, json, &mut ChangePrinter::default(), out).await?
     };
-    if json { raw(&answer, out) } else { Ok(()) }
+    if json { print_answer(&answer, out) } else { Ok(()) }
 }
 
 /// Stops the engine and starts it again.
 pub(super) async fn restart(
     client: &ManagerClient,
     args: RestartArgs,
-    patience: &PatienceArgs,
+    timeout: &TimeoutArgs,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let PatienceArgs { timeout, json } = *patience;
+    let TimeoutArgs { timeout, json } = *timeout;
     let (stop, mut start) = args.into_requests();
     if let Some(status) = current(client).await?
         && let Some(obstacle) = obstacle(&start, &status)
     {
-        return Err(Failure::Failed(format!("nothing was stopped, for {obstacle}")));
+        return Err(Failure::Failed(format!("nothing was stopped: {obstacle}")));
     }
-    let mut changes = Changes::default();
-    let stopped = until_done(client, Act::Stop(stop), timeout, json, &mut changes, out).await?;
-    // The very next number: if anybody asks for something in between, our start is stale and
-    // refused, rather than starting an engine that somebody else wants stopped.
+    let mut changes = ChangePrinter::default();
+    let stopped =
+        until_done(client, ControlRequest::Stop(stop), timeout, json, &mut changes, out).await?;
+    // The next sequence: if anybody sends a request in between, our start is stale and refused. It
+    // must not start an engine that somebody else has stopped.
     start.sequence = Some(stopped.status.sequence + 1);
-    let again = again(&start);
-    match until_done(client, Act::Start(start), timeout, json, &mut changes, out).await {
-        Ok(answer) if json => raw(&answer, out),
+    let start_command = start_command(&start);
+    match until_done(client, ControlRequest::Start(start), timeout, json, &mut changes, out).await {
+        Ok(answer) if json => print_answer(&answer, out),
         Ok(_) => Ok(()),
         Err(failure) => {
             if let Failure::Client(ClientError::Refused(_)) = failure {
                 let advice = format!(
-                    "stayput: the engine was stopped and is not started again; when the reason \
-                     below is dealt with, run: {again}"
+                    "stayput: the engine was stopped and is not started again; when the problem \
+                     below is solved, run: {start_command}"
                 );
-                // On stderr with the reason, so that --json stays JSON.
+                // On stderr, so that stdout stays JSON with --json.
                 let _ = writeln!(std::io::stderr(), "{advice}");
             }
             Err(failure)
@@ -130,7 +131,7 @@ async fn current(client: &ManagerClient) -> Result<Option<Status>, Failure> {
     }
 }
 
-/// Why the start after the stop is known to be refused: to be told before the engine is stopped.
+/// Why the start after the stop would be refused, if that is known before the engine is stopped.
 fn obstacle(start: &StartRequest, status: &Status) -> Option<String> {
     let config = status.config.as_ref();
     let mounted = config.and_then(|config| config.checksum.as_deref());
@@ -150,7 +151,7 @@ fn obstacle(start: &StartRequest, status: &Status) -> Option<String> {
     }
 }
 
-fn again(start: &StartRequest) -> String {
+fn start_command(start: &StartRequest) -> String {
     match (&start.checksum, start.config) {
         (Some(checksum), _) => format!("stayput start --checksum {checksum}"),
         (None, ConfigChoice::LastGood) => "stayput start --last-good".into(),
@@ -160,65 +161,65 @@ fn again(start: &StartRequest) -> String {
 
 async fn until_done(
     client: &ManagerClient,
-    mut act: Act,
+    mut request: ControlRequest,
     timeout: Span,
     json: bool,
-    changes: &mut Changes,
+    changes: &mut ChangePrinter,
     out: &mut impl Write,
 ) -> Result<Answer, Failure> {
     let deadline = Instant::now() + timeout.to_duration();
-    let mut follower = Follower::new(client, POLL);
+    let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
     loop {
-        let asked = Instant::now();
-        let left = deadline.saturating_duration_since(asked);
+        let sent = Instant::now();
+        let left = deadline.saturating_duration_since(sent);
         let outcome = {
-            let show = show(&mut follower, changes, json, out);
+            let printing = print_changes(&mut poller, changes, json, out);
             tokio::select! {
                 biased;
-                outcome = act.send(client, Some(left.min(HOLD))) => outcome,
-                failure = show => return Err(failure),
-                // The manager answers when its wait is over; one that does not must not hold us.
-                () = time::sleep_until(deadline + ANSWER) => {
+                outcome = request.send(client, Some(left.min(MAX_WAIT))) => outcome,
+                failure = printing => return Err(failure),
+                // The manager should have answered by now.
+                () = time::sleep_until(deadline + ANSWER_DELAY) => {
                     return Err(Failure::TimedOut(format!(
                         "the manager did not answer within {}, and whether it acted on the {} is \
-                         not known: look at its status",
+                         not known: check its status",
                         humantime::format_duration(timeout.to_duration()),
-                        act.name(),
+                        request.name(),
                     )));
                 }
             }
         };
-        let answer = told(outcome, json, out)?;
+        let answer = checked(outcome, json, out)?;
         if !json {
             changes.print(&answer.status, out)?;
         }
         if answer.done {
             return Ok(answer);
         }
-        act.remember(&answer.status);
+        request.make_retry(&answer.status);
         if Instant::now() >= deadline {
             if json {
-                raw(&answer, out)?;
+                print_answer(&answer, out)?;
             }
             return Err(Failure::TimedOut(format!(
-                "the {} is not done after {}, and goes on: the engine is {}. \
-                 Wait on with: stayput wait --for {}",
-                act.name(),
+                "the {} is not done after {}, and continues: the engine is {}. \
+                 Continue to wait with: stayput wait --for {}",
+                request.name(),
                 humantime::format_duration(timeout.to_duration()),
-                render::headline(&answer.status),
-                act.goal(),
+                render::summary(&answer.status),
+                request.goal(),
             )));
         }
-        // A manager that holds nothing back must not be asked without a pause.
-        time::sleep_until(deadline.min(asked + PAUSE)).await;
+        // A manager that does not delay its answer must not get requests without a pause.
+        time::sleep_until(deadline.min(sent + RETRY_DELAY)).await;
     }
 }
 
-/// Shows each change. Ends only if our own output fails: a status that cannot be followed is no
-/// reason to give up what it is the status of.
-async fn show(
-    follower: &mut Follower<'_>,
-    changes: &mut Changes,
+/// Prints each change. Ends only if the output fails: the request goes on even if the status cannot
+/// be read.
+async fn print_changes(
+    poller: &mut StatusPoller<'_>,
+    changes: &mut ChangePrinter,
     json: bool,
     out: &mut impl Write,
 ) -> Failure {
@@ -226,7 +227,7 @@ async fn show(
         return future::pending().await;
     }
     loop {
-        match follower.next().await {
+        match poller.next().await {
             Ok(answer) => {
                 if let Err(error) = changes.print(&answer.status, out) {
                     return Failure::Output(error);

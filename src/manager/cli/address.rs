@@ -1,16 +1,36 @@
-//! Which manager a client command means: the command line first, then the environment.
+//! The address of the manager, from the command line, otherwise from the environment.
 
+use std::io;
 use std::path::{Path, PathBuf};
+
+use thiserror::Error;
 
 use super::args::ClientArgs;
 use crate::settings::Environment;
-use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls};
+use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls, TlsError};
 use stayput_net::manager_client::{Address, Credentials, Token};
 
-/// Where the socket is if nobody says.
+/// Without any option or variable.
 const DEFAULT_SOCKET: &str = "/run/stayput/stayput.sock";
 
-/// What was chosen; nothing of it has been read yet.
+/// Why options and variables make no address, and what to write instead.
+#[derive(Debug, Error)]
+pub(super) enum OptionError {
+    #[error("{name} cannot be read: {source}")]
+    Unreadable { name: String, source: io::Error },
+    #[error("a client certificate needs its key: give --key FILE as well")]
+    CertificateWithoutKey,
+    #[error("a key needs its client certificate: give --cert FILE as well")]
+    KeyWithoutCertificate,
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("STAYPUT_URL is not UTF-8: it must be a URL")]
+    UrlNotUtf8,
+    #[error("{0} is for --url: over the socket it is of no use")]
+    NotForSocket(&'static str),
+}
+
+/// The chosen address; its files are not read yet.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
     Socket(PathBuf),
@@ -25,8 +45,11 @@ struct Files {
     key: Option<PathBuf>,
 }
 
-/// Finds the manager's address, and reads what it takes to talk to it.
-pub(super) fn address(args: &ClientArgs, environment: &Environment) -> Result<Address, String> {
+/// Finds the manager's address, and reads the files with the credentials.
+pub(super) fn address(
+    args: &ClientArgs,
+    environment: &Environment,
+) -> Result<Address, OptionError> {
     match choose(args, environment)? {
         Choice::Socket(path) => Ok(Address::Socket(path)),
         Choice::Url { url, files } => {
@@ -36,7 +59,7 @@ pub(super) fn address(args: &ClientArgs, environment: &Environment) -> Result<Ad
 }
 
 impl Files {
-    fn read(self) -> Result<Credentials, String> {
+    fn read(self) -> Result<Credentials, OptionError> {
         let Self { ca, token, certificate, key } = self;
         let identity = match (certificate, key) {
             (None, None) => None,
@@ -45,10 +68,10 @@ impl Files {
                 key: read("the key", &key, "--key, STAYPUT_KEY")?,
             }),
             (Some(_), None) => {
-                return Err("a client certificate needs its key: give --key FILE as well".into());
+                return Err(OptionError::CertificateWithoutKey);
             }
             (None, Some(_)) => {
-                return Err("a key needs its client certificate: give --cert FILE as well".into());
+                return Err(OptionError::KeyWithoutCertificate);
             }
         };
         let tls = match ca {
@@ -62,16 +85,16 @@ impl Files {
     }
 }
 
-/// Reads a file; messages about it say which option named it.
-fn read(what: &str, path: &Path, option: &str) -> Result<Pem, String> {
+/// Reads a file. Messages about it name the option it came from.
+fn read(what: &str, path: &Path, option: &str) -> Result<Pem, OptionError> {
     let name = format!("{what} {} ({option})", path.display());
     match std::fs::read(path) {
         Ok(bytes) => Ok(Pem::new(name, bytes)),
-        Err(error) => Err(format!("{name} cannot be read: {error}")),
+        Err(source) => Err(OptionError::Unreadable { name, source }),
     }
 }
 
-fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, String> {
+fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, OptionError> {
     let variable = |name| environment.get(name).filter(|value| !value.is_empty());
     let file =
         |arg: &Option<PathBuf>, name| arg.clone().or_else(|| variable(name).map(PathBuf::from));
@@ -81,11 +104,7 @@ fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, String
     // An image sets STAYPUT_SOCKET for everybody in it, so a URL is the more deliberate choice.
     let url = match (&args.url, variable("STAYPUT_URL")) {
         (Some(url), _) => Some(url.clone()),
-        (None, Some(url)) => Some(
-            url.to_str()
-                .ok_or_else(|| "STAYPUT_URL is not UTF-8: it must be a URL".to_owned())?
-                .into(),
-        ),
+        (None, Some(url)) => Some(url.to_str().ok_or(OptionError::UrlNotUtf8)?.to_owned()),
         (None, None) => None,
     };
     if let Some(url) = url {
@@ -104,7 +123,7 @@ fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, String
         ("--key", &args.key),
     ] {
         if given.is_some() {
-            return Err(format!("{option} is for --url: over the socket it is of no use"));
+            return Err(OptionError::NotForSocket(option));
         }
     }
     Ok(Choice::Socket(file(&None, "STAYPUT_SOCKET").unwrap_or_else(|| DEFAULT_SOCKET.into())))
@@ -116,7 +135,7 @@ mod tests {
 
     fn with(args: ClientArgs, variables: &[(&str, &str)]) -> Result<Choice, String> {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-        choose(&args, &Environment::new(variables))
+        choose(&args, &Environment::new(variables)).map_err(|error| error.to_string())
     }
 
     fn socket(path: &str) -> Choice {
@@ -175,7 +194,7 @@ mod tests {
                 ["/absent", "STAYPUT_CERT"],
             ),
         ] {
-            let error = files.read().unwrap_err();
+            let error = files.read().unwrap_err().to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! A PEM document that knows where it came from.
+//! A PEM document with the name that messages call it by.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub struct Pem {
 }
 
 impl Pem {
-    /// `name` is how sentences name it: `the CA /etc/ca.pem`, `the key tls.key of Secret logs/tls`.
+    /// `name` is what messages call it: `the CA /etc/ca.pem`, `the key tls.key of Secret logs/tls`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
 
-    /// How sentences name it.
+    /// What messages call it.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,8 +1,9 @@
-//! Keeps web pages away from a listener that lets everybody call (`--insecure-no-auth`).
+//! Refuses requests of web pages at a listener without authentication (`--insecure-no-auth`).
 //!
-//! Everybody on this machine includes the browser, and with it every page it shows: a page may send
-//! simple requests anywhere, and may give its own name the address of this machine. Neither passes
-//! here: pages cannot leave out `Origin`, nor choose `Host`.
+//! Such a listener accepts every program on this machine, also the browser, and so every page it
+//! shows: a page can send simple requests to any address (CSRF), and can let its own name resolve to
+//! this machine (DNS rebinding). Both are recognized: a page cannot leave out `Origin`, nor choose
+//! `Host`.
 
 use std::net::IpAddr;
 
@@ -12,33 +13,33 @@ use hyper::header::{CONTENT_TYPE, HOST, ORIGIN};
 use stayput_api::Code;
 use stayput_api::Refusal;
 
-/// Lets through what a program on this machine sends.
+/// Accepts what a program on this machine sends.
 ///
 /// # Errors
 /// [`Code::Forbidden`] with what is wrong about it.
-pub(super) fn keep_out<B>(request: &Request<B>) -> Result<(), Refusal> {
-    let refuse = |detail: &str| Err(Refusal::new(Code::Forbidden, detail));
+pub(super) fn refuse_web_pages<B>(request: &Request<B>) -> Result<(), Refusal> {
+    let refuse = |message: &str| Err(Refusal::new(Code::Forbidden, message));
     let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
     if header(ORIGIN).is_some() {
         return refuse(
-            "web pages may not call a manager with --insecure-no-auth: leave Origin out",
+            "web pages may not call a manager with --insecure-no-auth: leave out Origin",
         );
     }
     if !header(HOST).is_some_and(is_loopback) {
         return refuse(
-            "with --insecure-no-auth, Host has to be a loopback address or localhost: call it so",
+            "with --insecure-no-auth, Host must be a loopback address or localhost: use one of them",
         );
     }
     let media_type = header(CONTENT_TYPE).map(|value| value.split(';').next().unwrap_or(value));
     if !media_type.is_none_or(|own| own.trim().eq_ignore_ascii_case("application/json")) {
         return refuse(
-            "with --insecure-no-auth, a body has to be sent as Content-Type: application/json",
+            "with --insecure-no-auth, a body must be sent as Content-Type: application/json",
         );
     }
     Ok(())
 }
 
-/// Whether `host[:port]` names this machine by what no foreign name can stand for.
+/// Whether `host[:port]` is a loopback address or `localhost`, which no foreign name can be.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -57,7 +58,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        keep_out(&request.body(()).unwrap()).is_ok()
+        refuse_web_pages(&request.body(()).unwrap()).is_ok()
     }
 
     #[test]

@@ -1,0 +1,135 @@
+//! What all requests share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::time::{sleep, timeout};
+
+use super::key_files::Keys;
+use super::limits::Limits;
+use crate::metrics::Metrics;
+use crate::supervisor::Handle;
+use stayput_api::Status;
+
+/// How long the supervisor may take for a reply that it gives at once when it works.
+const SUPERVISOR_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Through which listener a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListenerKind {
+    Tcp,
+    Unix,
+}
+
+/// How far the server has shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shutdown {
+    NotStarted,
+    /// No new requests; those that wait are answered.
+    Draining,
+    /// Open connections are closed.
+    Closing,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) handle: Handle,
+    pub(super) keys: watch::Receiver<Arc<Keys>>,
+    pub(super) shutdown: watch::Receiver<Shutdown>,
+    pub(super) limits: Limits,
+    pub(super) open_metrics: bool,
+    pub(super) metrics: Metrics,
+    /// The status that was serialized last, and its JSON.
+    serialized: Mutex<Option<(Arc<Status>, Bytes)>>,
+    waiting: Semaphore,
+    local_waiting: Semaphore,
+}
+
+impl Context {
+    pub(super) fn new(
+        handle: Handle,
+        keys: watch::Receiver<Arc<Keys>>,
+        shutdown: watch::Receiver<Shutdown>,
+        limits: Limits,
+        open_metrics: bool,
+    ) -> Self {
+        Self {
+            handle,
+            keys,
+            shutdown,
+            limits,
+            open_metrics,
+            metrics: Metrics::default(),
+            serialized: Mutex::default(),
+            waiting: Semaphore::new(limits.waiting),
+            local_waiting: Semaphore::new(limits.local_waiting),
+        }
+    }
+
+    /// The status as JSON. Each version is serialized once, so that frequent requests are cheap.
+    pub(super) fn serialized(&self, status: &Arc<Status>) -> Bytes {
+        let mut last = self.serialized.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, bytes)) = last.as_ref()
+            && Arc::ptr_eq(version, status)
+        {
+            return bytes.clone();
+        }
+        // Strings, numbers and bools only: serializing them does not fail.
+        let bytes = Bytes::from(serde_json::to_vec(&**status).unwrap_or_default());
+        *last = Some((status.clone(), bytes.clone()));
+        bytes
+    }
+
+    /// The status after a call of the readiness probe, or `None` if that takes too long.
+    pub(super) async fn probed_status(&self) -> Option<Arc<Status>> {
+        let status = self.handle.status();
+        if status.ready.is_none() {
+            // There is no probe to call.
+            return Some(status);
+        }
+        timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.fresh_status()).await.ok()
+    }
+
+    /// Permission to wait, for as long as it is kept; `None` if so many requests wait that one more
+    /// would take the connections that others need.
+    pub(super) fn permit_to_wait(&self, listener: ListenerKind) -> Option<SemaphorePermit<'_>> {
+        let waiting = match listener {
+            ListenerKind::Tcp => &self.waiting,
+            ListenerKind::Unix => &self.local_waiting,
+        };
+        waiting.try_acquire().ok()
+    }
+
+    /// Whether the supervisor's loop replies.
+    pub(super) async fn is_alive(&self) -> bool {
+        timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.answers()).await.unwrap_or(false)
+    }
+
+    /// Waits for a status of which `check` returns something, and returns that. `None` if there was
+    /// none when `limit` was over or the server shut down.
+    pub(super) async fn wait_for_status<T>(
+        &self,
+        limit: Duration,
+        mut check: impl FnMut(&Arc<Status>) -> Option<T>,
+    ) -> Option<T> {
+        let (mut status, mut shutdown) = (self.handle.subscribe(), self.shutdown.clone());
+        let end = sleep(limit.min(self.limits.max_wait));
+        tokio::pin!(end);
+        loop {
+            let found = check(&status.borrow_and_update());
+            if found.is_some() {
+                return found;
+            }
+            tokio::select! {
+                // The status first: a change in the last moment is still reported.
+                biased;
+                changed = status.changed() => changed.ok()?,
+                _ = shutdown.wait_for(|shutdown| *shutdown > Shutdown::NotStarted) => return None,
+                () = &mut end => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The shared key of HS256 tokens: who signs and who verifies must read its file the same way.
+
+/// RFC 7518, section 3.2: a shared key is at least as long as the hash. In bytes.
+const MIN_LENGTH: usize = 32;
+
+/// Why a file holds no usable shared key. The messages follow the file's name, which they leave
+/// out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SharedKeyError {
+    /// A PEM document: whoever knows a public key could sign with it.
+    #[error("holds a PEM document, not a shared key: give a public key with --jwt-public-key")]
+    Pem,
+    /// Shorter than HS256 allows.
+    #[error(
+        "holds a key of {length} bytes, and HS256 needs at least {MIN_LENGTH}: \
+         make one with `openssl rand -hex 32`"
+    )]
+    TooShort {
+        /// In bytes.
+        length: usize,
+    },
+}
+
+/// The bytes of the shared key in this file. Of a key that is text, white space around it is
+/// dropped: editors and `echo` add a newline. A binary key is used as it is.
+///
+/// # Errors
+/// See [`SharedKeyError`].
+pub fn shared_key(file: &[u8]) -> Result<&[u8], SharedKeyError> {
+    if file.trim_ascii_start().starts_with(b"-----BEGIN") {
+        return Err(SharedKeyError::Pem);
+    }
+    let is_text = file.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    let key = if is_text { file.trim_ascii() } else { file };
+    if key.len() < MIN_LENGTH {
+        return Err(SharedKeyError::TooShort { length: key.len() });
+    }
+    Ok(key)
+}
