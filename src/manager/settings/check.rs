@@ -75,7 +75,7 @@ pub(super) fn check(
         tree_grace: read.span("tree-grace", args.tree_grace, 2_000),
         drain: read.span("drain", args.drain, 0),
         termination_grace: read
-            .one("termination-grace", args.termination_grace, span)
+            .one("termination-grace", args.termination_grace, Span::parse)
             .map(|span| span.0),
         thread_dump: read.one("thread-dump", args.thread_dump, values::boolean).unwrap_or(true),
         on_exit: read.one("on-exit", args.on_exit, values::on_exit).unwrap_or(OnExit::Exit),
@@ -205,7 +205,7 @@ impl Reader {
     }
 
     fn span(&mut self, option: &str, value: Option<OsString>, default: Millis) -> Millis {
-        self.one(option, value, span).map_or(default, |span| span.0)
+        self.one(option, value, Span::parse).map_or(default, |span| span.0)
     }
 }
 
