@@ -1,0 +1,195 @@
+//! Runs a command: from the command line to an exit code.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::time::timeout;
+
+use super::args::{Cli, Command, PlanArgs, RestartArgs, ScopeArgs};
+use super::cluster_view::ClusterView;
+use super::error::Error;
+use super::exit::Exit;
+use super::forecast::DatedForecast;
+use super::json::{HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
+use super::printer::{Printer, write};
+use super::progress::Line;
+use super::reconciler_client::{self, snapshot_from_file};
+use super::session::Session;
+use super::watch::{now, watch};
+use super::{actions, forecast, pages, selection};
+use stayput_api::Span;
+use stayput_restart::{Outcome, Saved};
+
+/// Runs the program with `args`, the first of which is its own name.
+///
+/// Exit codes: 0 done; 1 refused or failed, or the restart that was waited for did not end as done;
+/// 2 apiserver or reconciler not reachable; 64 wrong usage; 124 not done in time.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors and go to stdout. If this cannot be written, nothing
+            // can.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Error::Runtime);
+    match runtime.and_then(|runtime| runtime.block_on(run(cli))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), Error> {
+    let printer = Printer::new(&cli.common);
+    // A saved snapshot needs no apiserver.
+    match &cli.command {
+        Command::Plan(args) => {
+            if let Some(file) = &args.snapshot {
+                return plan_in_snapshot(file, &args.scope, &printer);
+            }
+        }
+        Command::Why { node, snapshot: Some(file), .. } => {
+            return why_in_snapshot(node, file, &printer);
+        }
+        _ => {}
+    }
+    let session = &Session::new(&cli.common).await?;
+    match cli.command {
+        Command::Status(cluster) => {
+            let view = selection::view(session, cluster.name.as_deref()).await?;
+            let page = pages::status(&view, now(), printer.paint);
+            Ok(printer.page(&page, &StatusOutput::new(&view))?)
+        }
+        Command::Plan(args) => plan(session, &args, &printer).await,
+        Command::Snapshot { cluster, file, reconciler } => {
+            let view = selection::view(session, cluster.name.as_deref()).await?;
+            let address = reconciler.address.as_deref();
+            let saved = reconciler_client::snapshot(address, &view).await?;
+            save(&saved, file.as_deref())
+        }
+        Command::History(cluster) => {
+            let view = selection::view(session, cluster.name.as_deref()).await?;
+            Ok(printer.page(&pages::history(&view), &HistoryOutput::new(&view))?)
+        }
+        Command::Why { node, cluster, snapshot: _ } => {
+            let nodes = [node];
+            let name = cluster.name.as_deref();
+            let view = selection::view_with_nodes(session, name, &nodes).await?;
+            let [node] = nodes;
+            let pod = view.pod_of_node(&node).cloned().unwrap_or_default();
+            let page = pages::why(&view, &pod, now(), printer.paint);
+            Ok(printer.page(&page, &NodeOutput::new(&view, &node))?)
+        }
+        Command::Restart(args) => restart(session, *args, &printer).await,
+        Command::Cancel { cluster, id } => {
+            let name = cluster.name.as_deref();
+            let report = actions::cancel(session, name, id.as_deref()).await?;
+            Ok(printer.action(&report)?)
+        }
+        Command::Stop(args) => Ok(printer.action(&actions::stop(session, &args).await?)?),
+        Command::Start(args) => Ok(printer.action(&actions::start(session, &args).await?)?),
+        Command::Watch { cluster, id, timeout } => {
+            let print = |line: &Line| printer.progress(line);
+            watch_until_done(session, cluster.name.as_deref(), id, timeout, print).await
+        }
+    }
+}
+
+/// Shows a dry run; without a snapshot, what the status says and why there is no dry run.
+async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(), Error> {
+    let view = selection::view(session, args.cluster.name.as_deref()).await?;
+    match forecast::live(&view, args).await? {
+        Ok(forecast) => print_forecast(&view, &forecast, printer),
+        Err(error) => {
+            let page = pages::plan(&view, &error.to_string(), printer.paint);
+            Ok(printer.page(&page, &PlanOutput::new(&view, None))?)
+        }
+    }
+}
+
+fn plan_in_snapshot(file: &Path, scope: &ScopeArgs, printer: &Printer) -> Result<(), Error> {
+    let saved = snapshot_from_file(file)?;
+    let forecast = forecast::from_saved(&saved, scope);
+    print_forecast(&ClusterView::from_snapshot(&saved), &forecast, printer)
+}
+
+fn print_forecast(
+    view: &ClusterView,
+    forecast: &DatedForecast,
+    printer: &Printer,
+) -> Result<(), Error> {
+    let page = pages::forecast(view, forecast, printer.paint);
+    Ok(printer.page(&page, &PlanOutput::new(view, Some(forecast)))?)
+}
+
+fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Error> {
+    let saved = snapshot_from_file(file)?;
+    let view = ClusterView::from_snapshot(&saved);
+    let Some(pod) = view.pod_of_node(node) else {
+        let known = view.node_names().collect();
+        return Err(Error::NodeNotInSnapshot { node: node.to_owned(), known });
+    };
+    let forecast = DatedForecast::new(&saved, None);
+    let page = pages::why_in_snapshot(&view, pod, &forecast, printer.paint);
+    Ok(printer.page(&page, &NodeOutput::new(&view, node))?)
+}
+
+/// Requests a restart, and waits for its end if that is wanted.
+async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Result<(), Error> {
+    let report = actions::restart(session, &args).await?;
+    if !args.wait && !args.watch {
+        return Ok(printer.action(&report)?);
+    }
+    printer.action_line(&report)?;
+    // `--wait` prints the outcome alone.
+    let print = |line: &Line| match args.watch || line.ended.is_some() {
+        true => printer.progress(line),
+        false => Ok(()),
+    };
+    let cluster = report.output.cluster;
+    watch_until_done(session, Some(&cluster), report.output.id, args.timeout, print).await
+}
+
+/// Watches a restart; an error unless it ends as done.
+async fn watch_until_done(
+    session: &Session,
+    cluster: Option<&str>,
+    id: Option<String>,
+    limit: Option<Span>,
+    print: impl FnMut(&Line) -> std::io::Result<()>,
+) -> Result<(), Error> {
+    let cluster = selection::cluster(session, cluster).await?;
+    let watching = watch(&session.client, &cluster, id, print);
+    let ended = match limit {
+        None => watching.await?,
+        Some(limit) => {
+            let ended = timeout(limit.to_duration(), watching).await;
+            ended.map_err(|_| Error::TimedOut(limit))??
+        }
+    };
+    match ended.outcome {
+        Outcome::Done => Ok(()),
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
+            Err(Error::RestartNotDone(ended))
+        }
+    }
+}
+
+/// Writes a snapshot. A file that exists is never overwritten.
+fn save(saved: &Saved, file: Option<&Path>) -> Result<(), Error> {
+    let text = serde_json::to_string(saved).map_err(std::io::Error::from)? + "\n";
+    let Some(file) = file else { return Ok(write(&text)?) };
+    let created = File::create_new(file).and_then(|mut new| new.write_all(text.as_bytes()));
+    created.map_err(|source| Error::SnapshotFile { file: file.to_owned(), source })?;
+    let (size, name) = (text.len(), file.display());
+    Ok(write(&format!(
+        "saved {size} bytes in {name}; it holds no secrets, but names of nodes, indices and users\n"
+    ))?)
+}
