@@ -46,7 +46,8 @@ impl PodView {
             crash_looping: reasons.any(|reason| reason == "CrashLoopBackOff"),
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
-            last_restart: annotation(annotation::LAST_RESTART).and_then(parse_last_restart),
+            last_restart: annotation(annotation::LAST_RESTART)
+                .and_then(|text| parse_last_restart(text)),
             name,
             node,
         }
@@ -64,7 +65,8 @@ impl PodView {
             crash_looping: pod.crash_looping,
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
-            last_restart: annotation(annotation::LAST_RESTART).and_then(parse_last_restart),
+            last_restart: annotation(annotation::LAST_RESTART)
+                .and_then(|text| parse_last_restart(text)),
         }
     }
 
@@ -90,6 +92,6 @@ fn is_true(value: Option<&String>) -> bool {
     value.is_some_and(|value| value == "true")
 }
 
-fn parse_last_restart(text: &String) -> Option<LastRestart> {
+fn parse_last_restart(text: &str) -> Option<LastRestart> {
     serde_json::from_str(text).ok()
 }

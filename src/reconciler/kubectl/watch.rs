@@ -17,7 +17,7 @@ use super::cluster_view::ClusterView;
 use super::exit::Exit;
 use super::progress::{Line, Reported, State, observe};
 use crate::cluster::SearchCluster;
-use objects::{Objects, WatchEvent, usable};
+use objects::{Objects, usable};
 use stayput_restart::{HistoryEntry, Time};
 
 /// Why a restart is not watched to its end.
@@ -90,13 +90,10 @@ pub(super) async fn watch(
             }
         }
         let check = sleep(next_check.map_or(Duration::MAX, Duration::from_millis));
-        let event = tokio::select! {
-            event = clusters.next() => usable(&watch_clusters, event)?.map(WatchEvent::Cluster),
-            event = pods.next() => usable(&watch_pods, event)?.map(WatchEvent::Pod),
-            () = check => None,
-        };
-        if let Some(event) = event {
-            objects.apply(event);
+        tokio::select! {
+            event = clusters.next() => objects.apply_cluster(usable(&watch_clusters, event)?),
+            event = pods.next() => objects.apply_pod(usable(&watch_pods, event)?),
+            () = check => {}
         }
     }
 }

@@ -11,12 +11,6 @@ use super::WatchError;
 use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{ApiError, Operation};
 
-/// An event of either watch.
-pub(super) enum WatchEvent {
-    Cluster(Event<SearchCluster>),
-    Pod(Event<Pod>),
-}
-
 /// What the watches have delivered so far.
 pub(super) struct Objects {
     cluster: Option<SearchCluster>,
@@ -47,43 +41,39 @@ impl Objects {
         self.pods_listed.then(|| (self.cluster.as_ref(), self.pods.values()))
     }
 
-    pub(super) fn apply(&mut self, event: WatchEvent) {
+    /// Takes an event; none if the watch broke and tries again by itself.
+    pub(super) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
         match event {
-            WatchEvent::Cluster(event) => self.apply_cluster(event),
-            WatchEvent::Pod(event) => self.apply_pod(event),
-        }
-    }
-
-    fn apply_cluster(&mut self, event: Event<SearchCluster>) {
-        match event {
-            Event::Apply(cluster) => self.cluster = Some(cluster),
-            Event::InitApply(cluster) => {
+            Some(Event::Apply(cluster)) => self.cluster = Some(cluster),
+            Some(Event::InitApply(cluster)) => {
                 self.cluster_in_list = true;
                 self.cluster = Some(cluster);
             }
-            Event::Delete(_) => self.cluster = None,
-            Event::Init => self.cluster_in_list = false,
-            Event::InitDone if !self.cluster_in_list => self.cluster = None,
-            Event::InitDone => {}
+            Some(Event::Delete(_)) => self.cluster = None,
+            Some(Event::Init) => self.cluster_in_list = false,
+            Some(Event::InitDone) if !self.cluster_in_list => self.cluster = None,
+            Some(Event::InitDone) | None => {}
         }
     }
 
-    fn apply_pod(&mut self, event: Event<Pod>) {
+    /// The same for an event about a pod.
+    pub(super) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
         match event {
-            Event::Apply(pod) => {
+            Some(Event::Apply(pod)) => {
                 self.pods.insert(pod.name_any(), pod);
             }
-            Event::Delete(pod) => {
+            Some(Event::Delete(pod)) => {
                 self.pods.remove(&pod.name_any());
             }
-            Event::Init => self.pod_list.clear(),
-            Event::InitApply(pod) => {
+            Some(Event::Init) => self.pod_list.clear(),
+            Some(Event::InitApply(pod)) => {
                 self.pod_list.insert(pod.name_any(), pod);
             }
-            Event::InitDone => {
+            Some(Event::InitDone) => {
                 self.pods = mem::take(&mut self.pod_list);
                 self.pods_listed = true;
             }
+            None => {}
         }
     }
 }
