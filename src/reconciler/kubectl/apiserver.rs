@@ -51,7 +51,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Why the apiserver did not do what was asked.
+/// Why a call to the apiserver failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
     #[error("{}", describe(operation, source))]

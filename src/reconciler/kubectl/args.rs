@@ -11,7 +11,7 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 refused or failed, or the restart did not end as done; 2 apiserver or \
 reconciler not reachable; 64 wrong usage; 124 not done within --timeout.";
 
-/// Restart Elasticsearch and OpenSearch clusters in place, and show what a restart does
+/// Restart Elasticsearch and OpenSearch clusters in place, and show what a restart waits for
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-stayput", bin_name = "kubectl stayput", version, after_help = AFTER_HELP)]
 pub(super) struct Cli {
@@ -30,14 +30,14 @@ pub(super) struct CommonArgs {
     /// Context in the kubeconfig [default: the current one]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Kubernetes")]
     pub(super) context: Option<String>,
-    /// Path of the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Kubernetes")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// Print JSON for programs; its schema is proto/kubectl-stayput.schema.json
-    #[arg(short, long, global = true, value_name = "FORMAT")]
+    #[arg(short, long, global = true, value_name = "FORMAT", help_heading = "Output")]
     pub(super) output: Option<Format>,
     /// Print without colors, as when NO_COLOR is set
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub(super) no_color: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The exit codes of a command that did not do what it was asked to.
+//! The exit codes of commands that failed.
 
 use std::process::ExitCode;
 

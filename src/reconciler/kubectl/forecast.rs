@@ -21,21 +21,12 @@ impl DatedForecast {
 }
 
 /// What `plan` shows of a SearchCluster, computed from a snapshot taken now.
-///
-/// # Errors
-/// The inner one says why there is no snapshot; the page then shows the status alone. The outer one
-/// is for a user who has given an address or a request: the status alone would not answer that.
 pub(super) async fn live(
     view: &ClusterView,
     args: &PlanArgs,
-) -> Result<Result<DatedForecast, SnapshotError>, SnapshotError> {
-    let request = dry_run_request(&args.scope);
-    let address = args.reconciler.address.as_deref();
-    match reconciler_client::snapshot(address, view).await {
-        Ok(saved) => Ok(Ok(DatedForecast::new(&saved, request.as_ref()))),
-        Err(error) if address.is_some() || request.is_some() => Err(error),
-        Err(error) => Ok(Err(error)),
-    }
+) -> Result<DatedForecast, SnapshotError> {
+    let saved = reconciler_client::snapshot(args.reconciler.address.as_deref(), view).await?;
+    Ok(from_saved(&saved, &args.scope))
 }
 
 /// The same, computed from a saved snapshot.

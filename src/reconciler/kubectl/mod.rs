@@ -9,19 +9,20 @@
 mod actions;
 mod apiserver;
 mod args;
+mod clock;
 mod cluster_view;
 mod error;
 mod exit;
 mod forecast;
 mod format;
 mod json;
-mod main;
 mod page;
 mod pages;
 mod pod_view;
 mod printer;
 mod progress;
 mod reconciler_client;
+mod run;
 mod selection;
 mod session;
 mod watch;
@@ -30,4 +31,4 @@ mod watch;
 mod tests;
 
 pub use json::schema;
-pub use main::main;
+pub use run::main;

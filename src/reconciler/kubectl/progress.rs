@@ -15,8 +15,8 @@ use stayput_restart::{HistoryEntry, Time};
 pub(super) use line::Line;
 use under_way::UnderWay;
 
-/// In milliseconds: the reconciler accepts a request within seconds. After this long the user is told
-/// to check that it runs.
+/// In milliseconds: the reconciler accepts a request within seconds. After this long a
+/// line advises the user to check that it runs.
 const REQUEST_ACCEPTANCE_TIMEOUT: u64 = 15_000;
 
 /// In milliseconds: for how long pods may still show their last phase after the ledger has closed a
@@ -32,7 +32,7 @@ pub(super) struct Reported {
     since: Option<Time>,
     /// The line about a request that is not under way yet.
     waiting: Option<String>,
-    /// Whether the user was told to check that the reconciler runs.
+    /// Whether a line has advised the user to check that the reconciler runs.
     acceptance_overdue: bool,
     /// What was reported since the restart is under way; none before.
     under_way: Option<UnderWay>,

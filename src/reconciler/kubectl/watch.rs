@@ -1,10 +1,11 @@
 //! Watches a restart: the SearchCluster and its pods, until the restart ends.
 
+mod error;
 mod objects;
 
 use std::io;
 use std::pin::pin;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,42 +13,14 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::time::sleep;
 
-use super::apiserver::{self, ApiError, Operation};
+use super::apiserver::{self, Operation};
+use super::clock::now;
 use super::cluster_view::ClusterView;
-use super::exit::Exit;
 use super::progress::{Line, Reported, State, observe};
 use crate::cluster::SearchCluster;
+pub(super) use error::WatchError;
 use objects::{Objects, usable};
-use stayput_restart::{HistoryEntry, Time};
-
-/// Why a restart is not watched to its end.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum WatchError {
-    #[error(transparent)]
-    Api(#[from] ApiError),
-    #[error("the watch has ended: try again")]
-    StreamEnded,
-    #[error("SearchCluster {0} was deleted")]
-    ClusterDeleted(String),
-    #[error(
-        "restart {0} is neither under way nor in the history, and will not begin: it was requested \
-         before the reconciler first processed this SearchCluster, or the history no longer \
-         contains it; see `kubectl stayput history`"
-    )]
-    RestartLost(String),
-    #[error("cannot write the output: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl WatchError {
-    pub(super) fn exit(&self) -> Exit {
-        match self {
-            Self::Api(error) => error.exit(),
-            Self::StreamEnded => Exit::NotReachable,
-            Self::ClusterDeleted(_) | Self::RestartLost(_) | Self::Output(_) => Exit::Failed,
-        }
-    }
-}
+use stayput_restart::HistoryEntry;
 
 /// Watches the restart with this id, or else the one under way, or else the next, until it ends.
 /// `print` gets each change.
@@ -96,10 +69,4 @@ pub(super) async fn watch(
             () = check => {}
         }
     }
-}
-
-/// The current time, for pages that say how long ago something was.
-pub(super) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

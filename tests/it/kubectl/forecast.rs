@@ -84,15 +84,15 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
     let plan = fixture.succeeds(&format!("plan --reconciler {url}")).await;
     assert!(plan.contains("\nstep 2      logs-hot-0 ("), "{plan}");
     let plan = fixture.json(&format!("plan --reconciler {url} --coordinated")).await;
-    assert_eq!(plan["forecast"]["blocked"]["code"], "another_in_progress");
+    assert_eq!(plan["forecast"]["blocker"]["code"], "another_in_progress");
     let dry = fixture.succeeds(&format!("restart --dry-run --reconciler {url}")).await;
     assert!(dry.contains("blocked by  another_in_progress: "), "{dry}");
     assert!(dry.ends_with("This is a dry run: nothing was requested.\n"), "{dry}");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("snapshot.json");
     let line = format!("snapshot --reconciler {url} --file {}", file.display());
-    let told = fixture.succeeds(&line).await;
-    assert!(told.starts_with("saved "), "{told}");
+    let printed = fixture.succeeds(&line).await;
+    assert!(printed.starts_with("saved "), "{printed}");
     let again = fixture.succeeds(&format!("plan --snapshot {}", file.display())).await;
     assert!(again.contains("\nstep 2      logs-hot-0 ("), "{again}");
     let error = fixture.fails(&line, 1).await;

@@ -98,7 +98,7 @@ async fn what_blocks_is_in_status_plan_and_why() {
     assert!(error.contains("there are: logs-0, logs-1, logs-2"), "{error}");
 
     let status = fixture.json("status").await;
-    assert_eq!(status["processed"], true);
+    assert_eq!(status["hasStatus"], true);
     assert_eq!(status["blocked"], "health");
     assert_eq!(status["restart"]["request"]["id"], "b");
     assert_eq!(
@@ -108,7 +108,7 @@ async fn what_blocks_is_in_status_plan_and_why() {
     let why = fixture.json("why logs-0").await;
     assert_eq!((&why["name"], &why["blockedBy"]), (&json!("logs-0"), &json!("health")));
     let plan = fixture.json("plan").await;
-    assert_eq!((&plan["blocked"], &plan["underWay"]), (&json!("health"), &json!([])));
+    assert_eq!((&plan["blocked"], &plan["restarting"]), (&json!("health"), &json!([])));
 }
 
 #[tokio::test]

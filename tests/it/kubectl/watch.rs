@@ -107,12 +107,12 @@ async fn a_restart_that_does_not_end_as_done_is_1() {
 #[tokio::test]
 async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
     let fixture = Fixture::with(idle()).await;
-    let said = fixture.succeeds("watch --id a").await;
-    assert!(said.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{said}");
-    assert_eq!(said.lines().count(), 1);
+    let printed = fixture.succeeds("watch --id a").await;
+    assert!(printed.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{printed}");
+    assert_eq!(printed.lines().count(), 1);
     // What was asked for before can be waited for as well.
-    let said = fixture.succeeds("restart --id a --wait").await;
-    assert!(said.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{said}");
+    let printed = fixture.succeeds("restart --id a --wait").await;
+    assert!(printed.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{printed}");
 
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     let error = fixture.fails("watch --timeout 300ms", 124).await;

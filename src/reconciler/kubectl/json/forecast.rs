@@ -18,7 +18,7 @@ pub(super) struct ForecastOutput {
     basis: BasisOutput,
     request: Request,
     /// What blocks the restart as a whole; the steps are those that follow once it is resolved.
-    blocked: Option<WaitingOutput>,
+    blocker: Option<WaitingOutput>,
     /// In their order.
     steps: Vec<StepOutput>,
     /// Nodes for which nothing begins now, with what they wait for.
@@ -86,7 +86,7 @@ struct StepNodeOutput {
 #[serde(rename_all = "camelCase")]
 struct WaitingOutput {
     /// Name of the node; none for the cluster as a whole.
-    name: Option<String>,
+    node: Option<String>,
     /// The published name of the rule, or another code.
     code: &'static str,
     /// The same for people.
@@ -104,7 +104,7 @@ impl ForecastOutput {
                 Basis::Supposed => BasisOutput::Hypothetical,
             },
             request: forecast.request.clone(),
-            blocked: forecast.held.as_ref().map(WaitingOutput::new),
+            blocker: forecast.held.as_ref().map(WaitingOutput::new),
             steps: forecast.steps.iter().map(StepOutput::new).collect(),
             waiting: forecast.waiting.iter().map(WaitingOutput::new).collect(),
             never: forecast.never.iter().map(WaitingOutput::new).collect(),
@@ -139,6 +139,6 @@ impl StepNodeOutput {
 impl WaitingOutput {
     fn new(waiting: &Waiting) -> Self {
         let code = waiting.code.as_str();
-        Self { name: waiting.node.clone(), code, message: waiting.message.clone() }
+        Self { node: waiting.node.clone(), code, message: waiting.message.clone() }
     }
 }

@@ -23,15 +23,15 @@ pub(in crate::kubectl) struct PlanOutput {
     /// The restart under way.
     restart: Option<RestartOutput>,
     /// Nodes that are being restarted, or started again because the restart aborts.
-    under_way: Vec<NodeOutput>,
+    restarting: Vec<NodeOutput>,
     /// Nodes that wait for their turn, in the order of the restart as far as that is known without
     /// the engine.
-    waiting: Vec<NodeOutput>,
+    scheduled: Vec<NodeOutput>,
     /// The request that waits for the restart under way to end.
     queued: Option<Request>,
     /// The request that the reconciler has not accepted yet.
     requested: Option<Request>,
-    /// The dry run; none if the reconciler could not be asked for a snapshot.
+    /// The dry run; none if the reconciler gave no snapshot.
     forecast: Option<ForecastOutput>,
 }
 
@@ -39,20 +39,20 @@ impl PlanOutput {
     pub(in crate::kubectl) fn new(view: &ClusterView, forecast: Option<&DatedForecast>) -> Self {
         let report = view.status.clone().unwrap_or_default().report;
         let members = view.restart().map_or(&[][..], |restart| &restart.members);
-        let under_way = members.iter().filter(|member| member.is_under_way());
-        let is_waiting = |uid: &str| {
+        let restarting = members.iter().filter(|member| member.is_under_way());
+        let is_scheduled = |uid: &str| {
             members.iter().any(|member| member.pod_uid == uid && member.step == Step::Scheduled)
         };
         let order = view.restart_order();
-        let waiting = order.iter().filter(|pod| is_waiting(&pod.uid));
+        let scheduled = order.iter().filter(|pod| is_scheduled(&pod.uid));
         Self {
             cluster: view.name.clone(),
             namespace: view.namespace.clone(),
             blocked: report.blocked,
             message: report.message,
             restart: view.restart().map(RestartOutput::new),
-            under_way: under_way.map(|member| NodeOutput::new(view, &member.node)).collect(),
-            waiting: waiting.map(|pod| NodeOutput::new(view, &pod.node)).collect(),
+            restarting: restarting.map(|member| NodeOutput::new(view, &member.node)).collect(),
+            scheduled: scheduled.map(|pod| NodeOutput::new(view, &pod.node)).collect(),
             queued: view.queued().cloned(),
             requested: view.requested().and_then(Result::ok),
             forecast: forecast.map(ForecastOutput::new),

@@ -15,7 +15,7 @@ pub(in crate::kubectl) struct StatusOutput {
     cluster: String,
     namespace: String,
     /// Whether the reconciler has written a status. If not, all that comes from it is empty here.
-    processed: bool,
+    has_status: bool,
     phase: String,
     /// Code of the rule or fault that blocks the cluster as a whole.
     blocked: Option<String>,
@@ -62,7 +62,7 @@ impl StatusOutput {
         Self {
             cluster: view.name.clone(),
             namespace: view.namespace.clone(),
-            processed: view.status.is_some(),
+            has_status: view.status.is_some(),
             phase: status.report.phase,
             blocked: status.report.blocked,
             message: status.report.message,

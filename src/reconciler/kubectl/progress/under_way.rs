@@ -109,7 +109,7 @@ fn node_phases(
         let phase = pod.phase.as_deref().and_then(|value| Phase::parse(value).ok());
         let Some(phase) = phase.filter(|phase| !phase.is_scheduled()) else { continue };
         let report = view.node_report(&pod.node);
-        // The status may be a moment older than the pod, and speak of the phase before.
+        // The status may be a moment older than the pod: then its message is about the phase before.
         let report = report.filter(|report| report.phase.as_deref() == Some(phase.as_str()));
         let message = report.and_then(|report| report.message.clone());
         let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());

@@ -90,6 +90,6 @@ fn for_programs() {
     let forecast = &plan["forecast"];
     assert_eq!(forecast["basis"], "underWay");
     assert_eq!(forecast["steps"][0]["when"], "underWay");
-    assert_eq!(forecast["never"][0]["name"], json!("logs-hot-1"));
+    assert_eq!(forecast["never"][0]["node"], json!("logs-hot-1"));
     assert_eq!(forecast["never"][0]["code"], "unreplicated_index");
 }

@@ -67,7 +67,7 @@ fn a_restart_from_the_request_to_its_end() {
     let mut over = idle();
     over["history"][0]["outcome"] = "aborted".into();
     over["history"][0]["reason"] = "cancelled".into();
-    // The ledger is ahead of the pods: the end is told when they are there.
+    // The ledger is ahead of the pods: the end is reported when they have followed.
     let (lines, state) = observed(&mut reported, &view(&over, &request, pods()), now());
     assert_eq!((lines.len(), state), (0, State::Open));
     assert_eq!(reported.next_check_in(now()), Some(2_000));

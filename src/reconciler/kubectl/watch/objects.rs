@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::runtime::watcher::{self, Event};
 
-use super::WatchError;
+use super::error::WatchError;
 use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{ApiError, Operation};
 

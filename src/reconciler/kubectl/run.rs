@@ -10,6 +10,7 @@ use clap::Parser;
 use tokio::time::timeout;
 
 use super::args::{Cli, Command, PlanArgs, RestartArgs, ScopeArgs};
+use super::clock::now;
 use super::cluster_view::ClusterView;
 use super::error::Error;
 use super::exit::Exit;
@@ -19,7 +20,7 @@ use super::printer::{Printer, write};
 use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
-use super::watch::{now, watch};
+use super::watch::watch;
 use super::{actions, forecast, pages, selection};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
@@ -105,8 +106,11 @@ async fn run(cli: Cli) -> Result<(), Error> {
 /// Shows a dry run; without a snapshot, what the status says and why there is no dry run.
 async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(), Error> {
     let view = selection::view(session, args.cluster.name.as_deref()).await?;
-    match forecast::live(&view, args).await? {
+    // To a user who gives an address or a scope, the status alone is no answer.
+    let needs_forecast = args.reconciler.address.is_some() || args.scope.is_given();
+    match forecast::live(&view, args).await {
         Ok(forecast) => print_forecast(&view, &forecast, printer),
+        Err(error) if needs_forecast => Err(error.into()),
         Err(error) => {
             let page = pages::plan(&view, &error.to_string(), printer.paint);
             Ok(printer.page(&page, &PlanOutput::new(&view, None))?)
