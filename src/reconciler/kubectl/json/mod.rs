@@ -1,8 +1,6 @@
 //! What programs read (`--output json`): `proto/kubectl-stayput.schema.json` is made from these types.
 //! Fields are added, never renamed or removed.
 
-#![warn(missing_docs)]
-
 mod action;
 mod forecast;
 mod node;
