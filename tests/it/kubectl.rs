@@ -1,7 +1,7 @@
-//! `kubectl stayput` as a person or a script meets it: what is printed, exit codes, what is written.
+//! `kubectl stayput` as people and scripts use it: what it prints, its exit codes, what it writes.
 
-mod acts;
-mod ahead;
-mod looks;
-mod stage;
-mod watches;
+mod actions;
+mod fixture;
+mod forecast;
+mod pages;
+mod watch;

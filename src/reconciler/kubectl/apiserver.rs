@@ -1,5 +1,6 @@
 //! Calls to the apiserver: bounded in time, with errors that say what to do.
 
+use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -9,57 +10,160 @@ use kube::core::Selector;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::connect::Session;
-use super::failure::Failure;
+use super::exit::Exit;
+use super::format::root_cause;
+use super::session::Session;
 use crate::cluster::SearchCluster;
 
-/// How long one call may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// What we call ourselves in managed fields.
-const MANAGER: &str = "kubectl-stayput";
+const APISERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Our name in `metadata.managedFields`.
+const FIELD_MANAGER: &str = "kubectl-stayput";
+/// The resource SearchCluster, as RBAC rules name it.
+const CLUSTERS: &str = "searchclusters.stayput.dev";
+const PODS: &str = "pods";
 
-/// Why a patch was not taken.
-pub(super) enum Unpatched {
-    /// Somebody else was there first: look again.
-    Changed,
-    /// Anything else.
-    Failure(Failure),
+/// One kind of call: what an error message and an RBAC rule name.
+#[derive(Debug, Clone)]
+pub(super) struct Operation {
+    verb: &'static str,
+    resource: &'static str,
+    namespace: String,
+}
+
+impl Operation {
+    fn new(verb: &'static str, resource: &'static str, namespace: &str) -> Self {
+        Self { verb, resource, namespace: namespace.to_owned() }
+    }
+
+    pub(super) fn watch_clusters(namespace: &str) -> Self {
+        Self::new("watch", CLUSTERS, namespace)
+    }
+
+    pub(super) fn watch_pods(namespace: &str) -> Self {
+        Self::new("watch", PODS, namespace)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { verb, resource, namespace } = self;
+        write!(f, "{verb} {resource} in namespace {namespace}")
+    }
+}
+
+/// Why a call to the apiserver failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    #[error("{}", describe(operation, source))]
+    Call { operation: Operation, source: Box<kube::Error> },
+    #[error(
+        "the apiserver did not answer within {} s: {operation}",
+        APISERVER_ANSWER_TIMEOUT.as_secs()
+    )]
+    Timeout { operation: Operation },
+    #[error("the spec of SearchCluster {cluster} is invalid: {}", faults.join("; "))]
+    InvalidSpec { cluster: String, faults: Vec<String> },
+    #[error("the patch cannot be encoded: {0}")]
+    Patch(#[from] serde_json::Error),
+}
+
+impl ApiError {
+    pub(super) fn call(operation: &Operation, source: kube::Error) -> Self {
+        Self::Call { operation: operation.clone(), source: Box::new(source) }
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Self::Call { source, .. } if matches!(**source, kube::Error::Api(_)) => Exit::Failed,
+            Self::Call { .. } | Self::Timeout { .. } => Exit::NotReachable,
+            Self::InvalidSpec { .. } | Self::Patch(_) => Exit::Failed,
+        }
+    }
+
+    /// Whether the object was changed after we read it, so that reading it again helps.
+    pub(super) fn is_conflict(&self) -> bool {
+        // A JSON patch whose `test` does not hold is answered with 422.
+        matches!(self.code(), Some(409 | 422))
+    }
+
+    /// Whether a watch that is tried again would fail in the same way.
+    pub(super) fn is_permanent(&self) -> bool {
+        matches!(self.code(), Some(401 | 403 | 404))
+    }
+
+    fn code(&self) -> Option<u16> {
+        match self {
+            Self::Call { source, .. } => match &**source {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What an error of a call means, and what to do about it.
+fn describe(operation: &Operation, error: &kube::Error) -> String {
+    let kube::Error::Api(status) = error else {
+        return format!(
+            "cannot reach the apiserver to {operation}: {}; check with `kubectl cluster-info`",
+            root_cause(error)
+        );
+    };
+    let message = &status.message;
+    match status.code {
+        401 => format!(
+            "the apiserver does not accept your credentials ({message}): log in again, or choose \
+             another --context"
+        ),
+        403 => format!(
+            "you may not {operation}: ask for a Role with the verbs get, list, watch and patch on \
+             searchclusters (API group stayput.dev) and on pods there; the apiserver says: \
+             {message}"
+        ),
+        // A list is empty rather than not found: it is the resource that does not exist.
+        404 if (operation.verb, operation.resource) == ("list", CLUSTERS) => {
+            "this Kubernetes has no resource SearchCluster: install the reconciler first, `kubectl \
+             apply -k deploy/`"
+                .into()
+        }
+        404 => format!("it no longer exists: {message}"),
+        _ => format!("the apiserver refused to {operation}: {message}"),
+    }
 }
 
 /// Every SearchCluster of the namespace, by name.
-pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, Failure> {
+pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
-    let what = format!("list searchclusters.stayput.dev in namespace {}", session.namespace);
-    Ok(call(&what, api.list(&ListParams::default())).await?.items)
+    let operation = Operation::new("list", CLUSTERS, &session.namespace);
+    Ok(call(&operation, api.list(&ListParams::default())).await?.items)
 }
 
-/// Every SearchCluster anywhere, if we may look.
-pub(super) async fn everywhere(session: &Session) -> Vec<SearchCluster> {
+/// Every SearchCluster of all namespaces; none where we may not list them.
+pub(super) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster> {
     let api: Api<SearchCluster> = Api::all(session.client.clone());
-    call("", api.list(&ListParams::default())).await.map_or(Vec::new(), |list| list.items)
+    let answer = timeout(APISERVER_ANSWER_TIMEOUT, api.list(&ListParams::default())).await;
+    answer.ok().and_then(Result::ok).map_or(Vec::new(), |list| list.items)
 }
 
 /// The pods that the SearchCluster selects.
 pub(super) async fn pods(
     client: &kube::Client,
     cluster: &SearchCluster,
-) -> Result<Vec<Pod>, Failure> {
+) -> Result<Vec<Pod>, ApiError> {
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let params = ListParams::default().labels_from(&selector(cluster)?);
-    let what = format!("list pods in namespace {namespace}");
-    Ok(call(&what, api.list(&params)).await?.items)
+    let operation = Operation::new("list", PODS, namespace);
+    Ok(call(&operation, api.list(&params)).await?.items)
 }
 
-/// What selects the pods. An empty selector would select everything.
-pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, Failure> {
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    cluster.check().map(|checked| checked.pods).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        Failure::Failed(format!(
-            "the spec of SearchCluster {name} is invalid: {}",
-            faults.join("; ")
-        ))
+/// The selector of the SearchCluster's pods. An invalid spec has none: an empty selector would
+/// select every pod.
+pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
+    cluster.check().map(|checked| checked.pods).map_err(|faults| ApiError::InvalidSpec {
+        cluster: cluster.metadata.name.clone().unwrap_or_default(),
+        faults: faults.iter().map(ToString::to_string).collect(),
     })
 }
 
@@ -68,96 +172,33 @@ pub(super) async fn patch_cluster(
     session: &Session,
     name: &str,
     patch: Value,
-) -> Result<(), Unpatched> {
+) -> Result<(), ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
-    let what = format!("patch searchclusters.stayput.dev in namespace {}", session.namespace);
-    patched(&what, api.patch(name, &params(), &json_patch(patch)?)).await
+    let operation = Operation::new("patch", CLUSTERS, &session.namespace);
+    call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
 }
 
 /// Changes metadata of a pod by a JSON patch.
-pub(super) async fn patch_pod(
-    session: &Session,
-    name: &str,
-    patch: Value,
-) -> Result<(), Unpatched> {
+pub(super) async fn patch_pod(session: &Session, name: &str, patch: Value) -> Result<(), ApiError> {
     let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
-    let what = format!("patch pods in namespace {}", session.namespace);
-    patched(&what, api.patch(name, &params(), &json_patch(patch)?)).await
+    let operation = Operation::new("patch", PODS, &session.namespace);
+    call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
 }
 
 fn params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() }
+    PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }
 }
 
-fn json_patch(patch: Value) -> Result<Patch<()>, Unpatched> {
-    serde_json::from_value(patch).map(Patch::Json).map_err(|error| {
-        Unpatched::Failure(Failure::Failed(format!("the patch cannot be written: {error}")))
-    })
+fn json_patch(patch: Value) -> Result<Patch<()>, ApiError> {
+    Ok(Patch::Json(serde_json::from_value(patch)?))
 }
 
-async fn patched<T>(
-    what: &str,
-    patch: impl Future<Output = kube::Result<T>>,
-) -> Result<(), Unpatched> {
-    match timeout(PATIENCE, patch).await {
-        Ok(Ok(_)) => Ok(()),
-        // 422 is what a test in a JSON patch answers that does not hold.
-        Ok(Err(kube::Error::Api(status))) if status.code == 409 || status.code == 422 => {
-            Err(Unpatched::Changed)
-        }
-        Ok(Err(error)) => Err(Unpatched::Failure(explain(what, &error))),
-        Err(_) => Err(Unpatched::Failure(too_slow(what))),
+async fn call<T>(
+    operation: &Operation,
+    call: impl Future<Output = kube::Result<T>>,
+) -> Result<T, ApiError> {
+    match timeout(APISERVER_ANSWER_TIMEOUT, call).await {
+        Ok(answer) => answer.map_err(|error| ApiError::call(operation, error)),
+        Err(_) => Err(ApiError::Timeout { operation: operation.clone() }),
     }
-}
-
-async fn call<T>(what: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
-    match timeout(PATIENCE, call).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(explain(what, &error)),
-        Err(_) => Err(too_slow(what)),
-    }
-}
-
-fn too_slow(what: &str) -> Failure {
-    let seconds = PATIENCE.as_secs();
-    Failure::NotReachable(format!("the apiserver did not answer within {seconds} s to: {what}"))
-}
-
-/// What an error means for somebody who wanted to do `what`.
-pub(super) fn explain(what: &str, error: &kube::Error) -> Failure {
-    let kube::Error::Api(status) = error else {
-        return Failure::NotReachable(format!(
-            "the apiserver cannot be asked to {what}: {}; try `kubectl cluster-info`",
-            root_cause(error)
-        ));
-    };
-    match status.code {
-        401 => Failure::Failed(format!(
-            "the apiserver does not know who you are ({}): log in again, or choose another \
-             --context",
-            status.message
-        )),
-        403 => Failure::Failed(format!(
-            "you may not {what}: ask for a Role with the verbs get, list, watch and patch on \
-             searchclusters (API group stayput.dev) and on pods there; the apiserver says: {}",
-            status.message
-        )),
-        // A list is never not found; its kind can be.
-        404 if what.starts_with("list searchclusters") => Failure::Failed(
-            "this Kubernetes does not know SearchClusters: install the reconciler first, \
-             `kubectl apply -k deploy/`"
-                .into(),
-        ),
-        404 => Failure::Failed(format!("gone in the meantime: {}", status.message)),
-        _ => Failure::Failed(format!("the apiserver refused to {what}: {}", status.message)),
-    }
-}
-
-/// The innermost message: those around it only say that something within failed.
-pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }

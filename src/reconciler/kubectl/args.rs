@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The command line: commands, arguments and their help.
 
 use std::path::PathBuf;
 
@@ -9,169 +9,165 @@ use stayput_restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 refused or failed, or the restart did not end as done; 2 apiserver or \
-reconciler not reachable; 64 usage; 124 not done in time.";
+reconciler not reachable; 64 wrong usage; 124 not done within --timeout.";
 
-/// Restarts Elasticsearch and OpenSearch clusters in place, and says what is going on
+/// Restart Elasticsearch and OpenSearch clusters in place, and show what a restart waits for
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-stayput", bin_name = "kubectl stayput", version, after_help = AFTER_HELP)]
 pub(super) struct Cli {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonArgs,
     #[command(subcommand)]
     pub(super) command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Args)]
-pub(super) struct Common {
-    /// Namespace of the SearchCluster [default: the context's]
+pub(super) struct CommonArgs {
+    /// Namespace of the SearchCluster [default: that of the context]
     #[arg(short, long, global = true, value_name = "NAMESPACE", help_heading = "Kubernetes")]
     pub(super) namespace: Option<String>,
-    /// Context of the kubeconfig
+    /// Context in the kubeconfig [default: the current one]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Kubernetes")]
     pub(super) context: Option<String>,
-    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Kubernetes")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// Print for programs: schema in proto/kubectl-stayput.schema.json
-    #[arg(short, long, global = true, value_name = "FORMAT")]
+    /// Print JSON for programs; its schema is proto/kubectl-stayput.schema.json
+    #[arg(short, long, global = true, value_name = "FORMAT", help_heading = "Output")]
     pub(super) output: Option<Format>,
     /// Print without colors, as when NO_COLOR is set
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub(super) no_color: bool,
 }
 
-/// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// One JSON object; `watch` prints one a line.
+    /// One JSON object; `watch` prints one object per line
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show what is going on, and what it waits for
-    Status(Which),
-    /// Show a dry run: the steps of a restart, and which rule keeps whom from going
+    /// Show the state of a cluster, the restart under way and what blocks it
+    Status(ClusterArg),
+    /// Show a dry run: the steps of a restart, and which rule blocks which node
     Plan(Box<PlanArgs>),
     /// Show what one node waits for, and how its last restart ended
     Why {
         /// Name of the node
         node: String,
         #[command(flatten)]
-        of: Of,
-        /// Look at what was saved with `snapshot`, and ask nobody
+        cluster: ClusterOption,
+        /// Read this file, saved with `snapshot`, instead of Kubernetes
         #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
         snapshot: Option<PathBuf>,
     },
-    /// Save all that decisions are made from, for a bug report; nothing secret is in it
+    /// Save all input of the decisions, for a bug report; it holds no secrets
     Snapshot {
         #[command(flatten)]
-        which: Which,
-        /// Where to [default: stdout]
+        cluster: ClusterArg,
+        /// File to create [default: stdout]
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
         #[command(flatten)]
-        eye: Eye,
+        reconciler: ReconcilerArg,
     },
-    /// Show the restarts that are over
-    History(Which),
-    /// Ask for a restart
+    /// Show the restarts that have ended
+    History(ClusterArg),
+    /// Request a restart
     Restart(Box<RestartArgs>),
-    /// Withdraw a restart: no further node is stopped, stopped ones are finished
+    /// Cancel a restart: no further node is stopped, nodes already stopped are started
     Cancel {
         #[command(flatten)]
-        which: Which,
-        /// The restart [default: the one under way, or else the one that waits]
+        cluster: ClusterArg,
+        /// Id of the restart [default: the one under way, or else the one that waits]
         #[arg(long, value_name = "ID")]
         id: Option<String>,
     },
-    /// Stop nodes and keep them stopped; their pods stay
+    /// Stop nodes and keep them stopped; their pods are kept
     Stop(NodesArgs),
     /// Start nodes that were stopped with `stop`
     Start(NodesArgs),
-    /// Follow a restart to its end, with a line for each change
+    /// Watch a restart until it ends; prints a line for each change
     Watch {
         #[command(flatten)]
-        which: Which,
-        /// The restart [default: the one under way, or else the next]
+        cluster: ClusterArg,
+        /// Id of the restart [default: the one under way, or else the next]
         #[arg(long, value_name = "ID")]
         id: Option<String>,
-        /// How long to follow it [default: to its end]
-        #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+        /// Watch no longer than this [default: until it ends]
+        #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
         timeout: Option<Span>,
     },
 }
 
-/// Which SearchCluster.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(super) struct ClusterArg {
     /// Name of the SearchCluster; not needed if the namespace has only one
-    #[arg(value_name = "CLUSTER")]
-    pub(super) cluster: Option<String>,
+    #[arg(id = "cluster", value_name = "CLUSTER")]
+    pub(super) name: Option<String>,
 }
 
-/// Which SearchCluster, where nodes are named.
+/// The SearchCluster, for commands whose arguments are nodes.
 #[derive(Debug, Args)]
-pub(super) struct Of {
-    /// Name of the SearchCluster, if nodes of several bear the name
-    #[arg(long, value_name = "NAME")]
-    pub(super) cluster: Option<String>,
+pub(super) struct ClusterOption {
+    /// Name of the SearchCluster; needed if several have such nodes
+    #[arg(id = "cluster", long = "cluster", value_name = "NAME")]
+    pub(super) name: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct NodesArgs {
-    /// Names of nodes
+    /// Names of the nodes
     #[arg(value_name = "NODE", required = true)]
     pub(super) nodes: Vec<String>,
     #[command(flatten)]
-    pub(super) of: Of,
-    /// Only say what would be done, and what it costs
+    pub(super) cluster: ClusterOption,
+    /// Change nothing; show what would be done and its cost
     #[arg(long)]
     pub(super) dry_run: bool,
 }
 
-/// Where what nobody else can tell is asked.
 #[derive(Debug, Args)]
-pub(super) struct Eye {
-    /// Where the reconciler shows what it sees [default: http://127.0.0.1:9198]
-    #[arg(long, value_name = "URL", env = "STAYPUT_RECONCILER")]
-    pub(super) reconciler: Option<String>,
+pub(super) struct ReconcilerArg {
+    /// Address of the reconciler's snapshots [default: http://127.0.0.1:9198]
+    #[arg(id = "reconciler", long = "reconciler", value_name = "URL", env = "STAYPUT_RECONCILER")]
+    pub(super) address: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     #[command(flatten)]
-    pub(super) which: Which,
+    pub(super) cluster: ClusterArg,
     #[command(flatten)]
-    pub(super) meant: Meant,
+    pub(super) scope: ScopeArgs,
     #[command(flatten)]
-    pub(super) eye: Eye,
-    /// Look at what was saved with `snapshot`, and ask nobody
+    pub(super) reconciler: ReconcilerArg,
+    /// Read this file, saved with `snapshot`, instead of Kubernetes
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     pub(super) snapshot: Option<PathBuf>,
 }
 
-/// Which restart is meant.
+/// How to restart, and which nodes.
 #[derive(Debug, Args)]
-pub(super) struct Meant {
-    /// Stop all nodes, then start them: an outage
+pub(super) struct ScopeArgs {
+    /// Stop all nodes before any is started: an outage
     #[arg(long)]
     coordinated: bool,
-    /// Only this node; repeatable
+    /// Restart only this node; may be given several times
     #[arg(long = "node", value_name = "NODE")]
     nodes: Vec<String>,
-    /// Only nodes with this role
+    /// Restart only nodes with this role
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Only nodes in this zone
+    /// Restart only nodes in this zone
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
 }
 
-impl Meant {
-    /// How, and which nodes.
-    pub(super) fn split(&self) -> (Strategy, Target) {
+impl ScopeArgs {
+    pub(super) fn strategy_and_target(&self) -> (Strategy, Target) {
         let strategy = if self.coordinated { Strategy::Coordinated } else { Strategy::Rolling };
         let mut nodes = self.nodes.clone();
         nodes.sort();
@@ -179,52 +175,56 @@ impl Meant {
         (strategy, Target { nodes, role: self.role.clone(), zone: self.zone.clone() })
     }
 
-    /// Whether anything was said.
+    /// Whether any of these options is given.
     pub(super) fn is_given(&self) -> bool {
-        self.split() != (Strategy::Rolling, Target::default())
+        self.strategy_and_target() != (Strategy::Rolling, Target::default())
     }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RestartArgs {
     #[command(flatten)]
-    pub(super) which: Which,
+    pub(super) cluster: ClusterArg,
     #[command(flatten)]
-    pub(super) meant: Meant,
+    pub(super) scope: ScopeArgs,
     #[command(flatten)]
-    pub(super) eye: Eye,
-    /// Stop no node earlier, 2026-11-21T03:00:00Z
+    pub(super) reconciler: ReconcilerArg,
+    /// Stop no node before this time, for example 2026-11-21T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     not_before: Option<Time>,
-    /// Stop no further node later than this after the start
-    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    /// Stop no further node once the restart has run this long, for example 1h
+    #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
     deadline: Option<Span>,
-    /// Id of the request, so that asking twice is asking once [default: a random one]
+    /// Id of the request; a second request with the same id has no effect [default: a random one]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Only say what would be asked, and in which order nodes would be restarted
+    /// Change nothing; show the request and the steps of the restart
     #[arg(long, conflicts_with_all = ["wait", "watch"])]
     pub(super) dry_run: bool,
-    /// Return when the restart is over
+    /// Wait until the restart ends; print its outcome alone
     #[arg(long)]
     pub(super) wait: bool,
-    /// Follow it to its end, with a line for each change
+    /// Wait until the restart ends; print a line for each change
     #[arg(long, conflicts_with = "wait")]
     pub(super) watch: bool,
-    /// How long to wait for its end; what was asked for stands [default: to its end]
-    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    /// Wait no longer than this; the request stays in force [default: until it ends]
+    #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
     pub(super) timeout: Option<Span>,
-    /// An outage is meant: do not ask
+    /// Confirm the outage of a coordinated restart
     #[arg(short, long)]
     pub(super) yes: bool,
 }
 
 impl RestartArgs {
-    /// What is asked for; the id is `fresh` unless one is given.
-    pub(super) fn request(&self, fresh: impl FnOnce() -> String, by: Option<String>) -> Request {
-        let (strategy, target) = self.meant.split();
+    /// The request; `random_id` is called unless an id is given.
+    pub(super) fn request(
+        &self,
+        random_id: impl FnOnce() -> String,
+        by: Option<String>,
+    ) -> Request {
+        let (strategy, target) = self.scope.strategy_and_target();
         Request {
-            id: self.id.clone().unwrap_or_else(fresh),
+            id: self.id.clone().unwrap_or_else(random_id),
             strategy,
             target,
             not_before: self.not_before,

@@ -1,32 +1,34 @@
-//! `kubectl stayput`: what is going on, why, and how to ask for something else, for people at three
-//! in the morning and for scripts.
+//! `kubectl stayput`: shows what a restart does and why it waits, and requests restarts.
 //!
-//! Nothing is decided in here: it reads what the reconciler has written in a SearchCluster's status
-//! and on the pods ([`view`]), renders it ([`pages`], [`progress`]; pure), and writes annotations
-//! ([`act`]). Engine and managers are never asked: what only they know the reconciler tells
-//! ([`reconciler`]), and a dry run is made from it by the same rules ([`ahead`]).
+//! It decides nothing. It reads the status that the reconciler has written on a SearchCluster and its
+//! pods ([`cluster_view`]), renders it ([`pages`] and [`progress`] for people, [`json`] for programs;
+//! all pure), and writes annotations ([`actions`]). It never calls an engine or a manager. What only
+//! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
+//! from that snapshot by the reconciler's own rules ([`forecast`]).
 
-mod act;
-mod ahead;
+mod actions;
 mod apiserver;
 mod args;
-mod connect;
-mod failure;
-mod find;
-mod follow;
-mod output;
+mod clock;
+mod cluster_view;
+mod error;
+mod exit;
+mod forecast;
+mod format;
+mod json;
+mod page;
 mod pages;
+mod pod_view;
+mod printer;
 mod progress;
-mod reconciler;
+mod reconciler_client;
 mod run;
-mod text;
-mod view;
+mod selection;
+mod session;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use failure::Failure;
-pub use follow::{Ended, follow};
-pub use output::schema;
-pub use progress::Line;
+pub use json::schema;
 pub use run::main;

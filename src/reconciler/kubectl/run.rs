@@ -1,228 +1,199 @@
-//! From the command line to an exit code.
+//! Runs a command: from the command line to an exit code.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use serde::Serialize;
 use tokio::time::timeout;
 
-use super::ahead::{Ahead, Planned};
-use super::args::{Cli, Command, Common};
-use super::connect::Session;
-use super::failure::{Failure, USAGE};
-use super::follow::{follow, now};
-use super::output::{HistoryOutput, LineOutput, NodeOutput, PlanOutput, StatusOutput};
+use super::args::{Cli, Command, PlanArgs, RestartArgs, ScopeArgs};
+use super::clock::now;
+use super::cluster_view::ClusterView;
+use super::error::Error;
+use super::exit::Exit;
+use super::forecast::DatedForecast;
+use super::json::{HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
+use super::printer::{Printer, write};
 use super::progress::Line;
-use super::text::{Paint, span, stamp};
-use super::view::View;
-use super::{act, ahead, find, pages, reconciler};
+use super::reconciler_client::{self, snapshot_from_file};
+use super::session::Session;
+use super::watch::watch;
+use super::{actions, forecast, pages, selection};
 use stayput_api::Span;
-use stayput_net::terminal::plain;
-use stayput_restart::{HistoryEntry, Outcome, Saved};
+use stayput_restart::{Outcome, Saved};
 
 /// Runs the program with `args`, the first of which is its own name.
 ///
 /// Exit codes: 0 done; 1 refused or failed, or the restart that was waited for did not end as done;
-/// 2 apiserver not reachable; 64 usage; 124 not done in time.
+/// 2 apiserver or reconciler not reachable; 64 wrong usage; 124 not done in time.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors, and go to stdout. Where neither can be written,
-            // there is nobody to tell.
+            // Help and version are no errors and go to stdout. If this cannot be written, nothing
+            // can.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot begin: {error}")));
-    let outcome = runtime.and_then(|runtime| runtime.block_on(command(cli)));
-    match outcome {
+    let runtime = runtime.map_err(Error::Runtime);
+    match runtime.and_then(|runtime| runtime.block_on(run(cli))) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(error) => error.report(),
     }
 }
 
-async fn command(cli: Cli) -> Result<(), Failure> {
-    let mut out = Out::new(&cli.common);
+async fn run(cli: Cli) -> Result<(), Error> {
+    let printer = Printer::new(&cli.common);
+    // A saved snapshot needs no apiserver.
     match &cli.command {
-        // What was saved needs no apiserver.
-        Command::Plan(args) if args.snapshot.is_some() => {
-            return out.planned(&ahead::plan(None, args).await?);
+        Command::Plan(args) => {
+            if let Some(file) = &args.snapshot {
+                return plan_in_snapshot(file, &args.scope, &printer);
+            }
         }
-        Command::Why { node, snapshot: Some(file), .. } => return out.why_then(node, file),
+        Command::Why { node, snapshot: Some(file), .. } => {
+            return why_in_snapshot(node, file, &printer);
+        }
         _ => {}
     }
-    let session = Session::new(&cli.common).await?;
-    let session = &session;
+    let session = &Session::new(&cli.common).await?;
     match cli.command {
-        Command::Status(which) => {
-            let view = find::view(session, which.cluster.as_deref()).await?;
-            out.show(pages::status(&view, now(), out.paint), &StatusOutput::of(&view))
+        Command::Status(cluster) => {
+            let view = selection::view(session, cluster.name.as_deref()).await?;
+            let page = pages::status(&view, now(), printer.paint);
+            Ok(printer.page(&page, &StatusOutput::new(&view))?)
         }
-        Command::Plan(args) => out.planned(&ahead::plan(Some(session), &args).await?),
-        Command::Snapshot { which, file, eye } => {
-            let view = find::view(session, which.cluster.as_deref()).await?;
-            let saved = reconciler::snapshot(eye.reconciler.as_deref(), &view).await?;
+        Command::Plan(args) => plan(session, &args, &printer).await,
+        Command::Snapshot { cluster, file, reconciler } => {
+            let view = selection::view(session, cluster.name.as_deref()).await?;
+            let address = reconciler.address.as_deref();
+            let saved = reconciler_client::snapshot(address, &view).await?;
             save(&saved, file.as_deref())
         }
-        Command::History(which) => {
-            let view = find::view(session, which.cluster.as_deref()).await?;
-            out.show(pages::history(&view), &HistoryOutput::of(&view))
+        Command::History(cluster) => {
+            let view = selection::view(session, cluster.name.as_deref()).await?;
+            Ok(printer.page(&pages::history(&view), &HistoryOutput::new(&view))?)
         }
-        Command::Why { node, of, snapshot: _ } => {
+        Command::Why { node, cluster, snapshot: _ } => {
             let nodes = [node];
-            let view = find::view_with(session, of.cluster.as_deref(), &nodes).await?;
+            let name = cluster.name.as_deref();
+            let view = selection::view_with_nodes(session, name, &nodes).await?;
             let [node] = nodes;
-            let pod = view.node(&node).cloned().unwrap_or_default();
-            out.show(pages::why(&view, &pod, now(), out.paint), &NodeOutput::of(&view, &node))
+            let pod = view.pod_of_node(&node).cloned().unwrap_or_default();
+            let page = pages::why(&view, &pod, now(), printer.paint);
+            Ok(printer.page(&page, &NodeOutput::new(&view, &node))?)
         }
-        Command::Restart(args) => {
-            let (told, _) = act::restart(session, &args).await?;
-            let id = told.output.id.clone();
-            let cluster = told.output.cluster.clone();
-            let quiet = args.wait;
-            out.told(told, args.wait || args.watch)?;
-            if args.wait || args.watch {
-                watch(session, Some(&cluster), id, args.timeout, quiet, &mut out).await?;
-            }
-            Ok(())
+        Command::Restart(args) => restart(session, *args, &printer).await,
+        Command::Cancel { cluster, id } => {
+            let name = cluster.name.as_deref();
+            let report = actions::cancel(session, name, id.as_deref()).await?;
+            Ok(printer.action(&report)?)
         }
-        Command::Cancel { which, id } => {
-            let told = act::cancel(session, which.cluster.as_deref(), id.as_deref()).await?;
-            out.told(told, false)
-        }
-        Command::Stop(args) => out.told(act::stop(session, &args).await?, false),
-        Command::Start(args) => out.told(act::start(session, &args).await?, false),
-        Command::Watch { which, id, timeout } => {
-            watch(session, which.cluster.as_deref(), id, timeout, false, &mut out).await
+        Command::Stop(args) => Ok(printer.action(&actions::stop(session, &args).await?)?),
+        Command::Start(args) => Ok(printer.action(&actions::start(session, &args).await?)?),
+        Command::Watch { cluster, id, timeout } => {
+            let print = |line: &Line| printer.progress(line);
+            watch_until_done(session, cluster.name.as_deref(), id, timeout, print).await
         }
     }
 }
 
-/// Follows a restart, and fails unless it ends as done.
-async fn watch(
+/// Shows a dry run; without a snapshot, what the status says and why there is no dry run.
+async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(), Error> {
+    let view = selection::view(session, args.cluster.name.as_deref()).await?;
+    // To a user who gives an address or a scope, the status alone is no answer.
+    let needs_forecast = args.reconciler.address.is_some() || args.scope.is_given();
+    match forecast::live(&view, args).await {
+        Ok(forecast) => print_forecast(&view, &forecast, printer),
+        Err(error) if needs_forecast => Err(error.into()),
+        Err(error) => {
+            let page = pages::plan(&view, &error.to_string(), printer.paint);
+            Ok(printer.page(&page, &PlanOutput::new(&view, None))?)
+        }
+    }
+}
+
+fn plan_in_snapshot(file: &Path, scope: &ScopeArgs, printer: &Printer) -> Result<(), Error> {
+    let saved = snapshot_from_file(file)?;
+    let forecast = forecast::from_saved(&saved, scope);
+    print_forecast(&ClusterView::from_snapshot(&saved), &forecast, printer)
+}
+
+fn print_forecast(
+    view: &ClusterView,
+    forecast: &DatedForecast,
+    printer: &Printer,
+) -> Result<(), Error> {
+    let page = pages::forecast(view, forecast, printer.paint);
+    Ok(printer.page(&page, &PlanOutput::new(view, Some(forecast)))?)
+}
+
+fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Error> {
+    let saved = snapshot_from_file(file)?;
+    let view = ClusterView::from_snapshot(&saved);
+    let Some(pod) = view.pod_of_node(node) else {
+        let known = view.node_names().collect();
+        return Err(Error::NodeNotInSnapshot { node: node.to_owned(), known });
+    };
+    let forecast = DatedForecast::new(&saved, None);
+    let page = pages::why_in_snapshot(&view, pod, &forecast, printer.paint);
+    Ok(printer.page(&page, &NodeOutput::new(&view, node))?)
+}
+
+/// Requests a restart, and waits for its end if that is wanted.
+async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Result<(), Error> {
+    let report = actions::restart(session, &args).await?;
+    if !args.wait && !args.watch {
+        return Ok(printer.action(&report)?);
+    }
+    printer.action_line(&report)?;
+    // `--wait` prints the outcome alone.
+    let print = |line: &Line| match args.watch || line.ended.is_some() {
+        true => printer.progress(line),
+        false => Ok(()),
+    };
+    let cluster = report.output.cluster;
+    watch_until_done(session, Some(&cluster), report.output.id, args.timeout, print).await
+}
+
+/// Watches a restart; an error unless it ends as done.
+async fn watch_until_done(
     session: &Session,
     cluster: Option<&str>,
     id: Option<String>,
-    patience: Option<Span>,
-    quiet: bool,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let cluster = find::cluster(session, cluster).await?;
-    let tell = |line: &Line| if quiet && line.ended.is_none() { Ok(()) } else { out.line(line) };
-    let following = follow(&session.client, &cluster, id, tell);
-    let ended = match patience {
-        None => following.await?,
-        Some(patience) => timeout(patience.to_duration(), following).await.map_err(|_| {
-            Failure::TimedOut(format!(
-                "not over after {}; what was asked for stands",
-                span(patience)
-            ))
-        })??,
+    limit: Option<Span>,
+    print: impl FnMut(&Line) -> std::io::Result<()>,
+) -> Result<(), Error> {
+    let cluster = selection::cluster(session, cluster).await?;
+    let watching = watch(&session.client, &cluster, id, print);
+    let ended = match limit {
+        None => watching.await?,
+        Some(limit) => {
+            let ended = timeout(limit.to_duration(), watching).await;
+            ended.map_err(|_| Error::TimedOut(limit))??
+        }
     };
-    judge(&ended)
-}
-
-fn judge(ended: &HistoryEntry) -> Result<(), Failure> {
     match ended.outcome {
         Outcome::Done => Ok(()),
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
-            let reason = if ended.reason.is_empty() { "-" } else { &ended.reason };
-            Err(Failure::NotDone(format!(
-                "restart {} ended as {}: {reason}",
-                ended.id,
-                ended.outcome.as_str()
-            )))
+            Err(Error::RestartNotDone(ended))
         }
     }
 }
 
-/// Where and how to print.
-struct Out {
-    paint: Paint,
-    json: bool,
-}
-
-impl Out {
-    fn new(common: &Common) -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colored = !common.no_color && !unwanted && io::stdout().is_terminal();
-        Self { paint: Paint { colored }, json: common.output.is_some() }
-    }
-
-    fn show(&self, page: String, output: &impl Serialize) -> Result<(), Failure> {
-        let text = if self.json { json(serde_json::to_string_pretty(output))? } else { page };
-        write(&text)?;
-        Ok(())
-    }
-
-    /// A dry run, or what the reconciler has said last.
-    fn planned(&self, planned: &Planned) -> Result<(), Failure> {
-        let Planned { view, ahead } = planned;
-        let page = match ahead {
-            Ok(ahead) => pages::ahead(view, ahead, self.paint),
-            Err(why) => pages::plan(view, why, self.paint),
-        };
-        self.show(page, &PlanOutput::of(view, ahead.as_ref().ok()))
-    }
-
-    /// One node, at the moment of a snapshot.
-    fn why_then(&self, node: &str, file: &Path) -> Result<(), Failure> {
-        let saved = reconciler::saved(file)?;
-        let view = View::replayed(&saved);
-        let Some(pod) = view.node(node) else {
-            let all: Vec<String> = view.node_names().collect();
-            let all = all.join(", ");
-            return Err(Failure::Failed(format!("no node {node} was seen; there are: {all}")));
-        };
-        let ahead = Ahead::of(&saved, None);
-        let page = pages::why_then(&view, pod, &ahead, self.paint);
-        self.show(page, &NodeOutput::of(&view, node))
-    }
-
-    /// What a command did; among lines, as a line.
-    fn told(&self, told: act::Told, among_lines: bool) -> Result<(), Failure> {
-        if self.json && among_lines {
-            write(&json(serde_json::to_string(&told.output))?)?;
-            return Ok(());
-        }
-        self.show(told.page, &told.output)
-    }
-
-    fn line(&self, line: &Line) -> io::Result<()> {
-        if self.json {
-            return write(&json(serde_json::to_string(&LineOutput::of(line)))?);
-        }
-        let text = self.paint.word(line.tone, &line.text);
-        let node = line.node.as_ref().map(|node| format!("{}  ", plain(node)));
-        write(&format!("{}  {}{text}\n", stamp(line.time), node.unwrap_or_default()))
-    }
-}
-
-/// Writes a snapshot; one that is there already stays.
-fn save(saved: &Saved, file: Option<&Path>) -> Result<(), Failure> {
-    let text = json(serde_json::to_string(saved))?;
+/// Writes a snapshot. A file that exists is never overwritten.
+fn save(saved: &Saved, file: Option<&Path>) -> Result<(), Error> {
+    let text = serde_json::to_string(saved).map_err(std::io::Error::from)? + "\n";
     let Some(file) = file else { return Ok(write(&text)?) };
-    let name = file.display();
-    let made = std::fs::File::create_new(file).and_then(|mut made| made.write_all(text.as_bytes()));
-    made.map_err(|error| Failure::Failed(format!("{name} cannot be written: {error}")))?;
-    write(&format!(
-        "saved {} bytes in {name}; nothing secret is in it, but names are\n",
-        text.len()
-    ))?;
-    Ok(())
-}
-
-fn json(text: serde_json::Result<String>) -> io::Result<String> {
-    Ok(text? + "\n")
-}
-
-fn write(text: &str) -> io::Result<()> {
-    let mut out = io::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    let created = File::create_new(file).and_then(|mut new| new.write_all(text.as_bytes()));
+    created.map_err(|source| Error::SnapshotFile { file: file.to_owned(), source })?;
+    let (size, name) = (text.len(), file.display());
+    Ok(write(&format!(
+        "saved {size} bytes in {name}; it holds no secrets, but names of nodes, indices and users\n"
+    ))?)
 }

@@ -1,16 +1,16 @@
-//! `history`: what is over, the latest first.
+//! `history`: the restarts that have ended, the latest first.
 
-use super::UNSEEN;
-use crate::kubectl::text::{Page, Paint, spoken, stamp};
-use crate::kubectl::view::View;
+use super::common::NOT_PROCESSED;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::format::{rounded_duration, time_to_second};
+use crate::kubectl::page::{Page, Paint};
 
-/// The whole page.
-pub(in crate::kubectl) fn history(view: &View) -> String {
+pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
     let mut page = Page::new(Paint::default());
     if view.history().is_empty() {
         page.line(match view.status {
             Some(_) => "no restart has ended yet",
-            None => UNSEEN,
+            None => NOT_PROCESSED,
         });
         return page.into_text();
     }
@@ -18,8 +18,8 @@ pub(in crate::kubectl) fn history(view: &View) -> String {
     let mut rows = vec![head.map(str::to_owned)];
     for entry in view.history().iter().rev() {
         rows.push([
-            stamp(entry.started),
-            spoken(entry.seconds),
+            time_to_second(entry.started),
+            rounded_duration(entry.seconds),
             entry.strategy.as_str().to_owned(),
             entry.nodes.to_string(),
             entry.outcome.as_str().to_owned(),

@@ -1,88 +1,66 @@
 //! `status`: one screen about a whole cluster.
 
-use super::{UNSEEN, message, phase_of};
-use crate::kubectl::text::{Page, Paint, Tone, nodes, span, stamp, when};
-use crate::kubectl::view::View;
-use stayput_restart::{Counts, Request, Restart, Time};
+use super::common::{NOT_PROCESSED, message, phase_of, request_summary};
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::format::{node_count, or_dash, time_with_age};
+use crate::kubectl::page::{Page, Paint, Tone};
+use stayput_restart::{Condition, Counts, HistoryEntry, NodeReport, Report, Restart, Time};
 
-/// The whole page.
-pub(in crate::kubectl) fn status(view: &View, now: Time, paint: Paint) -> String {
+pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
     let mut page = Page::new(paint);
     page.fact("cluster", format!("{}/{}", view.namespace, view.name));
     let Some(status) = &view.status else {
-        page.toned("phase", Tone::Heed, "unknown");
-        page.fact("", UNSEEN);
-        requested(view, &mut page);
+        page.toned("phase", Tone::Warning, "unknown");
+        page.fact("", NOT_PROCESSED);
+        add_requested(view, &mut page);
         return page.into_text();
     };
     let report = &status.report;
-    let phase = match &report.progress {
-        Some(progress) => format!("{}, {progress} done", report.phase),
-        None => report.phase.clone(),
-    };
-    page.toned("phase", tone(&report.phase), phase);
-    match (&report.blocked, &report.message) {
-        (Some(rule), Some(message)) => {
-            page.toned("blocked by", Tone::Bad, format!("{rule}: {message}"))
-        }
-        (Some(rule), None) => page.toned("blocked by", Tone::Bad, rule),
-        // How much longer it takes stands with the restart.
-        (None, Some(message)) => page.fact("", without(message, report.estimate.as_deref())),
-        (None, None) => {}
-    }
+    add_phase(report, &mut page);
     if let Some(restart) = &status.ledger.restart {
-        restarting(restart, now, &mut page);
+        add_restart(restart, now, &mut page);
         if let Some(estimate) = &report.estimate {
             page.fact("", estimate);
         }
     }
     if let Some(queued) = &status.ledger.queued {
-        page.fact("then", asked(queued));
+        page.fact("queued", request_summary(queued));
     }
-    requested(view, &mut page);
+    add_requested(view, &mut page);
     if view.paused && report.phase != "Paused" {
-        page.toned("paused", Tone::Heed, "spec.paused: no further node is stopped");
+        page.toned("paused", Tone::Warning, "spec.paused is true: no further node is stopped");
     }
-    page.fact("nodes", counted(&report.counts));
+    page.fact("nodes", counts(&report.counts));
     for condition in &report.conditions {
-        let tone = match (condition.kind.as_str(), condition.status.as_str()) {
-            ("Available", "False") | ("Degraded", "True") => Tone::Bad,
-            ("Available", "True") => Tone::Good,
-            ("PredicatesDisabled", "True") => Tone::Heed,
-            (_, _) => Tone::Plain,
-        };
-        // The two others stand above already.
-        let name = match condition.kind.as_str() {
-            "Available" => "available",
-            "Degraded" if condition.status == "True" => "owed",
-            // Also names that disable nothing and were meant to.
-            "PredicatesDisabled" if !condition.message.is_empty() => "rules off",
-            _ => continue,
-        };
-        let text = match name {
-            "owed" | "rules off" => condition.message.clone(),
-            _ => format!("{} ({}): {}", condition.status, condition.reason, condition.message),
-        };
-        page.toned(name, tone, text);
+        add_condition(condition, &mut page);
     }
     if let Some(last) = view.history().last() {
-        let ended = Time(last.started.0).plus(last.seconds * 1000);
-        page.fact(
-            "last",
-            format!(
-                "{} {} {}, {}",
-                last.strategy.as_str(),
-                last.id,
-                last.outcome.as_str(),
-                when(ended, now)
-            ),
-        );
-        if !last.reason.is_empty() {
-            page.fact("", &last.reason);
-        }
+        add_last_restart(last, now, &mut page);
     }
-    table(view, &mut page);
+    add_nodes(view, &mut page);
     page.into_text()
+}
+
+fn add_phase(report: &Report, page: &mut Page) {
+    let phase = match &report.progress {
+        Some(progress) => format!("{}, {progress} done", report.phase),
+        None => report.phase.clone(),
+    };
+    let tone = match report.phase.as_str() {
+        "Idle" => Tone::Good,
+        "Blocked" | "Degraded" | "Invalid" | "Aborting" => Tone::Bad,
+        _ => Tone::Warning,
+    };
+    page.toned("phase", tone, phase);
+    match (&report.blocked, &report.message) {
+        (Some(code), Some(message)) => {
+            page.toned("blocked by", Tone::Bad, format!("{code}: {message}"))
+        }
+        (Some(code), None) => page.toned("blocked by", Tone::Bad, code),
+        // The remaining time has its own line, with the restart.
+        (None, Some(message)) => page.fact("", without(message, report.estimate.as_deref())),
+        (None, None) => {}
+    }
 }
 
 fn without<'a>(message: &'a str, estimate: Option<&str>) -> &'a str {
@@ -90,68 +68,35 @@ fn without<'a>(message: &'a str, estimate: Option<&str>) -> &'a str {
     rest.map_or(message, |rest| rest.trim_end_matches("; "))
 }
 
-fn tone(phase: &str) -> Tone {
-    match phase {
-        "Idle" => Tone::Good,
-        "Blocked" | "Degraded" | "Invalid" | "Aborting" => Tone::Bad,
-        _ => Tone::Heed,
-    }
-}
-
-fn restarting(restart: &Restart, now: Time, page: &mut Page) {
-    let members = restart.members.len();
-    page.fact("restart", format!("{}; {}", asked(&restart.request), nodes(members)));
-    page.fact("", format!("began {}", when(restart.started, now)));
+fn add_restart(restart: &Restart, now: Time, page: &mut Page) {
+    let nodes = node_count(restart.members.len());
+    page.fact("restart", format!("{}; {nodes}", request_summary(&restart.request)));
+    page.fact("", format!("started {}", time_with_age(restart.started, now)));
     if let Some(ending) = &restart.ending {
-        let reason = if ending.reason.is_empty() { "-" } else { &ending.reason };
-        let text = format!("no further stops, it ends as {}: {reason}", ending.outcome.as_str());
-        page.toned("", Tone::Heed, text);
+        let (outcome, reason) = (ending.outcome.as_str(), or_dash(&ending.reason));
+        let text = format!("no further node is stopped; it will end as {outcome}: {reason}");
+        page.toned("", Tone::Warning, text);
     }
 }
 
-/// A request in a few words.
-pub(super) fn asked(request: &Request) -> String {
-    let mut text = format!("{} {}", request.strategy.as_str(), request.id);
-    let target = &request.target;
-    if !target.nodes.is_empty() {
-        text = format!("{text} of {}", target.nodes.join(", "));
-    }
-    if let Some(role) = &target.role {
-        text = format!("{text}, role {role}");
-    }
-    if let Some(zone) = &target.zone {
-        text = format!("{text}, zone {zone}");
-    }
-    if let Some(moment) = request.not_before {
-        text = format!("{text}, not before {}", stamp(moment));
-    }
-    if let Some(deadline) = request.deadline {
-        text = format!("{text}, within {}", span(deadline));
-    }
-    match &request.by {
-        Some(by) => format!("{text}, asked by {by}"),
-        None => text,
-    }
-}
-
-fn requested(view: &View, page: &mut Page) {
+fn add_requested(view: &ClusterView, page: &mut Page) {
     match view.requested() {
         Some(Ok(request)) => {
-            page.fact("asked", format!("{}: not taken up yet", asked(&request)));
+            page.fact("requested", format!("{}: not accepted yet", request_summary(&request)));
         }
-        Some(Err(message)) => page.toned("asked", Tone::Bad, message),
+        Some(Err(error)) => page.toned("requested", Tone::Bad, error.to_string()),
         None => {}
     }
 }
 
-fn counted(counts: &Counts) -> String {
+fn counts(counts: &Counts) -> String {
     let mut text = format!("{}, {} ready", counts.pods, counts.ready);
     for (count, what) in [
         (counts.restarting, "under way"),
-        (counts.scheduled, "to come"),
+        (counts.scheduled, "waiting"),
         (counts.stopped, "stopped"),
         (counts.pending_restart, "on another config than their sources have"),
-        (counts.unreachable, "with a manager that cannot be asked"),
+        (counts.unreachable, "with a manager that cannot be reached"),
     ] {
         if count > 0 {
             text = format!("{text}; {count} {what}");
@@ -160,35 +105,67 @@ fn counted(counts: &Counts) -> String {
     text
 }
 
-/// The nodes worth a line: those the status lists, and those that are in a phase by now.
-fn table(view: &View, page: &mut Page) {
+/// Adds a condition, unless the lines above have said the same.
+fn add_condition(condition: &Condition, page: &mut Page) {
+    let is_true = condition.status == "True";
+    match condition.kind.as_str() {
+        "Available" => {
+            let tone = match condition.status.as_str() {
+                "True" => Tone::Good,
+                "False" => Tone::Bad,
+                _ => Tone::Neutral,
+            };
+            let Condition { status, reason, message, .. } = condition;
+            page.toned("available", tone, format!("{status} ({reason}): {message}"));
+        }
+        "Degraded" if is_true => page.toned("degraded", Tone::Bad, &condition.message),
+        // It may be False with a message: about names that disable nothing.
+        "PredicatesDisabled" if !condition.message.is_empty() => {
+            let tone = if is_true { Tone::Warning } else { Tone::Neutral };
+            page.toned("rules off", tone, &condition.message);
+        }
+        _ => {}
+    }
+}
+
+fn add_last_restart(last: &HistoryEntry, now: Time, page: &mut Page) {
+    let ended = time_with_age(last.started.plus(last.seconds * 1000), now);
+    let (strategy, outcome) = (last.strategy.as_str(), last.outcome.as_str());
+    page.fact("last", format!("{strategy} {} {outcome}, {ended}", last.id));
+    if !last.reason.is_empty() {
+        page.fact("", &last.reason);
+    }
+}
+
+/// Adds a table of the nodes that the status lists, and those with a phase that it does not list yet.
+fn add_nodes(view: &ClusterView, page: &mut Page) {
     let listed = view.status.iter().flat_map(|status| &status.report.nodes);
     let mut rows = vec![["NODE", "PHASE", "ENGINE", "CONFIG", "WHY"].map(str::to_owned)];
-    let mut row = |node: &str, phase: String, why: String| {
-        let report = view.report(node);
-        let of = |field: fn(&stayput_restart::NodeReport) -> &Option<String>| {
-            report.and_then(|report| field(report).clone()).unwrap_or_else(|| "-".into())
-        };
-        let engine = of(|report| &report.state);
-        rows.push([node.to_owned(), phase, engine, of(|report| &report.checksum), why]);
-    };
     for report in listed {
-        match view.node(&report.name) {
-            Some(pod) => row(&report.name, phase_of(view, pod), message(view, pod)),
-            None => row(
-                &report.name,
+        let (phase, message) = match view.pod_of_node(&report.name) {
+            Some(pod) => (phase_of(view, pod), message(view, pod)),
+            None => (
                 report.phase.clone().unwrap_or_else(|| "-".into()),
-                report.message.clone().unwrap_or_else(|| "its pod is gone".into()),
+                report.message.clone().unwrap_or_else(|| "its pod no longer exists".into()),
             ),
-        }
+        };
+        rows.push(row(&report.name, phase, Some(report), message));
     }
     for pod in &view.pods {
-        if view.report(&pod.node).is_none() && (pod.phase.is_some() || view.is_kept_stopped(pod)) {
-            row(&pod.node, phase_of(view, pod), message(view, pod));
+        let is_listed = view.node_report(&pod.node).is_some();
+        if !is_listed && (pod.phase.is_some() || view.is_kept_stopped(pod)) {
+            rows.push(row(&pod.node, phase_of(view, pod), None, message(view, pod)));
         }
     }
     if rows.len() > 1 {
         page.line("");
         page.table(&rows);
     }
+}
+
+fn row(node: &str, phase: String, report: Option<&NodeReport>, message: String) -> [String; 5] {
+    let state = report.and_then(|report| report.state.clone());
+    let checksum = report.and_then(|report| report.checksum.clone());
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    [node.to_owned(), phase, or_dash(state), or_dash(checksum), message]
 }

@@ -1,89 +1,106 @@
 //! `why`: one node.
 
-use super::ahead::place;
-use super::{UNSEEN, message, phase_of, tone_of_outcome};
-use crate::kubectl::ahead::Ahead;
-use crate::kubectl::text::{Page, Paint, Tone, spoken, stamp, when};
-use crate::kubectl::view::{Pod, View};
-use stayput_restart::{Step, Time};
+use super::common::{NOT_PROCESSED, message, phase_of, tone_of_outcome};
+use super::forecast::add_node;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::forecast::DatedForecast;
+use crate::kubectl::format::{rounded_duration, time_to_second, time_with_age};
+use crate::kubectl::page::{Page, Paint, Tone};
+use crate::kubectl::pod_view::PodView;
+use stayput_restart::{LastRestart, Step, Time};
 
-/// The whole page.
-pub(in crate::kubectl) fn why(view: &View, pod: &Pod, now: Time, paint: Paint) -> String {
+pub(in crate::kubectl) fn why(
+    view: &ClusterView,
+    pod: &PodView,
+    now: Time,
+    paint: Paint,
+) -> String {
     let mut page = Page::new(paint);
-    tell(view, pod, now, &mut page);
+    add_pod(view, pod, now, &mut page);
     page.into_text()
 }
 
-/// The same at the moment of a snapshot, and the node's place in what was to come.
-pub(in crate::kubectl) fn why_then(view: &View, pod: &Pod, ahead: &Ahead, paint: Paint) -> String {
+/// The same at the time of a snapshot, with what the dry run says about the node.
+pub(in crate::kubectl) fn why_in_snapshot(
+    view: &ClusterView,
+    pod: &PodView,
+    dated: &DatedForecast,
+    paint: Paint,
+) -> String {
     let mut page = Page::new(paint);
-    page.fact("seen at", stamp(ahead.seen));
-    tell(view, pod, ahead.seen, &mut page);
-    place(&ahead.forecast, &pod.node, &mut page);
+    page.fact("observed at", time_to_second(dated.observed_at));
+    add_pod(view, pod, dated.observed_at, &mut page);
+    add_node(&dated.forecast, &pod.node, &mut page);
     page.into_text()
 }
 
-fn tell(view: &View, pod: &Pod, now: Time, page: &mut Page) {
+fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     page.fact("node", format!("{} of {}/{}", pod.node, view.namespace, view.name));
     let readiness = if pod.ready { "ready" } else { "NOT READY" };
     page.fact("pod", format!("{}, {readiness}, uid {}", pod.name, pod.uid));
     page.fact("phase", phase_of(view, pod));
-    let report = view.report(&pod.node);
-    if let Some(report) = report {
-        if let Some(state) = &report.state {
-            page.fact("engine", state);
-        }
-        if let Some(checksum) = &report.checksum {
-            page.fact("runs on", format!("{checksum}…"));
-        }
+    let report = view.node_report(&pod.node);
+    if let Some(state) = report.and_then(|report| report.state.as_ref()) {
+        page.fact("engine", state);
     }
-    let blocked = report.is_some_and(|report| report.blocked_by.is_some());
-    let tone = if blocked { Tone::Bad } else { Tone::Plain };
+    if let Some(checksum) = report.and_then(|report| report.checksum.as_ref()) {
+        page.fact("config", format!("checksum {checksum}…"));
+    }
+    let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());
     if view.status.is_none() {
-        page.toned("why", Tone::Heed, UNSEEN);
+        page.toned("why", Tone::Warning, NOT_PROCESSED);
     } else {
+        let tone = if is_blocked { Tone::Bad } else { Tone::Neutral };
         page.toned("why", tone, message(view, pod));
     }
-    let cluster = view.status.as_ref().map(|status| &status.report);
-    if let Some((report, rule)) =
-        cluster.and_then(|report| Some((report, report.blocked.as_ref()?)))
-        && !blocked
-    {
-        let message = report.message.as_deref().unwrap_or("-");
-        page.toned("cluster", Tone::Bad, format!("blocked by {rule}: {message}"));
+    if !is_blocked {
+        add_cluster_blocker(view, page);
     }
-    part(view, pod, now, page);
+    add_restart(view, pod, now, page);
     match &pod.last_restart {
-        Some(last) => {
-            let word = format!("{} {}", last.id, last.outcome.as_str());
-            page.toned("last", tone_of_outcome(last.outcome), word);
-            if !last.reason.is_empty() {
-                page.fact("", &last.reason);
-            }
-            let began = when(last.started, now);
-            page.fact("", format!("began {began}, took {}", spoken(last.seconds)));
-        }
-        None => page.fact("last", "it was never restarted in this pod"),
+        Some(last) => add_last_restart(last, now, page),
+        None => page.fact("last", "its engine was never restarted in this pod"),
     }
 }
 
-/// Its part in the restart under way.
-fn part(view: &View, pod: &Pod, now: Time, page: &mut Page) {
+/// Adds what blocks the cluster as a whole.
+fn add_cluster_blocker(view: &ClusterView, page: &mut Page) {
+    let report = view.status.as_ref().map(|status| &status.report);
+    let Some((report, code)) = report.and_then(|report| Some((report, report.blocked.as_ref()?)))
+    else {
+        return;
+    };
+    let message = report.message.as_deref().unwrap_or("-");
+    page.toned("cluster", Tone::Bad, format!("blocked by {code}: {message}"));
+}
+
+/// Adds the node's part in the restart under way.
+fn add_restart(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     let Some(restart) = view.restart() else { return };
     let id = &restart.request.id;
     let Some(member) = restart.members.iter().find(|member| member.pod_uid == pod.uid) else {
-        return page.fact("restart", format!("it is not part of {id}, which is under way"));
+        return page.fact("restart", format!("not part of {id}, which is under way"));
     };
     let step = match member.step {
         Step::Scheduled => "waits for its turn",
         Step::Restarting => "is being restarted",
-        Step::Aborting => "is being brought back",
-        Step::Finished => "is done",
+        Step::Aborting => "aborts: its engine is being started again",
+        Step::Finished => "is finished",
     };
-    page.fact("restart", format!("{id}: {step}, since {}", when(member.since, now)));
+    page.fact("restart", format!("{id}: {step}, since {}", time_with_age(member.since, now)));
     if let Some(ending) = &member.ending
         && !ending.reason.is_empty()
     {
         page.fact("", format!("{}: {}", ending.outcome.as_str(), ending.reason));
     }
+}
+
+fn add_last_restart(last: &LastRestart, now: Time, page: &mut Page) {
+    let outcome = format!("{} {}", last.id, last.outcome.as_str());
+    page.toned("last", tone_of_outcome(last.outcome), outcome);
+    if !last.reason.is_empty() {
+        page.fact("", &last.reason);
+    }
+    let started = time_with_age(last.started, now);
+    page.fact("", format!("started {started}, took {}", rounded_duration(last.seconds)));
 }

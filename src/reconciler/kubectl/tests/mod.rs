@@ -1,13 +1,13 @@
 //! What people and programs read, word for word.
 
-mod ahead;
-mod follow;
+mod forecast;
 mod pages;
+mod progress;
 mod schema;
 
 use serde_json::{Value, json};
 
-use super::view::View;
+use super::cluster_view::ClusterView;
 use crate::cluster::SearchCluster;
 use stayput_restart::Time;
 
@@ -102,8 +102,8 @@ fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
     .unwrap()
 }
 
-fn view(status: &Value, annotations: &Value, pods: Vec<Value>) -> View {
+fn view(status: &Value, annotations: &Value, pods: Vec<Value>) -> ClusterView {
     let pods: Vec<k8s_openapi::api::core::v1::Pod> =
         pods.into_iter().map(|pod| serde_json::from_value(pod).unwrap()).collect();
-    View::of(&cluster(status, annotations), &pods)
+    ClusterView::from_objects(&cluster(status, annotations), &pods)
 }

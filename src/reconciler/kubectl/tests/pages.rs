@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{idle, now, pods, rolling, view};
+use crate::kubectl::page::Paint;
 use crate::kubectl::pages;
-use crate::kubectl::text::Paint;
 use stayput_restart::{Request, Strategy, Target};
 
 const PLAIN: Paint = Paint { colored: false };
@@ -18,9 +18,9 @@ fn status_in_the_middle_of_a_restart() {
 cluster     search/logs
 phase       Restarting, rolling 1/3 done
             logs-1 was told to run and has not joined yet
-restart     rolling 4f2a91c07b3e, asked by alice; 3 nodes
-            began 2026-11-21T03:08:00Z (2m ago)
-nodes       3, 2 ready; 1 under way; 1 to come
+restart     rolling 4f2a91c07b3e, requested by alice; 3 nodes
+            started 2026-11-21T03:08:00Z (2m ago)
+nodes       3, 2 ready; 1 under way; 1 waiting
 available   True (Yellow): every primary is there, a replica is not
 
 NODE     PHASE              ENGINE     CONFIG         WHY
@@ -52,10 +52,10 @@ fn status_with_what_is_left_and_what_is_off() {
 cluster     search/logs
 phase       Restarting, rolling 1/3 done
             logs-1 was told to run and has not joined yet
-restart     rolling 4f2a91c07b3e, asked by alice; 3 nodes
-            began 2026-11-21T03:08:00Z (2m ago)
+restart     rolling 4f2a91c07b3e, requested by alice; 3 nodes
+            started 2026-11-21T03:08:00Z (2m ago)
             about 4 minutes left, estimated from 1 of 3 nodes
-nodes       3, 2 ready; 1 under way; 1 to come
+nodes       3, 2 ready; 1 under way; 1 waiting
 available   True (Yellow): every primary is there, a replica is not
 rules off   require_started_replica is not evaluated; when it has served its purpose: kubectl annotate searchcluster logs --namespace search eck.k8s.elastic.co/disable-upgrade-predicates-"
     );
@@ -102,7 +102,7 @@ fn status_of_what_is_blocked_and_asked_for() {
 cluster     search/logs
 phase       Blocked
 blocked by  health: the cluster is red: index a
-asked       coordinated b of logs-0, role data, zone z1, not before 2026-11-21T04:00:00Z, within 1h: not taken up yet
+requested   coordinated b of logs-0, role data, zone z1, not before 2026-11-21T04:00:00Z, deadline 1h: not accepted yet
 nodes       3, 3 ready
 last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
 "
@@ -117,8 +117,8 @@ fn status_before_the_first_look() {
         "\
 cluster     search/logs
 phase       unknown
-            stayput-reconciler has not looked at it yet: does it run, and look after this namespace? (kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler)
-asked       the restart request is not the JSON object this takes: missing field `id` at line 1 column 2; write for example {\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}
+            stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler
+requested   the restart request is not the JSON object this takes: missing field `id` at line 1 column 2; write for example {\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}
 "
     );
 }
@@ -126,7 +126,7 @@ asked       the restart request is not the JSON object this takes: missing field
 #[test]
 fn why_a_node_waits_and_how_it_was_last() {
     let view = view(&rolling(), &Value::Null, pods());
-    let page = |node: &str| pages::why(&view, view.node(node).unwrap(), now(), PLAIN);
+    let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
     assert_eq!(
         page("logs-0"),
         "\
@@ -134,10 +134,10 @@ node        logs-0 of search/logs
 pod         logs-0, ready, uid uid-0
 phase       schedule-rolling
 engine      running
-runs on     ba9876543210…
+config      checksum ba9876543210…
 why         another node is under way
 restart     4f2a91c07b3e: waits for its turn, since 2026-11-21T03:09:20Z (40s ago)
-last        it was never restarted in this pod
+last        its engine was never restarted in this pod
 "
     );
     assert_eq!(
@@ -146,10 +146,10 @@ last        it was never restarted in this pod
 node        logs-2 of search/logs
 pod         logs-2, ready, uid uid-2
 phase       -
-why         nothing is asked of it
-restart     4f2a91c07b3e: is done, since 2026-11-21T03:09:20Z (40s ago)
+why         nothing to do
+restart     4f2a91c07b3e: is finished, since 2026-11-21T03:09:20Z (40s ago)
 last        4f2a91c07b3e done
-            began 2026-11-21T03:08:00Z (2m ago), took 1m 14s
+            started 2026-11-21T03:08:00Z (2m ago), took 1m 14s
 "
     );
 }
@@ -159,10 +159,10 @@ fn plan_says_what_is_next_and_why_the_others_wait() {
     assert_eq!(
         pages::plan(&view(&rolling(), &Value::Null, pods()), "nobody answers", PLAIN),
         "\
-restart     rolling 4f2a91c07b3e, asked by alice
-now         logs-1: logs-1 was told to run and has not joined yet
-waits       logs-0: another node is under way
-done        1 node
+restart     rolling 4f2a91c07b3e, requested by alice
+under way   logs-1: logs-1 was told to run and has not joined yet
+waiting     logs-0: another node is under way
+finished    1 node
 no dry run  nobody answers
 "
     );
@@ -171,7 +171,7 @@ no dry run  nobody answers
     assert_eq!(
         pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
         "\
-next        nothing: nobody has asked; 2 nodes run on another config than the sources have, see `kubectl stayput restart logs`
+next        nothing: no restart is requested; 2 nodes run on another config than their sources have: restart with `kubectl stayput restart logs`
 no dry run  nobody answers
 "
     );
@@ -184,37 +184,37 @@ fn a_dry_run_tells_the_order() {
     let view = view(&idle(), &Value::Null, pods);
     let rolling = Request { id: "a".into(), ..Request::default() };
     assert_eq!(
-        pages::asked(&view, &rolling, None),
+        pages::dry_run(&view, &rolling, None),
         "\
-asks        rolling a
+request     rolling a
 order       logs-1, logs-2
-            (in this order, except that data nodes go before master-eligible ones and the elected master goes last, which only the engine can tell)
+            (data nodes go before master-eligible nodes and the elected master goes last, which only the engine knows)
 left out    logs-0: kept stopped
-Nothing was asked: this is a dry run.
+This is a dry run: nothing was requested.
 "
     );
     let target = Target { role: Some("data".into()), ..Target::default() };
     let role = Request { target, ..rolling };
     let coordinated = Request { strategy: Strategy::Coordinated, ..role.clone() };
     assert_eq!(
-        pages::asked(&view, &role, None),
+        pages::dry_run(&view, &role, None),
         "\
-asks        rolling a, role data
+request     rolling a, role data
 order       logs-1, logs-2
-            (those of them that have the role or zone, which the engine tells)
-            (in this order, except that data nodes go before master-eligible ones and the elected master goes last, which only the engine can tell)
+            (only those with the role or zone, which only the engine knows)
+            (data nodes go before master-eligible nodes and the elected master goes last, which only the engine knows)
 left out    logs-0: kept stopped
-Nothing was asked: this is a dry run.
+This is a dry run: nothing was requested.
 "
     );
     assert_eq!(
-        pages::asked(&view, &coordinated, None),
+        pages::dry_run(&view, &coordinated, None),
         "\
-asks        coordinated a, role data
-nodes       logs-1, logs-2, all stopped before any is started
-            (those of them that have the role or zone, which the engine tells)
+request     coordinated a, role data
+nodes       logs-1, logs-2: all are stopped before any is started
+            (only those with the role or zone, which only the engine knows)
 left out    logs-0: kept stopped
-Nothing was asked: this is a dry run.
+This is a dry run: nothing was requested.
 "
     );
 }
@@ -249,7 +249,7 @@ fn nothing_in_an_annotation_moves_the_cursor() {
     let pages = [
         pages::status(&view, now(), PLAIN),
         pages::plan(&view, "nobody answers", PLAIN),
-        pages::why(&view, view.node("logs-1").unwrap(), now(), PLAIN),
+        pages::why(&view, view.pod_of_node("logs-1").unwrap(), now(), PLAIN),
     ];
     for page in pages {
         assert!(!page.replace('\n', "").contains(char::is_control), "{page:?}");

@@ -14,7 +14,7 @@ fn is_as_written(name: &str, schema: &Value) {
     }
     assert!(
         fs::read_to_string(&file).unwrap_or_default() == wanted,
-        "proto/{name} is out of date: `UPDATE_DOCS=1 cargo test --lib kubectl::tests::schema`, and \
+        "proto/{name} is out of date: `UPDATE_DOCS=1 cargo test -p stayput-reconciler kubectl::tests::schema`, and \
          only ever add to it"
     );
 }

@@ -1,0 +1,82 @@
+//! Why a command changed nothing.
+
+use std::io;
+
+use super::patch::MAX_ATTEMPTS;
+use crate::kubectl::apiserver::ApiError;
+use crate::kubectl::exit::Exit;
+use crate::kubectl::pages::NOT_PROCESSED;
+use crate::kubectl::selection::SelectionError;
+
+/// Why a command changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::kubectl) enum ActionError {
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+    #[error("{object} was changed by others {MAX_ATTEMPTS} times meanwhile: try again")]
+    Conflict { object: String },
+
+    #[error("{message}")]
+    InvalidRequest { message: String },
+    #[error("the request cannot be encoded: {0}")]
+    Encoding(#[source] serde_json::Error),
+    #[error("the system gives no random numbers: choose an id with --id")]
+    NoRandomId,
+    #[error("{question} To confirm, add --yes")]
+    NotInteractive { question: String },
+    #[error("not confirmed; nothing was changed")]
+    NotConfirmed,
+
+    #[error("SearchCluster {0} is being deleted: no further restart begins")]
+    Deleting(String),
+    #[error("{NOT_PROCESSED}")]
+    NotProcessed,
+    #[error(
+        "restart {id} was requested and is not accepted yet: wait, or withdraw it with `kubectl \
+         stayput cancel {cluster}`"
+    )]
+    OtherRequested { id: String, cluster: String },
+    #[error(
+        "{cluster} has no node {node}; there are: {}",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    UnknownNode { cluster: String, node: String, known: Vec<String> },
+    #[error("{0} is kept stopped and is not restarted: start it with `kubectl stayput start {0}`")]
+    NodeKeptStopped(String),
+    #[error("{0} has no node that may be restarted: see `kubectl stayput status`")]
+    NoNodes(String),
+
+    #[error("restart {id} already stops no further node; it will end as {outcome}")]
+    AlreadyEnding { id: String, outcome: &'static str },
+    #[error("restart {id} cannot be cancelled any more: {reason}")]
+    NotCancellable { id: String, reason: String },
+    #[error("restart {id} has ended: {outcome}")]
+    AlreadyEnded { id: String, outcome: &'static str },
+    #[error("{cluster} has no restart {id}: see `kubectl stayput status`")]
+    UnknownRestart { cluster: String, id: String },
+    #[error("{0} has no restart under way and no request for one")]
+    NoRestart(String),
+
+    #[error("the pod of {0} no longer exists")]
+    PodGone(String),
+    #[error(
+        "spec.stopped of SearchCluster {cluster} names {node}: remove it there, `kubectl edit \
+         searchcluster {cluster}`; nothing was changed"
+    )]
+    KeptStoppedBySpec { cluster: String, node: String },
+}
+
+impl ActionError {
+    pub(in crate::kubectl) fn exit(&self) -> Exit {
+        match self {
+            Self::Selection(error) => error.exit(),
+            Self::Api(error) => error.exit(),
+            Self::InvalidRequest { .. } | Self::NotInteractive { .. } => Exit::Usage,
+            _ => Exit::Failed,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What a command has done.
+
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::json::{ActionOutput, ActionResult};
+
+/// What a command has done, for people and for programs.
+#[derive(Debug)]
+pub(in crate::kubectl) struct ActionReport {
+    pub(in crate::kubectl) page: String,
+    pub(in crate::kubectl) output: ActionOutput,
+}
+
+/// The output without what only some commands add.
+pub(super) fn output(view: &ClusterView, result: ActionResult) -> ActionOutput {
+    ActionOutput {
+        cluster: view.name.clone(),
+        namespace: view.namespace.clone(),
+        result,
+        id: None,
+        strategy: None,
+        nodes: Vec::new(),
+    }
+}

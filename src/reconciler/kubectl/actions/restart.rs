@@ -1,0 +1,138 @@
+//! `restart`: writes a request.
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::confirm::confirm_outage;
+use super::error::ActionError;
+use super::patch::{MAX_ATTEMPTS, set_annotation};
+use super::report::{self, ActionReport};
+use crate::kubectl::apiserver::patch_cluster;
+use crate::kubectl::args::RestartArgs;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::json::ActionResult;
+use crate::kubectl::session::Session;
+use crate::kubectl::{forecast, pages, selection};
+use stayput_restart::{Code, Request, Strategy, annotation};
+
+/// Requests a restart, unless one with the same id was requested before.
+pub(in crate::kubectl) async fn restart(
+    session: &Session,
+    args: &RestartArgs,
+) -> Result<ActionReport, ActionError> {
+    let id = random_id()?;
+    let request = args.request(|| id, session.user.clone());
+    let text = serde_json::to_string(&request).map_err(ActionError::Encoding)?;
+    // The reconciler would refuse an invalid request, but only in its status.
+    Request::parse(&text)
+        .map_err(|error| ActionError::InvalidRequest { message: error.to_string() })?;
+    let mut confirmed = args.yes || args.dry_run || request.strategy != Strategy::Coordinated;
+    for _ in 0..MAX_ATTEMPTS {
+        let view = selection::view(session, args.cluster.name.as_deref()).await?;
+        if is_already_requested(&view, &request.id) {
+            let page =
+                format!("restart {} was requested before; nothing was changed\n", request.id);
+            return Ok(report(&view, &request, ActionResult::AlreadyRequested, page));
+        }
+        check(&view, &request)?;
+        if args.dry_run {
+            let forecast = forecast::of_request(&view, &args.reconciler, &request).await;
+            let page = pages::dry_run(&view, &request, forecast.as_ref());
+            return Ok(report(&view, &request, ActionResult::DryRun, page));
+        }
+        if !confirmed {
+            confirm_outage(&view, &request)?;
+            confirmed = true;
+        }
+        let (version, key) = (&view.resource_version, annotation::REQUEST);
+        let patch = set_annotation(version, view.has_annotations, key, Some(&text));
+        match patch_cluster(session, &view.name, patch).await {
+            Ok(()) => {
+                let page = requested(&view, &request);
+                return Ok(report(&view, &request, ActionResult::Requested, page));
+            }
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ActionError::Conflict { object: "the SearchCluster".into() })
+}
+
+fn is_already_requested(view: &ClusterView, id: &str) -> bool {
+    let requested = view.requested().and_then(Result::ok);
+    requested.is_some_and(|request| request.id == id) || view.has_handled(id)
+}
+
+fn report(
+    view: &ClusterView,
+    request: &Request,
+    result: ActionResult,
+    page: String,
+) -> ActionReport {
+    let mut output = report::output(view, result);
+    output.id = Some(request.id.clone());
+    output.strategy = Some(request.strategy);
+    let target = &request.target.nodes;
+    let order = view.restart_order().into_iter().map(|pod| pod.node.clone());
+    output.nodes = order.filter(|node| target.is_empty() || target.contains(node)).collect();
+    ActionReport { page, output }
+}
+
+/// Refuses what the reconciler would refuse or never see.
+fn check(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
+    let cluster = view.name.clone();
+    if view.deleting {
+        return Err(ActionError::Deleting(cluster));
+    }
+    if view.status.is_none() {
+        // The reconciler ignores a request that is older than the status: it may be an old one that
+        // was restored from a backup.
+        return Err(ActionError::NotProcessed);
+    }
+    if let Some(Ok(other)) = view.requested() {
+        return Err(ActionError::OtherRequested { id: other.id, cluster });
+    }
+    let known: Vec<String> = view.node_names().collect();
+    if let Some(node) = request.target.nodes.iter().find(|node| !known.contains(node)) {
+        return Err(ActionError::UnknownNode { cluster, node: node.clone(), known });
+    }
+    let is_kept =
+        |node: &&String| view.pod_of_node(node).is_some_and(|pod| view.is_kept_stopped(pod));
+    if let Some(node) = request.target.nodes.iter().find(is_kept) {
+        return Err(ActionError::NodeKeptStopped(node.clone()));
+    }
+    if view.restart_order().is_empty() {
+        return Err(ActionError::NoNodes(cluster));
+    }
+    Ok(())
+}
+
+fn requested(view: &ClusterView, request: &Request) -> String {
+    let (strategy, id) = (request.strategy.as_str(), &request.id);
+    let mut page = format!("{strategy} restart {id} of {} requested\n", view.name);
+    if let Some(restart) = view.restart() {
+        let id = &restart.request.id;
+        let takes_its_place =
+            request.strategy == Strategy::Coordinated && view.is_blocked_by(Code::Stranded);
+        page += &match takes_its_place {
+            true => format!(
+                "it takes the place of restart {id}, which can neither continue nor roll back, if \
+                 it includes all nodes of that restart\n"
+            ),
+            false => format!("it begins when restart {id} has ended\n"),
+        };
+    }
+    if let Some(queued) = view.queued() {
+        page += &format!("it replaces restart {}, which was queued and will not run\n", queued.id);
+    }
+    if view.paused {
+        page += "no node is stopped while spec.paused is true\n";
+    }
+    page
+}
+
+/// Twelve random hexadecimal digits. A second request with an id in use would be ignored.
+fn random_id() -> Result<String, ActionError> {
+    let mut bytes = [0; 6];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| ActionError::NoRandomId)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

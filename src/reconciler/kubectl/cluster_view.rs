@@ -1,0 +1,153 @@
+//! One SearchCluster and its pods at one moment, as plain data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::pod_view::PodView;
+use crate::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_restart::{
+    self as restart, Code, HistoryEntry, NodeReport, OnConfigChange, Request, Restart, Saved,
+    annotation,
+};
+
+/// One SearchCluster and its pods.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ClusterView {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// A patch is refused if the object has another one by then.
+    pub(super) resource_version: String,
+    pub(super) has_annotations: bool,
+    pub(super) paused: bool,
+    pub(super) deleting: bool,
+    pub(super) on_config_change: OnConfigChange,
+    /// Nodes that `spec.stopped` keeps stopped.
+    pub(super) kept_stopped_by_spec: BTreeSet<String>,
+    pub(super) annotations: BTreeMap<String, String>,
+    /// None until the reconciler has written one.
+    pub(super) status: Option<SearchClusterStatus>,
+    /// Sorted by name.
+    pub(super) pods: Vec<PodView>,
+}
+
+/// A restart request in an annotation that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct InvalidRequest {
+    /// What the parser says, with an example.
+    message: String,
+}
+
+impl ClusterView {
+    pub(super) fn from_objects<'a>(
+        cluster: &SearchCluster,
+        pods: impl IntoIterator<Item = &'a Pod>,
+    ) -> Self {
+        let metadata = &cluster.metadata;
+        let label = cluster.spec.pods.node_name_label.as_deref();
+        let pods = pods.into_iter().map(|pod| PodView::from_object(pod, label));
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            has_annotations: metadata.annotations.is_some(),
+            paused: cluster.spec.paused,
+            deleting: metadata.deletion_timestamp.is_some(),
+            on_config_change: cluster.spec.restart.on_config_change.into(),
+            kept_stopped_by_spec: cluster.spec.stopped.iter().cloned().collect(),
+            annotations: metadata.annotations.clone().unwrap_or_default(),
+            status: cluster.status.clone(),
+            pods: sorted_by_name(pods),
+        }
+    }
+
+    /// As it was when the snapshot was taken, with the status that the reconciler made from it.
+    pub(super) fn from_snapshot(saved: &Saved) -> Self {
+        let Saved { snapshot, policy, .. } = saved;
+        let cluster = &snapshot.cluster;
+        let (namespace, name) = cluster.name.split_once('/').unwrap_or(("", &cluster.name));
+        let plan = restart::plan(snapshot, policy);
+        let report = restart::report(snapshot, policy, &plan);
+        let ledger = snapshot.ledger.clone();
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            resource_version: String::new(),
+            has_annotations: !cluster.annotations.is_empty(),
+            paused: cluster.paused,
+            deleting: cluster.deleting,
+            on_config_change: policy.on_config_change,
+            kept_stopped_by_spec: cluster.stopped.clone(),
+            annotations: cluster.annotations.clone(),
+            status: Some(SearchClusterStatus { observed_generation: None, report, ledger }),
+            pods: sorted_by_name(snapshot.pods.iter().map(PodView::from_snapshot)),
+        }
+    }
+
+    pub(super) fn pod_of_node(&self, node: &str) -> Option<&PodView> {
+        self.pods.iter().find(|pod| pod.node == node)
+    }
+
+    pub(super) fn node_names(&self) -> impl Iterator<Item = String> {
+        self.pods.iter().map(|pod| pod.node.clone())
+    }
+
+    /// Whether an annotation or the spec keeps the node stopped.
+    pub(super) fn is_kept_stopped(&self, pod: &PodView) -> bool {
+        pod.kept_stopped_by_annotation || self.kept_stopped_by_spec.contains(&pod.node)
+    }
+
+    /// The restart under way.
+    pub(super) fn restart(&self) -> Option<&Restart> {
+        self.status.as_ref()?.ledger.restart.as_ref()
+    }
+
+    /// The request that waits for the restart under way to end.
+    pub(super) fn queued(&self) -> Option<&Request> {
+        self.status.as_ref()?.ledger.queued.as_ref()
+    }
+
+    /// The request on the SearchCluster that the reconciler has not accepted yet.
+    pub(super) fn requested(&self) -> Option<Result<Request, InvalidRequest>> {
+        match Request::parse(self.annotations.get(annotation::REQUEST)?) {
+            Ok(request) if self.has_handled(&request.id) => None,
+            Ok(request) => Some(Ok(request)),
+            Err(error) => Some(Err(InvalidRequest { message: error.to_string() })),
+        }
+    }
+
+    pub(super) fn has_handled(&self, id: &str) -> bool {
+        self.status.as_ref().is_some_and(|status| status.ledger.has_handled(id))
+    }
+
+    /// The restarts that have ended, the latest last.
+    pub(super) fn history(&self) -> &[HistoryEntry] {
+        self.status.as_ref().map_or(&[], |status| &status.ledger.history)
+    }
+
+    /// Whether this is what blocks the restart under way.
+    pub(super) fn is_blocked_by(&self, code: Code) -> bool {
+        let status = self.status.as_ref();
+        status.and_then(|status| status.report.blocked.as_deref()) == Some(code.as_str())
+    }
+
+    /// What the status says about a node.
+    pub(super) fn node_report(&self, node: &str) -> Option<&NodeReport> {
+        self.status.as_ref()?.report.nodes.iter().find(|report| report.name == node)
+    }
+
+    /// The pods that a restart would take, in its order as far as that is known without the engine.
+    pub(super) fn restart_order(&self) -> Vec<&PodView> {
+        let pods = self.pods.iter().filter(|pod| !self.is_kept_stopped(pod));
+        let pods: Vec<restart::Pod> = pods.map(PodView::for_ordering).collect();
+        let order = restart::order(&pods, None);
+        order.iter().filter_map(|next| self.pods.iter().find(|pod| pod.uid == next.uid)).collect()
+    }
+}
+
+fn sorted_by_name(pods: impl Iterator<Item = PodView>) -> Vec<PodView> {
+    let mut pods: Vec<PodView> = pods.collect();
+    pods.sort_by(|one, other| one.name.cmp(&other.name));
+    pods
+}

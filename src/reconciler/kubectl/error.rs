@@ -1,0 +1,85 @@
+//! Why a command failed: every error of the modules below, and its exit code.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::actions::ActionError;
+use super::exit::Exit;
+use super::format::{duration_as_given, or_dash};
+use super::reconciler_client::SnapshotError;
+use super::selection::SelectionError;
+use super::session::SessionError;
+use super::watch::WatchError;
+use stayput_api::Span;
+use stayput_net::terminal::plain;
+use stayput_restart::HistoryEntry;
+
+/// Why a command failed. Each message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("cannot start: {0}")]
+    Runtime(#[source] io::Error),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Action(#[from] ActionError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+    #[error("cannot write the snapshot to {}: {source}", file.display())]
+    SnapshotFile { file: PathBuf, source: io::Error },
+    #[error("the snapshot has no node {node}; it has: {}", known.join(", "))]
+    NodeNotInSnapshot { node: String, known: Vec<String> },
+    #[error("restart {} ended as {}: {}", .0.id, .0.outcome.as_str(), or_dash(&.0.reason))]
+    RestartNotDone(HistoryEntry),
+    #[error(
+        "the restart is not over after {}; the request stays in force",
+        duration_as_given(*.0)
+    )]
+    TimedOut(Span),
+}
+
+impl Error {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Session(error) => error.exit(),
+            Self::Selection(error) => error.exit(),
+            Self::Snapshot(error) => error.exit(),
+            Self::Action(error) => error.exit(),
+            Self::Watch(error) => error.exit(),
+            Self::TimedOut(_) => Exit::TimedOut,
+            Self::Runtime(_)
+            | Self::Output(_)
+            | Self::SnapshotFile { .. }
+            | Self::NodeNotInSnapshot { .. }
+            | Self::RestartNotDone(_) => Exit::Failed,
+        }
+    }
+
+    /// The error of our own output, if it is that.
+    const fn output(&self) -> Option<&io::Error> {
+        match self {
+            Self::Output(error)
+            | Self::Action(ActionError::Output(error))
+            | Self::Watch(WatchError::Output(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Writes the message to stderr; the exit code.
+    pub(super) fn report(&self) -> ExitCode {
+        // The reader of `kubectl stayput status | head` has closed the pipe on purpose.
+        let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        if !self.output().is_some_and(is_broken_pipe) {
+            // Where stderr cannot be written, the exit code is all that is left.
+            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", plain(&self.to_string()));
+        }
+        self.exit().into()
+    }
+}

@@ -1,0 +1,52 @@
+//! Dry runs: a snapshot, taken now or read from a file, and the forecast computed from it.
+
+use super::args::{PlanArgs, ReconcilerArg, ScopeArgs};
+use super::cluster_view::ClusterView;
+use super::reconciler_client::{self, SnapshotError};
+use stayput_restart::{Forecast, Request, Saved, Time, forecast};
+
+/// A dry run, and when its cluster was observed.
+#[derive(Debug)]
+pub(super) struct DatedForecast {
+    pub(super) observed_at: Time,
+    pub(super) forecast: Forecast,
+}
+
+impl DatedForecast {
+    /// The dry run of this request; without one, of the restart under way or to come.
+    pub(super) fn new(saved: &Saved, request: Option<&Request>) -> Self {
+        let Saved { snapshot, policy, .. } = saved;
+        Self { observed_at: snapshot.now, forecast: forecast(snapshot, policy, request) }
+    }
+}
+
+/// What `plan` shows of a SearchCluster, computed from a snapshot taken now.
+pub(super) async fn live(
+    view: &ClusterView,
+    args: &PlanArgs,
+) -> Result<DatedForecast, SnapshotError> {
+    let saved = reconciler_client::snapshot(args.reconciler.address.as_deref(), view).await?;
+    Ok(from_saved(&saved, &args.scope))
+}
+
+/// The same, computed from a saved snapshot.
+pub(super) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
+    DatedForecast::new(saved, dry_run_request(scope).as_ref())
+}
+
+/// What a request would do; none if the reconciler gives no snapshot.
+pub(super) async fn of_request(
+    view: &ClusterView,
+    reconciler: &ReconcilerArg,
+    request: &Request,
+) -> Option<DatedForecast> {
+    let saved = reconciler_client::snapshot(reconciler.address.as_deref(), view).await.ok()?;
+    Some(DatedForecast::new(&saved, Some(request)))
+}
+
+/// The request whose dry run is wanted; none where the command line names no scope.
+fn dry_run_request(scope: &ScopeArgs) -> Option<Request> {
+    let (strategy, target) = scope.strategy_and_target();
+    let request = Request { id: "dry-run".into(), strategy, target, ..Request::default() };
+    scope.is_given().then_some(request)
+}

@@ -1,0 +1,44 @@
+//! What a command has done.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use stayput_restart::Strategy;
+
+/// `restart`, `cancel`, `stop` and `start`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) struct ActionOutput {
+    pub(in crate::kubectl) cluster: String,
+    pub(in crate::kubectl) namespace: String,
+    pub(in crate::kubectl) result: ActionResult,
+    /// Id of the restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kubectl) id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kubectl) strategy: Option<Strategy>,
+    /// Names of the nodes concerned. For a restart: in its order, as far as that is known without the
+    /// engine.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::kubectl) nodes: Vec<String>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) enum ActionResult {
+    /// The restart is requested.
+    Requested,
+    /// Nothing: a restart with this id was requested before.
+    AlreadyRequested,
+    /// The cancellation of the restart is requested.
+    CancelRequested,
+    /// The request was removed before the reconciler accepted it.
+    Withdrawn,
+    /// The nodes are marked to be kept stopped.
+    StopRequested,
+    /// The nodes are no longer marked to be kept stopped.
+    StartRequested,
+    /// Nothing: a dry run.
+    DryRun,
+}

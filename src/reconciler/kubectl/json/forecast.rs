@@ -1,0 +1,144 @@
+//! A dry run.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::kubectl::forecast::DatedForecast;
+use stayput_restart::{Basis, Request, Stage, StageKind, Time, Turn, Waiting, When};
+
+/// The steps of a restart, assuming that every node comes back and nothing else in the cluster
+/// changes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ForecastOutput {
+    /// When the cluster was observed.
+    #[schemars(with = "String")]
+    observed_at: Time,
+    /// Where the request comes from.
+    basis: BasisOutput,
+    request: Request,
+    /// What blocks the restart as a whole; the steps are those that follow once it is resolved.
+    blocker: Option<WaitingOutput>,
+    /// In their order.
+    steps: Vec<StepOutput>,
+    /// Nodes for which nothing begins now, with what they wait for.
+    waiting: Vec<WaitingOutput>,
+    /// Nodes that are never restarted unless something changes, with the first rule that blocks each.
+    never: Vec<WaitingOutput>,
+}
+
+/// Where the request comes from.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum BasisOutput {
+    /// Its restart is under way.
+    UnderWay,
+    /// It is about to begin.
+    Requested,
+    /// Nobody has made it: the dry run shows what it would do.
+    Hypothetical,
+}
+
+/// Nodes that are restarted, stopped or started together.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct StepOutput {
+    kind: StepKindOutput,
+    when: WhenOutput,
+    nodes: Vec<StepNodeOutput>,
+}
+
+/// What is done with the nodes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum StepKindOutput {
+    /// Each is stopped and started.
+    Restart,
+    /// All are stopped.
+    Stop,
+    /// All are started.
+    Start,
+}
+
+/// When it is done.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum WhenOutput {
+    /// It has begun.
+    UnderWay,
+    /// At once.
+    Now,
+    /// After the steps before it, and when nothing blocks the restart.
+    Later,
+}
+
+/// One node of a step.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct StepNodeOutput {
+    name: String,
+    /// Why it is in this step, for people.
+    reason: String,
+}
+
+/// What a node waits for.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct WaitingOutput {
+    /// Name of the node; none for the cluster as a whole.
+    node: Option<String>,
+    /// The published name of the rule, or another code.
+    code: &'static str,
+    /// The same for people.
+    message: String,
+}
+
+impl ForecastOutput {
+    pub(super) fn new(dated: &DatedForecast) -> Self {
+        let DatedForecast { observed_at, forecast } = dated;
+        Self {
+            observed_at: *observed_at,
+            basis: match forecast.basis {
+                Basis::UnderWay => BasisOutput::UnderWay,
+                Basis::Asked => BasisOutput::Requested,
+                Basis::Supposed => BasisOutput::Hypothetical,
+            },
+            request: forecast.request.clone(),
+            blocker: forecast.held.as_ref().map(WaitingOutput::new),
+            steps: forecast.steps.iter().map(StepOutput::new).collect(),
+            waiting: forecast.waiting.iter().map(WaitingOutput::new).collect(),
+            never: forecast.never.iter().map(WaitingOutput::new).collect(),
+        }
+    }
+}
+
+impl StepOutput {
+    fn new(stage: &Stage) -> Self {
+        Self {
+            kind: match stage.kind {
+                StageKind::Restart => StepKindOutput::Restart,
+                StageKind::Stop => StepKindOutput::Stop,
+                StageKind::Start => StepKindOutput::Start,
+            },
+            when: match stage.when {
+                When::UnderWay => WhenOutput::UnderWay,
+                When::Now => WhenOutput::Now,
+                When::Later => WhenOutput::Later,
+            },
+            nodes: stage.turns.iter().map(StepNodeOutput::new).collect(),
+        }
+    }
+}
+
+impl StepNodeOutput {
+    fn new(turn: &Turn) -> Self {
+        Self { name: turn.node.clone(), reason: turn.why.clone() }
+    }
+}
+
+impl WaitingOutput {
+    fn new(waiting: &Waiting) -> Self {
+        let code = waiting.code.as_str();
+        Self { node: waiting.node.clone(), code, message: waiting.message.clone() }
+    }
+}

@@ -1,0 +1,42 @@
+//! What programs read (`--output json`): `proto/kubectl-stayput.schema.json` is made from these types.
+//! Fields are added, never renamed or removed.
+
+mod action;
+mod forecast;
+mod node;
+mod plan;
+mod progress;
+mod restart;
+mod status;
+
+use schemars::{SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+pub(super) use action::{ActionOutput, ActionResult};
+pub(super) use node::NodeOutput;
+pub(super) use plan::PlanOutput;
+pub(super) use progress::ProgressOutput;
+pub(super) use status::{HistoryOutput, StatusOutput};
+
+/// The JSON schema of everything that `--output json` prints.
+pub fn schema() -> Value {
+    let mut generator = SchemaGenerator::from(SchemaSettings::draft2020_12());
+    let commands = [
+        ("status", generator.subschema_for::<StatusOutput>()),
+        ("plan", generator.subschema_for::<PlanOutput>()),
+        ("why", generator.subschema_for::<NodeOutput>()),
+        ("history", generator.subschema_for::<HistoryOutput>()),
+        ("restart, cancel, stop, start", generator.subschema_for::<ActionOutput>()),
+        ("a line of watch and of restart --watch", generator.subschema_for::<ProgressOutput<'_>>()),
+    ];
+    let any: Vec<Value> = commands
+        .into_iter()
+        .map(|(title, schema)| json!({"title": title, "$ref": schema.get("$ref")}))
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What kubectl stayput prints with --output json",
+        "anyOf": any,
+        "$defs": generator.take_definitions(true),
+    })
+}

@@ -1,0 +1,50 @@
+//! One node.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::kubectl::cluster_view::ClusterView;
+use stayput_restart::LastRestart;
+
+/// `why`, and each node of `status` and `plan`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) struct NodeOutput {
+    name: String,
+    pod: Option<String>,
+    pod_uid: Option<String>,
+    ready: Option<bool>,
+    /// Phase of its restart, as its pod shows it.
+    phase: Option<String>,
+    /// An annotation or the spec keeps it stopped.
+    kept_stopped: bool,
+    /// State of its engine.
+    state: Option<String>,
+    /// Checksum of the config it runs on; its first twelve digits.
+    checksum: Option<String>,
+    /// Code of what it waits for.
+    blocked_by: Option<String>,
+    /// What it waits for, for people.
+    message: Option<String>,
+    last_restart: Option<LastRestart>,
+}
+
+impl NodeOutput {
+    pub(in crate::kubectl) fn new(view: &ClusterView, node: &str) -> Self {
+        let pod = view.pod_of_node(node);
+        let report = view.node_report(node).cloned().unwrap_or_default();
+        Self {
+            name: node.to_owned(),
+            pod: pod.map(|pod| pod.name.clone()),
+            pod_uid: pod.map(|pod| pod.uid.clone()),
+            ready: pod.map(|pod| pod.ready),
+            phase: pod.map_or(report.phase, |pod| pod.phase.clone()),
+            kept_stopped: pod.is_some_and(|pod| view.is_kept_stopped(pod)),
+            state: report.state,
+            checksum: report.checksum,
+            blocked_by: report.blocked_by,
+            message: report.message,
+            last_restart: pod.and_then(|pod| pod.last_restart.clone()),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Phrases that several pages use.
+
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::format::{duration_as_given, time_to_second};
+use crate::kubectl::page::Tone;
+use crate::kubectl::pod_view::PodView;
+use stayput_restart::{Outcome, Request};
+
+/// Why a SearchCluster has no status, and what to check.
+pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
+     this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler";
+
+pub(super) const fn tone_of_outcome(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Done => Tone::Good,
+        Outcome::Superseded => Tone::Warning,
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered => Tone::Bad,
+    }
+}
+
+/// The phase of a pod; if it has none, whether its node is kept stopped.
+pub(super) fn phase_of(view: &ClusterView, pod: &PodView) -> String {
+    match &pod.phase {
+        Some(phase) => phase.clone(),
+        None if view.is_kept_stopped(pod) => "(kept stopped)".into(),
+        None => "-".into(),
+    }
+}
+
+/// What a node waits for.
+pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
+    let report = view.node_report(&pod.node);
+    let message = report.and_then(|report| report.message.clone());
+    let code = report.and_then(|report| report.blocked_by.as_deref());
+    match (message, code) {
+        (Some(message), Some(code)) => format!("{code}: {message}"),
+        (Some(message), None) => message,
+        (None, _) if view.is_kept_stopped(pod) => "it is kept stopped".into(),
+        (None, _) if pod.phase.is_some() => "the reconciler has not reported on it yet".into(),
+        (None, _) => "nothing to do".into(),
+    }
+}
+
+/// A request in one line.
+pub(super) fn request_summary(request: &Request) -> String {
+    let mut text = format!("{} {}", request.strategy.as_str(), request.id);
+    let target = &request.target;
+    if !target.nodes.is_empty() {
+        text = format!("{text} of {}", target.nodes.join(", "));
+    }
+    if let Some(role) = &target.role {
+        text = format!("{text}, role {role}");
+    }
+    if let Some(zone) = &target.zone {
+        text = format!("{text}, zone {zone}");
+    }
+    if let Some(time) = request.not_before {
+        text = format!("{text}, not before {}", time_to_second(time));
+    }
+    if let Some(deadline) = request.deadline {
+        text = format!("{text}, deadline {}", duration_as_given(deadline));
+    }
+    match &request.by {
+        Some(by) => format!("{text}, requested by {by}"),
+        None => text,
+    }
+}

@@ -1,0 +1,139 @@
+//! A dry run: the steps of a restart in their order, and which rule blocks which nodes.
+
+use super::common::request_summary;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::forecast::DatedForecast;
+use crate::kubectl::format::{node_count, time_to_second};
+use crate::kubectl::page::{Page, Paint, Tone};
+use stayput_restart::{Basis, Code, Forecast, Stage, StageKind, Waiting, When};
+
+/// What a dry run takes for granted.
+const ASSUMPTION: &str =
+    "(assuming that every node comes back and nothing else in the cluster changes)";
+
+pub(in crate::kubectl) fn forecast(
+    view: &ClusterView,
+    dated: &DatedForecast,
+    paint: Paint,
+) -> String {
+    let mut page = Page::new(paint);
+    let DatedForecast { observed_at, forecast } = dated;
+    let at = time_to_second(*observed_at);
+    page.fact("cluster", format!("{}/{}, observed at {at}", view.namespace, view.name));
+    page.fact("restart", basis(forecast));
+    add_steps(forecast, &mut page);
+    page.into_text()
+}
+
+/// Adds the steps, and the nodes that get none.
+pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
+    if let Some(blocker) = &forecast.held {
+        page.toned("blocked by", Tone::Bad, code_and_message(blocker));
+    }
+    for (number, step) in (1..).zip(&forecast.steps) {
+        add_step(number, step, page);
+    }
+    if forecast.steps.is_empty() {
+        page.fact("steps", "none");
+    }
+    for (nodes, message) in grouped(&forecast.never) {
+        page.toned("never", Tone::Bad, format!("{nodes}: {message}"));
+    }
+    for (nodes, message) in grouped(&forecast.waiting) {
+        page.fact("waiting", format!("{nodes}: {message}"));
+    }
+    if forecast.steps.iter().any(|step| step.when == When::Later) {
+        page.fact("", ASSUMPTION);
+    }
+}
+
+fn basis(forecast: &Forecast) -> String {
+    let request = request_summary(&forecast.request);
+    match forecast.basis {
+        Basis::UnderWay => format!("{request}: under way"),
+        Basis::Asked => format!("{request}: about to begin"),
+        Basis::Supposed => {
+            let strategy = forecast.request.strategy.as_str();
+            format!("none requested; a {strategy} restart would do this")
+        }
+    }
+}
+
+/// Adds one step; nodes that go for the same reason share a line.
+fn add_step(number: usize, step: &Stage, page: &mut Page) {
+    let action = match step.kind {
+        StageKind::Restart => "",
+        StageKind::Stop => "stop ",
+        StageKind::Start => "start ",
+    };
+    let when = match step.when {
+        When::UnderWay => "under way: ",
+        When::Now => "now: ",
+        When::Later => "",
+    };
+    let mut name = format!("step {number}");
+    for turns in step.turns.chunk_by(|one, other| one.why == other.why) {
+        let nodes: Vec<&str> = turns.iter().map(|turn| turn.node.as_str()).collect();
+        let reason = turns.first().map_or("", |turn| &turn.why);
+        page.fact(&name, format!("{when}{action}{} ({reason})", nodes.join(", ")));
+        name.clear();
+    }
+}
+
+fn code_and_message(waiting: &Waiting) -> String {
+    format!("{}: {}", waiting.code.as_str(), waiting.message)
+}
+
+/// The nodes that wait for the same, with what they wait for. Nodes that are finished or not
+/// concerned are only counted.
+fn grouped(waiting: &[Waiting]) -> Vec<(String, String)> {
+    let mut lines: Vec<(Vec<&str>, &Waiting)> = Vec::new();
+    let mut unconcerned = 0;
+    for one in waiting {
+        let Some(node) = one.node.as_deref() else { continue };
+        if matches!(one.code, Code::Idle | Code::Finished) {
+            unconcerned += 1;
+            continue;
+        }
+        let is_same = |other: &Waiting| (other.code, &other.message) == (one.code, &one.message);
+        match lines.iter_mut().find(|(_, other)| is_same(other)) {
+            Some((nodes, _)) => nodes.push(node),
+            None => lines.push((vec![node], one)),
+        }
+    }
+    for (nodes, _) in &mut lines {
+        nodes.sort_unstable();
+    }
+    lines.sort();
+    let text = |(nodes, one): (Vec<&str>, &Waiting)| (nodes.join(", "), code_and_message(one));
+    let mut lines: Vec<(String, String)> = lines.into_iter().map(text).collect();
+    if unconcerned > 0 {
+        lines.push((node_count(unconcerned), "finished, or not part of the restart".into()));
+    }
+    lines
+}
+
+/// Adds what a dry run says about one node.
+pub(super) fn add_node(forecast: &Forecast, node: &str, page: &mut Page) {
+    let is_node = |waiting: &&Waiting| waiting.node.as_deref() == Some(node);
+    if let Some(never) = forecast.never.iter().find(is_node) {
+        return page.toned("never", Tone::Bad, code_and_message(never));
+    }
+    let count = forecast.steps.len();
+    for (number, step) in (1..).zip(&forecast.steps) {
+        let Some(turn) = step.turns.iter().find(|turn| turn.node == node) else { continue };
+        let action = match step.kind {
+            StageKind::Restart => "restarted",
+            StageKind::Stop => "stopped",
+            StageKind::Start => "started",
+        };
+        let number: usize = number;
+        page.fact("dry run", format!("{action} in step {number} of {count}: {}", turn.why));
+    }
+    if let Some(waiting) = forecast.waiting.iter().find(is_node) {
+        page.fact("waiting", code_and_message(waiting));
+    }
+    if let Some(blocker) = &forecast.held {
+        page.toned("blocked by", Tone::Bad, code_and_message(blocker));
+    }
+}

@@ -1,0 +1,97 @@
+//! One pod of a SearchCluster, as plain data.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation};
+
+/// One pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PodView {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) resource_version: String,
+    pub(super) has_annotations: bool,
+    /// Name of its engine node.
+    pub(super) node: String,
+    pub(super) ready: bool,
+    pub(super) crash_looping: bool,
+    /// Value of the phase annotation, which a person may have written.
+    pub(super) phase: Option<String>,
+    /// An annotation on the pod keeps its node stopped.
+    pub(super) kept_stopped_by_annotation: bool,
+    pub(super) last_restart: Option<LastRestart>,
+}
+
+impl PodView {
+    pub(super) fn from_object(pod: &Pod, node_name_label: Option<&str>) -> Self {
+        let metadata = &pod.metadata;
+        let name = metadata.name.clone().unwrap_or_default();
+        let labels = metadata.labels.as_ref();
+        let node = node_name_label.and_then(|label| labels?.get(label)).unwrap_or(&name).clone();
+        let annotations = metadata.annotations.as_ref();
+        let annotation = |key| annotations.and_then(|all| all.get(key));
+        let status = pod.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        let containers = status.and_then(|status| status.container_statuses.as_ref());
+        let states = containers.into_iter().flatten().filter_map(|one| one.state.as_ref());
+        let mut reasons = states.filter_map(|state| state.waiting.as_ref()?.reason.as_deref());
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            has_annotations: annotations.is_some(),
+            ready: conditions.any(|one| one.type_ == "Ready" && one.status == "True"),
+            crash_looping: reasons.any(|reason| reason == "CrashLoopBackOff"),
+            phase: annotation(annotation::PHASE).cloned(),
+            kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
+            last_restart: annotation(annotation::LAST_RESTART)
+                .and_then(|text| parse_last_restart(text)),
+            name,
+            node,
+        }
+    }
+
+    pub(super) fn from_snapshot(pod: &restart::Pod) -> Self {
+        let annotation = |key| pod.annotations.get(key);
+        Self {
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            resource_version: String::new(),
+            has_annotations: !pod.annotations.is_empty(),
+            node: pod.node.clone(),
+            ready: pod.ready,
+            crash_looping: pod.crash_looping,
+            phase: annotation(annotation::PHASE).cloned(),
+            kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
+            last_restart: annotation(annotation::LAST_RESTART)
+                .and_then(|text| parse_last_restart(text)),
+        }
+    }
+
+    /// The pod as the rules for the order take it. They look at no other field than those set here.
+    pub(super) fn for_ordering(&self) -> restart::Pod {
+        restart::Pod {
+            uid: self.uid.clone(),
+            name: self.name.clone(),
+            node: self.node.clone(),
+            annotations: BTreeMap::new(),
+            ready: self.ready,
+            terminating: false,
+            crash_looping: self.crash_looping,
+            outdated: None,
+            deadly_probe: None,
+            sources: Sources::Undeclared,
+            manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
+        }
+    }
+}
+
+fn is_true(value: Option<&String>) -> bool {
+    value.is_some_and(|value| value == "true")
+}
+
+fn parse_last_restart(text: &str) -> Option<LastRestart> {
+    serde_json::from_str(text).ok()
+}

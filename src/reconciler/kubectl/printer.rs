@@ -1,0 +1,63 @@
+//! Writes pages for people, or JSON for programs, to stdout.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::actions::ActionReport;
+use super::args::CommonArgs;
+use super::format::time_to_second;
+use super::json::ProgressOutput;
+use super::page::Paint;
+use super::progress::Line;
+use stayput_net::terminal::plain;
+
+/// How to print.
+pub(super) struct Printer {
+    pub(super) paint: Paint,
+    json: bool,
+}
+
+impl Printer {
+    pub(super) fn new(common: &CommonArgs) -> Self {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colored = !common.no_color && !no_color && io::stdout().is_terminal();
+        Self { paint: Paint { colored }, json: common.output.is_some() }
+    }
+
+    pub(super) fn page(&self, page: &str, output: &impl Serialize) -> io::Result<()> {
+        match self.json {
+            true => write(&(serde_json::to_string_pretty(output)? + "\n")),
+            false => write(page),
+        }
+    }
+
+    /// What a command has done.
+    pub(super) fn action(&self, report: &ActionReport) -> io::Result<()> {
+        self.page(&report.page, &report.output)
+    }
+
+    /// The same as the first of several lines: as JSON it is one line, too.
+    pub(super) fn action_line(&self, report: &ActionReport) -> io::Result<()> {
+        match self.json {
+            true => write(&(serde_json::to_string(&report.output)? + "\n")),
+            false => write(&report.page),
+        }
+    }
+
+    pub(super) fn progress(&self, line: &Line) -> io::Result<()> {
+        if self.json {
+            return write(&(serde_json::to_string(&ProgressOutput::new(line))? + "\n"));
+        }
+        let message = self.paint.text(line.tone, &line.message);
+        let node = line.node.as_ref().map(|node| format!("{}  ", plain(node)));
+        let time = time_to_second(line.time);
+        write(&format!("{time}  {}{message}\n", node.unwrap_or_default()))
+    }
+}
+
+pub(super) fn write(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}

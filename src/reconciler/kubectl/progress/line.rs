@@ -1,0 +1,42 @@
+//! One line of `watch`.
+
+use crate::kubectl::format::{after_colon, node_count, rounded_duration};
+use crate::kubectl::page::Tone;
+use stayput_restart::{HistoryEntry, Outcome, Time};
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::kubectl) struct Line {
+    /// When it was observed.
+    pub(in crate::kubectl) time: Time,
+    /// The node it is about; none for the cluster as a whole.
+    pub(in crate::kubectl) node: Option<String>,
+    pub(in crate::kubectl) message: String,
+    /// In the last line: how the restart ended.
+    pub(in crate::kubectl) ended: Option<HistoryEntry>,
+    pub(in crate::kubectl) tone: Tone,
+}
+
+impl Line {
+    pub(super) const fn cluster(time: Time, tone: Tone, message: String) -> Self {
+        Self { time, node: None, message, ended: None, tone }
+    }
+
+    pub(super) fn node(time: Time, node: &str, tone: Tone, message: String) -> Self {
+        Self { time, node: Some(node.to_owned()), message, ended: None, tone }
+    }
+
+    /// The last line.
+    pub(super) fn ended(time: Time, entry: &HistoryEntry) -> Self {
+        let message = format!(
+            "restart {} {}: {} in {}{}",
+            entry.id,
+            entry.outcome.as_str(),
+            node_count(entry.nodes as usize),
+            rounded_duration(entry.seconds),
+            after_colon(&entry.reason)
+        );
+        let tone = if entry.outcome == Outcome::Done { Tone::Good } else { Tone::Bad };
+        Self { ended: Some(entry.clone()), ..Self::cluster(time, tone, message) }
+    }
+}

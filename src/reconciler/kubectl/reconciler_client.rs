@@ -1,0 +1,135 @@
+//! Reads snapshots: from the reconciler, or from a file.
+//!
+//! The reconciler serves them on its loopback interface only. So a user has to forward the port, and
+//! Kubernetes decides who may do that.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::{Request, StatusCode, Uri};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::{Client, Config};
+use tokio::time::timeout;
+
+use super::cluster_view::ClusterView;
+use super::exit::Exit;
+use super::format::root_cause;
+use stayput_restart::Saved;
+
+/// Where a forwarded port is.
+const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9198";
+/// The reconciler finishes the reconcile in hand first, and then observes the whole cluster.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(90);
+/// How to make the reconciler reachable.
+const REMEDY: &str = "forward its port (you need get on leases and create on pods/portforward in its \
+                      namespace) and try again: kubectl -n stayput port-forward \"pod/$(kubectl -n \
+                      stayput get lease stayput-reconciler -o jsonpath={.spec.holderIdentity})\" \
+                      9198; or give its address with --reconciler URL";
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SnapshotError {
+    #[error("{address:?} is not an address of the reconciler: write for example {DEFAULT_ADDRESS}")]
+    InvalidAddress { address: String },
+    #[error(
+        "the reconciler at {address} did not answer within {} s: try again, or see its log",
+        SNAPSHOT_TIMEOUT.as_secs()
+    )]
+    Timeout { address: String },
+    #[error(
+        "cannot reach the reconciler at {address}: {}; {REMEDY}",
+        root_cause(&**source)
+    )]
+    Unreachable { address: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("the reconciler at {address} answered {status}: {message}")]
+    Refused { address: String, status: StatusCode, message: String },
+    #[error("the reconciler at {address} sent a snapshot that cannot be read: {message}")]
+    InvalidAnswer { address: String, message: String },
+    #[error(
+        "the reconciler at {address} sees other pods in {cluster} than the apiserver has: it \
+         belongs to another Kubernetes; check --context and the forwarded port"
+    )]
+    OtherKubernetes { address: String, cluster: String },
+    #[error("{}: {source}", file.display())]
+    File { file: PathBuf, source: std::io::Error },
+    #[error("{}: {message}", file.display())]
+    InvalidFile { file: PathBuf, message: String },
+}
+
+impl SnapshotError {
+    pub(super) const fn exit(&self) -> Exit {
+        match self {
+            Self::InvalidAddress { .. } | Self::File { .. } | Self::InvalidFile { .. } => {
+                Exit::Usage
+            }
+            Self::Timeout { .. } | Self::Unreachable { .. } => Exit::NotReachable,
+            Self::Refused { .. } | Self::InvalidAnswer { .. } | Self::OtherKubernetes { .. } => {
+                Exit::Failed
+            }
+        }
+    }
+}
+
+/// A snapshot of this SearchCluster, taken now by the reconciler at `address`.
+pub(super) async fn snapshot(
+    address: Option<&str>,
+    view: &ClusterView,
+) -> Result<Saved, SnapshotError> {
+    let address = address.unwrap_or(DEFAULT_ADDRESS).to_owned();
+    let uri: Option<Uri> = address.parse().ok();
+    let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else {
+        return Err(SnapshotError::InvalidAddress { address });
+    };
+    let text = match timeout(SNAPSHOT_TIMEOUT, get(uri, &address, view)).await {
+        Ok(answer) => answer?,
+        Err(_) => return Err(SnapshotError::Timeout { address }),
+    };
+    let saved = Saved::parse(&text).map_err(|error| SnapshotError::InvalidAnswer {
+        address: address.clone(),
+        message: error.to_string(),
+    })?;
+    if is_of_other_kubernetes(&saved, view) {
+        let cluster = format!("{}/{}", view.namespace, view.name);
+        return Err(SnapshotError::OtherKubernetes { address, cluster });
+    }
+    Ok(saved)
+}
+
+async fn get(uri: Uri, address: &str, view: &ClusterView) -> Result<String, SnapshotError> {
+    let unreachable = |source| SnapshotError::Unreachable { address: address.to_owned(), source };
+    let path = format!("/snapshots/{}/{}", view.namespace, view.name);
+    let request = Request::get(path).body(Body::empty());
+    let request =
+        request.map_err(|_| SnapshotError::InvalidAddress { address: address.to_owned() })?;
+    // A refusal says why. Trying again would only delay that answer.
+    let mut config = Config::new(uri);
+    config.default_retry = false;
+    let client = Client::try_from(config).map_err(|error| unreachable(error.into()))?;
+    let response = client.send(request).await.map_err(|error| unreachable(error.into()))?;
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(|error| unreachable(error.into()))?;
+    let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+    if status.is_success() {
+        return Ok(text);
+    }
+    let message = text.lines().next().unwrap_or_default().to_owned();
+    Err(SnapshotError::Refused { address: address.to_owned(), status, message })
+}
+
+/// A forwarded port may lead to another Kubernetes than the kubeconfig does: then no pod is the same.
+fn is_of_other_kubernetes(saved: &Saved, view: &ClusterView) -> bool {
+    let seen = &saved.snapshot.pods;
+    let is_ours = |uid: &String| view.pods.iter().any(|pod| pod.uid == *uid);
+    !seen.is_empty() && !view.pods.is_empty() && !seen.iter().any(|pod| is_ours(&pod.uid))
+}
+
+/// Reads a snapshot from a file.
+pub(super) fn snapshot_from_file(file: &Path) -> Result<Saved, SnapshotError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|source| SnapshotError::File { file: file.to_owned(), source })?;
+    Saved::parse(&text).map_err(|error| SnapshotError::InvalidFile {
+        file: file.to_owned(),
+        message: error.to_string(),
+    })
+}

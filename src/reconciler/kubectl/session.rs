@@ -1,0 +1,79 @@
+//! The connection to the apiserver, with kubeconfig, context and namespace as kubectl finds them.
+
+use std::path::Path;
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use super::args::CommonArgs;
+use super::exit::Exit;
+use super::format::root_cause;
+
+/// A client for the apiserver, its namespace and its user.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    /// The user's name in the kubeconfig. It is shown with a request and proves nothing.
+    pub(super) user: Option<String>,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    #[error(
+        "no usable kubeconfig: {}; choose one with --kubeconfig or KUBECONFIG, and a context with \
+         --context",
+        root_cause(.0)
+    )]
+    Kubeconfig(#[source] KubeconfigError),
+    #[error(
+        "the credentials in the kubeconfig cannot be used: {}; check with `kubectl cluster-info`",
+        root_cause(&**.0)
+    )]
+    Credentials(#[source] Box<kube::Error>),
+}
+
+impl SessionError {
+    pub(super) const fn exit(&self) -> Exit {
+        match self {
+            Self::Kubeconfig(_) | Self::Credentials(_) => Exit::Usage,
+        }
+    }
+}
+
+impl Session {
+    /// Reads the kubeconfig. Without one, the pod's own service account is used.
+    pub(super) async fn new(common: &CommonArgs) -> Result<Self, SessionError> {
+        let options = KubeConfigOptions { context: common.context.clone(), ..Default::default() };
+        let (mut config, user) = match kubeconfig(common.kubeconfig.as_deref()) {
+            Ok(kubeconfig) => {
+                let user = user(&kubeconfig, common.context.as_deref());
+                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                (config.map_err(SessionError::Kubeconfig)?, user)
+            }
+            Err(error) => match Config::incluster() {
+                Ok(config) if common.kubeconfig.is_none() && common.context.is_none() => {
+                    (config, None)
+                }
+                Ok(_) | Err(_) => return Err(SessionError::Kubeconfig(error)),
+            },
+        };
+        if let Some(namespace) = &common.namespace {
+            config.default_namespace.clone_from(namespace);
+        }
+        let namespace = config.default_namespace.clone();
+        let client =
+            Client::try_from(config).map_err(|error| SessionError::Credentials(Box::new(error)))?;
+        Ok(Self { client, namespace, user })
+    }
+}
+
+fn kubeconfig(file: Option<&Path>) -> Result<Kubeconfig, KubeconfigError> {
+    file.map_or_else(Kubeconfig::read, Kubeconfig::read_from)
+}
+
+fn user(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let name = context.or(kubeconfig.current_context.as_deref())?;
+    let named = kubeconfig.contexts.iter().find(|named| named.name == name)?;
+    named.context.as_ref()?.user.clone()
+}

@@ -1,0 +1,164 @@
+//! `restart`, `cancel`, `stop` and `start`: what is written, and what is refused.
+
+use serde_json::{Value, json};
+use stayput_restart::{Request, Strategy, annotation};
+
+use super::fixture::{Fixture, idle, under_way};
+
+async fn request(fixture: &Fixture) -> Option<Request> {
+    let text = fixture.annotation(annotation::REQUEST).await?;
+    Some(Request::parse(&text).unwrap())
+}
+
+#[tokio::test]
+async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
+    let fixture = Fixture::with(idle()).await;
+    let page = fixture.succeeds("restart").await;
+    let written = request(&fixture).await.unwrap();
+    assert_eq!(page, format!("rolling restart {} of logs requested\n", written.id));
+    assert_eq!(written.id.len(), 12);
+    let expected =
+        Request { by: Some("anybody".into()), id: written.id.clone(), ..Request::default() };
+    assert_eq!(written, expected);
+    // The reconciler has not accepted it: another request would overwrite it.
+    let error = fixture.fails("restart", 1).await;
+    assert!(error.contains("is not accepted yet") && error.contains("stayput cancel"), "{error}");
+    let again = fixture.succeeds(&format!("restart --id {}", written.id)).await;
+    assert!(again.contains("was requested before"), "{again}");
+    assert!(fixture.succeeds("status").await.contains(": not accepted yet\n"));
+    assert!(fixture.succeeds("cancel").await.contains("withdrawn before it was accepted"));
+    assert_eq!(request(&fixture).await, None);
+    // One in the history is not requested a second time.
+    assert_eq!(fixture.json("restart --id a").await["result"], "alreadyRequested");
+    assert_eq!(request(&fixture).await, None);
+}
+
+#[tokio::test]
+async fn every_option_is_in_the_request() {
+    let fixture = Fixture::with(idle()).await;
+    let line = "restart logs --coordinated --yes --node logs-1 --node logs-0 --node logs-1 --role \
+                data --zone z1 --not-before 2026-11-21T03:00:00Z --deadline 1h --id c";
+    let output = fixture.json(line).await;
+    assert_eq!(
+        output,
+        json!({
+            "cluster": "logs", "namespace": "default", "result": "requested", "id": "c",
+            "strategy": "coordinated", "nodes": ["logs-1", "logs-0"],
+        })
+    );
+    let text = fixture.annotation(annotation::REQUEST).await.unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap(),
+        json!({
+            "id": "c", "strategy": "coordinated", "by": "anybody", "deadline": "1h",
+            "notBefore": "2026-11-21T03:00:00.000Z",
+            "target": {"nodes": ["logs-0", "logs-1"], "role": "data", "zone": "z1"},
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_the_reconciler_would_refuse_or_overlook_is_refused_here() {
+    let fixture = Fixture::with(idle()).await;
+    for (line, code, part) in [
+        ("restart --coordinated", 64, "is an outage: 3 nodes of logs"),
+        ("restart --id a/b", 64, "is no id of a restart"),
+        ("restart --node logs-7", 1, "logs has no node logs-7; there are: logs-0, logs-1, logs-2"),
+    ] {
+        let error = fixture.fails(line, code).await;
+        assert!(error.contains(part), "{line}: {error}");
+    }
+    fixture.annotate_pod("logs-2", json!({"stayput.dev/stopped": "true"})).await;
+    let error = fixture.fails("restart --node logs-2", 1).await;
+    assert!(error.contains("logs-2 is kept stopped"), "{error}");
+    assert_eq!(request(&fixture).await, None);
+
+    let unprocessed = Fixture::empty().await;
+    unprocessed.declare("logs").await;
+    let error = unprocessed.fails("restart", 1).await;
+    assert!(
+        error.contains("stayput-reconciler has not processed this SearchCluster yet"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_and_tells_the_order() {
+    let fixture = Fixture::with(idle()).await;
+    let page = fixture.succeeds("restart --dry-run --id d").await;
+    assert!(page.contains("order       logs-2, logs-1, logs-0\n"), "{page}");
+    assert!(page.contains("nothing was requested"), "{page}");
+    let output = fixture.json("restart --coordinated --dry-run --node logs-1").await;
+    assert_eq!((&output["result"], &output["nodes"]), (&json!("dryRun"), &json!(["logs-1"])));
+    assert_eq!(request(&fixture).await, None);
+}
+
+#[tokio::test]
+async fn a_request_while_one_is_under_way_says_what_becomes_of_it() {
+    let mut status = under_way("b", "rolling");
+    status["queued"] = json!({"id": "q", "strategy": "rolling", "target": {}});
+    let fixture = Fixture::with(status).await;
+    fixture.change(json!({"spec": {"paused": true}})).await;
+    let page = fixture.succeeds("restart --id n").await;
+    assert_eq!(
+        page,
+        "rolling restart n of logs requested\nit begins when restart b has ended\nit replaces \
+         restart q, which was queued and will not run\nno node is stopped while spec.paused is true\n"
+    );
+    assert_eq!(request(&fixture).await.map(|request| request.strategy), Some(Strategy::Rolling));
+}
+
+#[tokio::test]
+async fn a_coordinated_request_says_whose_place_it_takes() {
+    let mut status = under_way("b", "coordinated");
+    status["blocked"] = json!("stranded");
+    let fixture = Fixture::with(status).await;
+    let page = fixture.succeeds("restart --coordinated --yes --id n").await;
+    assert_eq!(
+        page,
+        "coordinated restart n of logs requested\nit takes the place of restart b, which can \
+         neither continue nor roll back, if it includes all nodes of that restart\n"
+    );
+}
+
+#[tokio::test]
+async fn cancel_names_the_restart_under_way() {
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    assert!(fixture.succeeds("cancel").await.contains("no further node is stopped"));
+    assert_eq!(fixture.annotation(annotation::CANCEL).await.as_deref(), Some("b"));
+    let error = fixture.fails("cancel --id x", 1).await;
+    assert!(error.contains("logs has no restart x"), "{error}");
+
+    let mut frozen = under_way("b", "coordinated");
+    frozen["restart"]["frozen"] = "2026-11-21T03:09:00Z".into();
+    fixture.status(frozen).await;
+    let error = fixture.fails("cancel", 1).await;
+    assert!(error.contains("cannot be cancelled any more"), "{error}");
+    fixture.status(idle()).await;
+    let error = fixture.fails("cancel", 1).await;
+    assert!(error.contains("no restart under way"), "{error}");
+    let error = fixture.fails("cancel --id a", 1).await;
+    assert!(error.contains("restart a has ended: done"), "{error}");
+}
+
+#[tokio::test]
+async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
+    let fixture = Fixture::with(idle()).await;
+    let key = annotation::STOPPED;
+    let page = fixture.succeeds("stop logs-1 logs-2 --dry-run").await;
+    assert!(page.contains("1 of 3 nodes of logs serve"), "{page}");
+    assert_eq!(fixture.pod_annotation("logs-1", key).await, None);
+    fixture.succeeds("stop logs-1 logs-2").await;
+    for pod in ["logs-1", "logs-2"] {
+        assert_eq!(fixture.pod_annotation(pod, key).await.as_deref(), Some("true"));
+    }
+    let all = fixture.succeeds("stop logs-0 logs-2 --dry-run").await;
+    assert!(all.contains("NO node is left: this is an outage"), "{all}");
+    assert!(fixture.succeeds("status").await.contains("logs-1   (kept stopped)"));
+    assert_eq!(fixture.json("start logs-1").await["result"], "startRequested");
+    assert_eq!(fixture.pod_annotation("logs-1", key).await, None);
+    fixture.change(json!({"spec": {"stopped": ["logs-2"]}})).await;
+    let error = fixture.fails("start logs-2", 1).await;
+    assert!(error.contains("spec.stopped of SearchCluster logs names logs-2"), "{error}");
+    assert_eq!(fixture.pod_annotation("logs-2", key).await.as_deref(), Some("true"));
+}

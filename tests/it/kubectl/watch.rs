@@ -1,0 +1,140 @@
+//! `watch`, `restart --watch` and `--wait`: a line for each change, and an end with a code.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+use stayput_restart::{Request, annotation};
+
+use super::fixture::{Fixture, idle, under_way};
+
+/// A command that runs; killed when dropped.
+struct Running {
+    child: Child,
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Running {
+    fn start(fixture: &Fixture, line: &str) -> Self {
+        let mut child = fixture.command(line).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        Self { child, lines: Some(BufReader::new(stdout).lines()) }
+    }
+
+    /// Reads up to the line that contains this.
+    async fn until(&mut self, part: &'static str) -> String {
+        let mut lines = self.lines.take().unwrap();
+        let (lines, found) = tokio::task::spawn_blocking(move || {
+            let found = lines.by_ref().map(Result::unwrap).find(|line| line.contains(part));
+            (lines, found)
+        })
+        .await
+        .unwrap();
+        self.lines = Some(lines);
+        found.unwrap_or_else(|| panic!("it ended without saying {part:?}"))
+    }
+
+    /// Its exit code, once it has ended.
+    async fn code(mut self) -> Option<i32> {
+        let ended = tokio::task::spawn_blocking(move || self.child.wait().unwrap().code());
+        ended.await.unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A child that was waited for already is left alone by the standard library.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn over(id: &str, outcome: &str) -> Value {
+    let mut status = idle();
+    status["history"][0]["id"] = id.into();
+    status["history"][0]["outcome"] = outcome.into();
+    status["history"][0]["reason"] = if outcome == "done" { "" } else { "cancelled" }.into();
+    status["handled"] = json!([id]);
+    status
+}
+
+#[tokio::test]
+async fn a_restart_is_followed_from_the_request_to_its_end() {
+    let fixture = Fixture::with(idle()).await;
+    let mut watch = Running::start(&fixture, "restart --watch");
+    watch.until("of logs requested").await;
+    let id = Request::parse(&fixture.annotation(annotation::REQUEST).await.unwrap()).unwrap().id;
+    watch.until("is requested").await;
+    let mut status = under_way(&id, "rolling");
+    for member in status["restart"]["members"].as_array_mut().unwrap() {
+        let pod = fixture.pods().get(member["pod"].as_str().unwrap()).await.unwrap();
+        member["podUid"] = pod.metadata.uid.into();
+        member["step"] = "restarting".into();
+    }
+    fixture.status(status).await;
+    watch.until("rolling restart ").await;
+    let blocked = watch.until("blocked by health").await;
+    assert!(blocked.ends_with("blocked by health: the cluster is red: a primary of index a"));
+    fixture.annotate_pod("logs-2", json!({annotation::PHASE: "stop"})).await;
+    assert!(watch.until("logs-2").await.ends_with("logs-2  stop"));
+    let last = json!({
+        "id": id, "outcome": "done", "started": "2026-11-21T03:08:00.000Z", "seconds": 7,
+    });
+    let last = last.to_string();
+    fixture
+        .annotate_pod("logs-2", json!({annotation::PHASE: null, annotation::LAST_RESTART: last}))
+        .await;
+    assert!(watch.until("logs-2").await.ends_with("logs-2  done after 7s"));
+    fixture.status(over(&id, "done")).await;
+    watch.until(" done: 3 nodes in 1m 40s").await;
+    assert_eq!(watch.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_restart_that_does_not_end_as_done_is_1() {
+    for (line, outcome) in [("watch", "aborted"), ("watch --id b", "rolledBack")] {
+        let fixture = Fixture::with(under_way("b", "rolling")).await;
+        let mut watch = Running::start(&fixture, line);
+        watch.until("rolling restart b of 3 nodes").await;
+        fixture.status(over("b", outcome)).await;
+        watch.until(outcome).await;
+        assert_eq!(watch.code().await, Some(1), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
+    let fixture = Fixture::with(idle()).await;
+    let printed = fixture.succeeds("watch --id a").await;
+    assert!(printed.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{printed}");
+    assert_eq!(printed.lines().count(), 1);
+    // What was asked for before can be waited for as well.
+    let printed = fixture.succeeds("restart --id a --wait").await;
+    assert!(printed.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{printed}");
+
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    let error = fixture.fails("watch --timeout 300ms", 124).await;
+    assert!(error.contains("not over after 300ms"), "{error}");
+}
+
+#[tokio::test]
+async fn lines_for_programs_are_json_and_the_last_tells_the_end() {
+    let fixture = Fixture::with(idle()).await;
+    let printed = fixture.succeeds("restart --id a --watch --output json").await;
+    let lines: Vec<Value> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["result"], "alreadyRequested");
+    assert_eq!(lines[1]["ended"]["outcome"], "done");
+    assert_eq!(lines.len(), 2);
+}
+
+#[tokio::test]
+async fn a_deleted_search_cluster_is_no_reason_to_wait() {
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    let mut watch = Running::start(&fixture, "watch");
+    watch.until("rolling restart b").await;
+    fixture.clusters().delete("logs", &Default::default()).await.unwrap();
+    assert_eq!(watch.code().await, Some(1));
+}
