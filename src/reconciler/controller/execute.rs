@@ -227,7 +227,7 @@ impl Executor<'_> {
 
 /// [`Executor::execute`] sends no such action to the engine.
 fn not_for_the_engine(action: &Action) -> EngineError {
-    EngineError::Unusable(format!("{action:?} is not a request to an engine"))
+    EngineError::Unusable(format!("{action:?} is not a request to an engine").into())
 }
 
 fn gone(uid: &str) -> Failure {
