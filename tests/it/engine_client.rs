@@ -118,7 +118,7 @@ fn nobody_there_is_told_for_each_up_to_three() {
     let ports = [dead(), dead(), dead(), dead(), dead()];
     match wait(client(&ports, &Access::Plain, PATIENCE).health()) {
         Err(EngineError::NotReachable(why)) => {
-            assert_eq!(why.matches("cannot be connected to").count(), 3, "{why}");
+            assert_eq!(why.matches("cannot connect to").count(), 3, "{why}");
             assert!(why.contains(&format!("http://127.0.0.1:{}", ports[0])), "{why}");
             assert!(why.ends_with("and 2 more endpoints"), "{why}");
         }

@@ -118,7 +118,7 @@ impl World {
         let client = self.client.clone();
         self.handle.spawn(async move {
             let result = run(client, settings, async move { drop(stopped.await) }).await;
-            let _ = tell.send(result);
+            let _ = tell.send(result.map_err(|error| error.to_string()));
         });
         *self.reconciler.lock().map_err(|error| error.to_string())? =
             Some(Reconciler { stop, ended });

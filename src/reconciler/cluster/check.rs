@@ -1,4 +1,4 @@
-//! From what is written to types that cannot be wrong: every problem at once, each with its remedy.
+//! Checks the spec: all problems at once, each with what to write instead.
 
 mod restart;
 
@@ -30,7 +30,7 @@ pub struct Checked {
     pub policy: Policy,
     /// Finds the pods; never empty.
     pub pods: Selector,
-    /// Who we say we are to the managers.
+    /// How we authenticate to the managers.
     pub auth: Auth,
     /// What the config is made from.
     pub sources: Sources,
@@ -47,9 +47,9 @@ impl SearchCluster {
         self.check().map(|checked| checked.policy)
     }
 
-    /// What can still be used of an invalid spec, to bring to its end what was begun; none if not
-    /// even the pods or their managers are known. What is faulty has its default, and sources count
-    /// as not declared.
+    /// The usable part of an invalid spec, to finish what was begun; none if not even the pods and
+    /// their managers are known. An invalid field has its default; invalid sources count as not
+    /// declared.
     pub fn salvage(&self) -> Option<Checked> {
         let spec = &self.spec;
         let mut problems = Problems::default();
@@ -146,7 +146,7 @@ impl Problems {
         {
             self.add(
                 "engine.credentialsSecret",
-                "would be sent over plain http, where it can be read on its way: set engine.scheme to \
+                "would be sent over plain http, where it can be read on the network: set engine.scheme to \
                  https, or engine.allowPlainCredentials to true",
             );
         }

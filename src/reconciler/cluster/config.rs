@@ -1,15 +1,15 @@
-//! What the engine's config is made from.
+//! `spec.config`: the objects that the engine's config is made from.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the engine's config is made from.
+/// The objects that the engine's config is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
     /// The Secrets and ConfigMaps that are mounted as the engine's config. With them a changed
-    /// config is known before the kubelet has brought it to the pods; without them what is mounted
-    /// is taken as it is.
+    /// config is known before the kubelet has mounted it in the pods; without them the mounted files
+    /// are the expected ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub sources: Vec<Source>,
@@ -60,5 +60,5 @@ pub struct Item {
     pub path: String,
 }
 
-/// Names of objects with a place for the pod's name.
+/// Names of objects, with `{pod}` for the pod's name.
 const TEMPLATE: &str = r"^([a-z0-9.-]|\{pod\})+$";

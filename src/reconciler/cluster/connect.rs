@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
         "rule": "self.scheme == 'https' || !has(self.credentialsSecret) || \
                  self.allowPlainCredentials",
         "message": "engine.credentialsSecret would be sent over plain http, where it can be read \
-                    on its way: set engine.scheme to https, or engine.allowPlainCredentials to true",
+                    on the network: set engine.scheme to https, or engine.allowPlainCredentials to true",
     },
 ]))]
 pub struct Engine {
@@ -50,13 +50,13 @@ const fn engine_port() -> u16 {
     9200
 }
 
-/// What the engine's REST API speaks.
+/// Protocol of the engine's REST API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Scheme {
-    /// Plain text.
+    /// Without TLS.
     Http,
-    /// TLS.
+    /// With TLS.
     #[default]
     Https,
 }
@@ -76,7 +76,7 @@ pub struct Manager {
     #[serde(default = "manager_name")]
     #[schemars(length(min = 1, max = 253))]
     pub server_name: String,
-    /// Who we say we are: exactly one of the three.
+    /// How the reconciler authenticates to the managers: exactly one of the three.
     pub auth: ManagerAuth,
 }
 
@@ -88,7 +88,7 @@ fn manager_name() -> String {
     "stayput".into()
 }
 
-/// Who we say we are: exactly one of the three.
+/// How the reconciler authenticates to the managers: exactly one of the three.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -114,9 +114,9 @@ pub struct ManagerAuth {
     pub client_certificate_secret: Option<String>,
 }
 
-/// Nothing to say about it: written `{}`.
+/// Has no fields: write `{}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceAccountToken {}
 
-/// Names of objects, as Kubernetes wants them.
+/// Names of objects that Kubernetes accepts.
 const OBJECT_NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";

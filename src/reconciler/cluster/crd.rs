@@ -8,6 +8,17 @@ use serde_json::Value;
 
 use super::SearchCluster;
 
+/// The definition cannot be written as YAML.
+#[derive(Debug, thiserror::Error)]
+pub enum CrdError {
+    /// It is not JSON.
+    #[error("cannot encode the definition: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is not YAML.
+    #[error("cannot encode the definition: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+}
+
 /// The definition of `searchclusters.stayput.dev`.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = SearchCluster::crd();
@@ -15,7 +26,7 @@ pub fn crd() -> CustomResourceDefinition {
         if let Some(schema) =
             version.schema.as_mut().and_then(|all| all.open_api_v3_schema.as_mut())
         {
-            settle(schema);
+            adapt(schema);
         }
     }
     crd
@@ -24,11 +35,11 @@ pub fn crd() -> CustomResourceDefinition {
 /// The definition as YAML, ready for `kubectl apply`.
 ///
 /// # Errors
-/// A sentence, should there be something in it that YAML cannot express.
-pub fn crd_yaml() -> Result<String, String> {
-    let mut crd = serde_json::to_value(crd()).map_err(|error| error.to_string())?;
+/// If YAML cannot express it.
+pub fn crd_yaml() -> Result<String, CrdError> {
+    let mut crd = serde_json::to_value(crd())?;
     whole_numbers(&mut crd);
-    serde_saphyr::to_string(&crd).map_err(|error| error.to_string())
+    Ok(serde_saphyr::to_string(&crd)?)
 }
 
 /// Kubernetes' own types hold limits as floating point: `65535.0` is not what people write.
@@ -46,9 +57,9 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Kubernetes knows no unsigned formats and warns about each. And a null is no value of ours: what
-/// is not nullable, the apiserver takes away before anybody sees it.
-fn settle(schema: &mut JSONSchemaProps) {
+/// Kubernetes warns about unsigned formats: they become signed ones. And null is not a value of ours:
+/// where a field is not nullable, the apiserver removes a null.
+fn adapt(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.format = match schema.format.take().as_deref() {
         Some("uint64" | "uint") => Some("int64".into()),
@@ -56,14 +67,14 @@ fn settle(schema: &mut JSONSchemaProps) {
         other => other.map(str::to_owned),
     };
     for property in schema.properties.iter_mut().flat_map(|all| all.values_mut()) {
-        settle(property);
+        adapt(property);
     }
     match &mut schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(items)) => settle(items),
-        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(settle),
+        Some(JSONSchemaPropsOrArray::Schema(items)) => adapt(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(adapt),
         None => {}
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        settle(values);
+        adapt(values);
     }
 }

@@ -1,8 +1,10 @@
-//! The custom resource `SearchCluster`: what a person declares, checked, and what we show.
+//! The custom resource `SearchCluster`: the spec that a person writes, checked, and the status.
 //!
-//! The schema ([`crd`]) refuses at the apiserver what it can, in sentences; [`SearchCluster::check`]
+//! The apiserver refuses by the schema ([`crd`]) what a schema can express. [`SearchCluster::check`]
 //! refuses the rest, all problems at once, and turns the text of the spec into types that cannot be
-//! wrong. Nothing in here reads or writes anything.
+//! wrong. Nothing in here does I/O.
+
+#![warn(missing_docs)]
 
 mod check;
 mod config;
@@ -17,10 +19,10 @@ mod status;
 pub use check::{Checked, Invalid};
 pub use config::{Config, Item, Source};
 pub use connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
-pub use crd::{crd, crd_yaml};
+pub use crd::{CrdError, crd, crd_yaml};
 pub use restart::{OnConfigChange, RestartSpec};
-pub use secret::{ALLOW, allows, key};
-pub use sources::{Auth, Live, Object, ObjectKind, Sources};
+pub use secret::{ALLOW, NotAllowed, allows, key};
+pub use sources::{Auth, Live, MissingSource, Object, ObjectKind, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;
 

@@ -1,4 +1,4 @@
-//! What a person declares about restarts.
+//! `spec.restart`.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use stayput_restart as restart;
 
-/// How a restart goes about it.
+/// How restarts are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RestartSpec {
-    /// How many nodes may be unavailable at once: a number, or of a hundred ("25%"; rounded down, but
-    /// never to none).
+    /// How many nodes may be unavailable at the same time: a number, or a percentage ("25%"; rounded
+    /// down, but at least 1).
     #[schemars(schema_with = "share")]
     pub max_unavailable: IntOrString,
-    /// How many nodes with a role may be unavailable at once, besides: `{data_hot: 2, data: "10%"}`.
-    /// Roles as the engine spells them.
+    /// In addition, how many nodes with a role may be unavailable at the same time:
+    /// `{data_hot: 2, data: "10%"}`. Roles are spelled as the engine does.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shares")]
     pub max_unavailable_of_role: BTreeMap<String, IntOrString>,
@@ -33,19 +33,19 @@ pub struct RestartSpec {
     /// Name of the node attribute that holds a node's zone (`node.attr.zone`: `zone`).
     #[schemars(length(min = 1, max = 128))]
     pub zone_attribute: String,
-    /// A stop may cost the quorum, or the last copy of a shard: a cluster that cannot be restarted
-    /// without an outage is restarted with one.
+    /// Allow stops that lose the quorum, or the last copy of a shard: a cluster that cannot be
+    /// restarted without an outage is restarted with one.
     pub allow_outage: bool,
-    /// How long one phase of one node may take before it is turned back: "15m", "90s".
+    /// How long one phase of one node may take before its restart is aborted: "15m", "90s".
     #[schemars(schema_with = "duration")]
     pub phase_timeout: String,
-    /// How long a node is unready before its stop signal: "10s".
+    /// How long a node is not ready before its stop signal: "10s".
     #[schemars(schema_with = "duration")]
     pub drain: String,
-    /// What to do by ourselves about nodes that run on another config than their sources have:
-    /// show it and wait to be asked (none), or restart them.
+    /// What to do without a request about nodes that run on another config than their sources have:
+    /// only show them (none), or restart them.
     pub on_config_change: OnConfigChange,
-    /// A node that does not come up on the new config is started on the last good one.
+    /// Start a node on the last good config if it does not become ready on the new one.
     pub rollback: bool,
 }
 
@@ -67,11 +67,11 @@ impl Default for RestartSpec {
     }
 }
 
-/// What to do by ourselves about a changed config.
+/// What to do without a request about a changed config.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConfigChange {
-    /// Show it, and wait to be asked.
+    /// Only show the nodes, and wait for a request.
     #[default]
     None,
     /// Restart the nodes concerned one by one.
@@ -90,7 +90,7 @@ impl From<OnConfigChange> for restart::OnConfigChange {
     }
 }
 
-/// A rule instead of a bare pattern: its refusal says what to write.
+/// A rule instead of a pattern: its message says what to write.
 fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -102,8 +102,7 @@ fn duration(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A number of nodes, or a part of them in percent. What is neither is refused by a rule that says what
-/// to write.
+/// A number of nodes, or a percentage. The message of the rule says what to write.
 fn share(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
@@ -111,8 +110,8 @@ fn share(_: &mut SchemaGenerator) -> Schema {
         "maxLength": 32,
         "x-kubernetes-validations": [{
             "rule": "type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",
-            "message": "write how many nodes, 1 to 10000, or how many of a hundred, \"1%\" to \"100%\"; \
-                        with none nothing could ever be restarted",
+            "message": "write a number of nodes, 1 to 10000, or a percentage, \"1%\" to \"100%\"; with 0 \
+                        nothing could ever be restarted",
         }],
     })
 }

@@ -1,4 +1,4 @@
-//! What the Secrets that a SearchCluster names must carry and hold.
+//! The annotation and the keys of the Secrets that a SearchCluster names.
 
 use std::collections::BTreeMap;
 
@@ -28,23 +28,33 @@ pub mod key {
     pub const JWT: &str = "key";
 }
 
+/// The Secret has no annotation that allows its use; the message says how to allow it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Secret {secret} does not allow its use by SearchCluster {cluster}: kubectl annotate secret \
+     {secret} {ALLOW}={cluster}"
+)]
+pub struct NotAllowed {
+    /// Name of the Secret.
+    pub secret: String,
+    /// Name of the SearchCluster.
+    pub cluster: String,
+}
+
 /// Whether the Secret may be used by the SearchCluster.
 ///
 /// # Errors
-/// A sentence that says how to allow it.
+/// If its annotation [`ALLOW`] does not name the SearchCluster.
 pub fn allows(
     secret: &str,
     annotations: &BTreeMap<String, String>,
     cluster: &str,
-) -> Result<(), String> {
+) -> Result<(), NotAllowed> {
     let named = annotations
         .get(ALLOW)
         .is_some_and(|list| list.split(',').map(str::trim).any(|name| name == cluster));
     if named {
         return Ok(());
     }
-    Err(format!(
-        "Secret {secret} does not allow its use by SearchCluster {cluster}: kubectl annotate secret \
-         {secret} {ALLOW}={cluster}"
-    ))
+    Err(NotAllowed { secret: secret.to_owned(), cluster: cluster.to_owned() })
 }

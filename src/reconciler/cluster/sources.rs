@@ -1,4 +1,4 @@
-//! Sources, globs and who we are, after the check.
+//! The checked spec: sources of the config, globs, and how to authenticate to managers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use glob::{MatchOptions, Pattern};
 
 use stayput_api::checksum::Checksum;
 
-/// Who we say we are to the managers.
+/// How we authenticate to the managers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     /// A token of our own service account, one per pod.
@@ -75,6 +75,27 @@ pub(super) struct Part {
     pub(super) directory: String,
 }
 
+/// A source from which the config of a pod cannot be made; the message says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MissingSource {
+    /// The object does not exist.
+    #[error("{0} is absent: create it, or take it out of spec.config.sources")]
+    Object(Object),
+    /// The object has no such key.
+    #[error(
+        "{object} has no key {key}, which spec.config.sources mounts at {path}: add the key, or take \
+         the item out"
+    )]
+    Key {
+        /// The object.
+        object: Object,
+        /// The key.
+        key: String,
+        /// The path that the item is mounted at.
+        path: String,
+    },
+}
+
 /// What the engine's config is made from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -100,12 +121,12 @@ impl Sources {
     /// there. `read` looks up an object's content; none if the object is absent.
     ///
     /// # Errors
-    /// A sentence that names the object that is absent or lacks a key.
+    /// The object that is absent or lacks a key.
     pub fn checksum<'a>(
         &self,
         pod: &str,
         read: impl Fn(&Object) -> Option<&'a BTreeMap<String, Vec<u8>>>,
-    ) -> Result<Checksum, String> {
+    ) -> Result<Checksum, MissingSource> {
         self.files(pod, read).map(Checksum::of_contents)
     }
 
@@ -113,19 +134,17 @@ impl Sources {
     /// its content or a digest of it; none if the object is absent.
     ///
     /// # Errors
-    /// A sentence that names the object that is absent or lacks a key.
+    /// The object that is absent or lacks a key.
     pub fn files<'a, T>(
         &self,
         pod: &str,
         read: impl Fn(&Object) -> Option<&'a BTreeMap<String, T>>,
-    ) -> Result<BTreeMap<String, &'a T>, String> {
+    ) -> Result<BTreeMap<String, &'a T>, MissingSource> {
         // By path: a later part covers an earlier one, as in a projected volume.
         let mut files = BTreeMap::new();
         for part in &self.parts {
             let object = part.object(pod);
-            let content = read(&object).ok_or_else(|| {
-                format!("{object} is absent: create it, or take it out of spec.config.sources")
-            })?;
+            let content = read(&object).ok_or_else(|| MissingSource::Object(object.clone()))?;
             for (path, value) in part.files(&object, content)? {
                 if !self.live.covers(&path) {
                     files.insert(path, value);
@@ -145,16 +164,15 @@ impl Part {
         &self,
         object: &Object,
         content: &'a BTreeMap<String, T>,
-    ) -> Result<Vec<(String, &'a T)>, String> {
+    ) -> Result<Vec<(String, &'a T)>, MissingSource> {
         if self.items.is_empty() {
             return Ok(content.iter().map(|(key, value)| (self.listed(key), value)).collect());
         }
         let file = |(key, path): &(String, String)| {
-            let value = content.get(key).ok_or_else(|| {
-                format!(
-                    "{object} has no key {key}, which spec.config.sources mounts at {path}: add the \
-                     key, or take the item out"
-                )
+            let value = content.get(key).ok_or_else(|| MissingSource::Key {
+                object: object.clone(),
+                key: key.clone(),
+                path: path.clone(),
             })?;
             Ok((self.listed(path), value))
         };

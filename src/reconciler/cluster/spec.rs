@@ -1,4 +1,4 @@
-//! What a person declares.
+//! The spec.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
@@ -20,11 +20,11 @@ use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus};
     doc = "An Elasticsearch or OpenSearch cluster whose pods run stayput: restarted in place, by \
            the rules, when somebody asks or when its config changed.",
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase",
-        "description": "What is going on with the cluster as a whole."}"#,
+        "description": "Phase of the cluster as a whole."}"#,
     printcolumn = r#"{"name": "Restart", "type": "string", "jsonPath": ".status.progress",
-        "description": "Strategy of the restart under way, and how many nodes are done."}"#,
+        "description": "Strategy of the restart under way, and how many nodes are finished."}"#,
     printcolumn = r#"{"name": "Blocked", "type": "string", "jsonPath": ".status.blocked",
-        "description": "The rule or fault that keeps it from going on."}"#,
+        "description": "The rule or fault that blocks it."}"#,
     printcolumn = r#"{"name": "Pods", "type": "integer", "jsonPath": ".status.counts.pods",
         "description": "Pods that the selector finds."}"#,
     printcolumn = r#"{"name": "Ready", "type": "integer", "jsonPath": ".status.counts.ready",
@@ -43,10 +43,10 @@ pub struct SearchClusterSpec {
     pub engine: Engine,
     /// How the managers in the pods are reached.
     pub manager: Manager,
-    /// What the engine's config is made from.
+    /// The objects that the engine's config is made from.
     #[serde(default)]
     pub config: Config,
-    /// How a restart goes about it.
+    /// How restarts are done.
     #[serde(default)]
     pub restart: RestartSpec,
     /// Stop no further node. Nodes that are stopped already are finished.

@@ -1,12 +1,12 @@
-//! What we show.
+//! The status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use stayput_restart::{Ledger, Report};
 
-/// Written by the reconciler alone: what is going on, for people, and the ledger that decisions are
-/// made from.
+/// Written only by the reconciler: the report, for people, and the ledger that decisions are made
+/// from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchClusterStatus {

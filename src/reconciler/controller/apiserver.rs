@@ -1,5 +1,7 @@
 //! Every call to the apiserver: bounded in time, counted, and with errors that say what to do.
 
+mod error;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,35 +9,22 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::runtime::watcher;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Account;
 use super::metrics::{Metrics, Side};
+use super::settings::Account;
 use crate::cluster::SearchCluster;
 
+pub(super) use error::{ApiError, watch_error};
+
 /// How long one call may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// What we call ourselves in managed fields.
-pub(super) const MANAGER: &str = "stayput-reconciler";
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Our name in managed fields, events and tokens.
+pub(super) const FIELD_MANAGER: &str = "stayput-reconciler";
 
 /// How long tokens are asked to live, in seconds: the least that may be asked.
 pub(super) const TOKEN_SECONDS: u32 = 600;
-
-/// Why a call came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
-    /// Somebody else was there first: look again.
-    #[error("{0}")]
-    Conflict(String),
-    /// There is no such object.
-    #[error("{0}")]
-    NotFound(String),
-    /// Anything else; the call may have had its effect.
-    #[error("{0}")]
-    Failed(String),
-}
 
 /// The apiserver, as the controller uses it.
 #[derive(Clone)]
@@ -57,19 +46,20 @@ impl Apiserver {
     async fn call<T>(
         &self,
         kind: &'static str,
-        what: &str,
+        object: &str,
         call: impl Future<Output = kube::Result<T>>,
-    ) -> Result<T, Failure> {
-        let result = match timeout(PATIENCE, call).await {
+    ) -> Result<T, ApiError> {
+        let result = match timeout(CALL_TIMEOUT, call).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(failure(kind, what, &error)),
-            Err(_) => Err(Failure::Failed(format!(
-                "no answer of the apiserver to {kind} of {what} within {} s",
-                PATIENCE.as_secs()
-            ))),
+            Ok(Err(error)) => Err(ApiError::of(kind, object, error)),
+            Err(_) => Err(ApiError::Timeout {
+                call: kind,
+                object: object.to_owned(),
+                seconds: CALL_TIMEOUT.as_secs(),
+            }),
         };
         self.metrics.count_request(Side::Apiserver, kind, result.is_ok());
-        if matches!(result, Err(Failure::Conflict(_))) {
+        if result.as_ref().is_err_and(ApiError::is_conflict) {
             self.metrics.count_conflict();
         }
         result
@@ -79,21 +69,31 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<SearchCluster, Failure> {
+    ) -> Result<SearchCluster, ApiError> {
         let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
         let what = format!("SearchCluster {namespace}/{name}");
         self.call("get_cluster", &what, api.get(name)).await
+    }
+
+    /// The live state of a SearchCluster that is known.
+    pub(super) async fn cluster_of(
+        &self,
+        cluster: &SearchCluster,
+    ) -> Result<SearchCluster, ApiError> {
+        let (namespace, name) = namespaced_name(&cluster.metadata);
+        self.cluster(namespace, name).await
     }
 
     /// Replaces the status, on the version that `cluster` has.
     pub(super) async fn write_status(
         &self,
         cluster: &SearchCluster,
-    ) -> Result<SearchCluster, Failure> {
-        let (namespace, name) = of(&cluster.metadata);
+    ) -> Result<SearchCluster, ApiError> {
+        let (namespace, name) = namespaced_name(&cluster.metadata);
         let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
         let what = format!("the status of SearchCluster {namespace}/{name}");
-        let post = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+        let post =
+            PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         self.call("write_status", &what, api.replace_status(name, &post, cluster)).await
     }
 
@@ -103,14 +103,14 @@ impl Apiserver {
         namespace: &str,
         name: &str,
         patch: Value,
-    ) -> Result<SearchCluster, Failure> {
+    ) -> Result<SearchCluster, ApiError> {
         let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
         let what = format!("SearchCluster {namespace}/{name}");
         let patch = json_patch(patch)?;
         self.call("patch_cluster", &what, api.patch(name, &params(), &patch)).await
     }
 
-    pub(super) async fn pod(&self, namespace: &str, name: &str) -> Result<Pod, Failure> {
+    pub(super) async fn pod(&self, namespace: &str, name: &str) -> Result<Pod, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         self.call("get_pod", &format!("Pod {namespace}/{name}"), api.get(name)).await
     }
@@ -121,14 +121,14 @@ impl Apiserver {
         namespace: &str,
         name: &str,
         patch: Value,
-    ) -> Result<Pod, Failure> {
+    ) -> Result<Pod, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("Pod {namespace}/{name}");
         let patch = json_patch(patch)?;
         self.call("patch_pod", &what, api.patch(name, &params(), &patch)).await
     }
 
-    pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, Failure> {
+    pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, ApiError> {
         let api: Api<Secret> = Api::namespaced(self.client(), namespace);
         self.call("get_secret", &format!("Secret {namespace}/{name}"), api.get(name)).await
     }
@@ -137,7 +137,7 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<ConfigMap, Failure> {
+    ) -> Result<ConfigMap, ApiError> {
         let api: Api<ConfigMap> = Api::namespaced(self.client(), namespace);
         self.call("get_config_map", &format!("ConfigMap {namespace}/{name}"), api.get(name)).await
     }
@@ -146,7 +146,7 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<StatefulSet, Failure> {
+    ) -> Result<StatefulSet, ApiError> {
         let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
         let what = format!("StatefulSet {namespace}/{name}");
         self.call("get_stateful_set", &what, api.get(name)).await
@@ -157,7 +157,7 @@ impl Apiserver {
         &self,
         account: &Account,
         audience: String,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ApiError> {
         let api: Api<ServiceAccount> = Api::namespaced(self.client(), &account.namespace);
         let request = TokenRequest {
             spec: TokenRequestSpec {
@@ -173,7 +173,7 @@ impl Apiserver {
         let answer = self.call("request_token", &what, call).await?;
         let token = answer.status.map(|status| status.token).unwrap_or_default();
         if token.is_empty() {
-            return Err(Failure::Failed(format!("the apiserver gave no token of {what}")));
+            return Err(ApiError::EmptyToken { object: what });
         }
         Ok(token)
     }
@@ -185,8 +185,8 @@ impl std::fmt::Debug for Apiserver {
     }
 }
 
-/// Namespace and name; what the apiserver gives out has both.
-pub(super) fn of(metadata: &kube::api::ObjectMeta) -> (&str, &str) {
+/// Namespace and name; what the apiserver returns has both.
+pub(super) fn namespaced_name(metadata: &kube::api::ObjectMeta) -> (&str, &str) {
     (
         metadata.namespace.as_deref().unwrap_or_default(),
         metadata.name.as_deref().unwrap_or_default(),
@@ -194,50 +194,9 @@ pub(super) fn of(metadata: &kube::api::ObjectMeta) -> (&str, &str) {
 }
 
 fn params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() }
+    PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }
 }
 
-fn json_patch(patch: Value) -> Result<Patch<()>, Failure> {
-    serde_json::from_value(patch)
-        .map(Patch::Json)
-        .map_err(|error| Failure::Failed(format!("the patch is none: {error}")))
-}
-
-/// Why `what` cannot be watched, and what to do about it.
-pub(super) fn unwatched(what: &str, namespace: Option<&str>, error: &watcher::Error) -> String {
-    let of = namespace.map_or("all namespaces".to_owned(), |name| format!("namespace {name}"));
-    let (watcher::Error::InitialListFailed(cause)
-    | watcher::Error::WatchStartFailed(cause)
-    | watcher::Error::WatchFailed(cause)) = error
-    else {
-        return format!("watching the {what} of {of}: {error}");
-    };
-    match cause {
-        kube::Error::Api(status) if status.code == 403 => format!(
-            "not allowed to list and watch the {what} of {of}: {}; give the reconciler's service \
-             account the roles of deploy/ there",
-            status.message
-        ),
-        _ => format!("watching the {what} of {of}: {error}"),
-    }
-}
-
-/// What an error means.
-fn failure(kind: &'static str, what: &str, error: &kube::Error) -> Failure {
-    let kube::Error::Api(status) = error else {
-        return Failure::Failed(format!(
-            "the apiserver cannot be asked for {kind} of {what}: {error}"
-        ));
-    };
-    let message = format!("{kind} of {what}: {}", status.message);
-    match status.code {
-        // 422 is what a test in a JSON patch answers that does not hold.
-        409 | 410 => Failure::Conflict(message),
-        422 if kind.starts_with("patch_") => Failure::Conflict(message),
-        404 => Failure::NotFound(message),
-        403 => Failure::Failed(format!(
-            "{message}; give the reconciler's service account the roles of deploy/"
-        )),
-        _ => Failure::Failed(message),
-    }
+fn json_patch(patch: Value) -> Result<Patch<()>, ApiError> {
+    serde_json::from_value(patch).map(Patch::Json).map_err(ApiError::InvalidPatch)
 }

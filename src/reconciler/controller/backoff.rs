@@ -1,4 +1,4 @@
-//! How long to wait before doing again what did not work.
+//! How long to wait before an attempt is repeated.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! The command line of `stayput-reconciler`.
 
+mod error;
 mod run;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cluster;
+use error::CliError;
 
 /// The command cannot be used as it was written (`EX_USAGE` of sysexits).
 const USAGE: u8 = 64;
@@ -36,8 +38,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors, and go to stdout. Where neither can be written,
-            // there is nobody to tell.
+            // Help and version are no errors, and go to stdout. If they cannot be written, the exit
+            // code remains.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
@@ -48,18 +50,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            // If stderr is gone as well, the exit code has to do.
-            let _ = writeln!(io::stderr(), "stayput-reconciler: {message}");
+        Err(error) => {
+            // If stderr is closed, the exit code remains.
+            let _ = writeln!(io::stderr(), "stayput-reconciler: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn crd(out: &mut impl Write) -> Result<(), String> {
-    let yaml =
-        cluster::crd_yaml().map_err(|error| format!("cannot write the definition: {error}"))?;
-    out.write_all(yaml.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| format!("cannot write the output: {error}"))
+fn crd(out: &mut impl Write) -> Result<(), CliError> {
+    let yaml = cluster::crd_yaml()?;
+    out.write_all(yaml.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
 }

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Every call has a bound of its own; a pass that has lasted this long is stuck.
-const STUCK: Duration = Duration::from_secs(600);
+/// Every call has its own timeout; a reconcile that takes longer than this is stuck.
+const STUCK_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Filled in by those who work, read by those who ask.
+/// Set by the tasks, read by the HTTP server.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     ready: AtomicBool,
-    passes: Mutex<BTreeMap<String, Instant>>,
+    reconciles: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Health {
-    /// The watches have shown everything once, or another replica works.
+    /// Ready: the watches have shown everything once, or another replica is the leader.
     pub(super) fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Relaxed);
     }
@@ -27,21 +27,21 @@ impl Health {
         self.ready.load(Ordering::Relaxed)
     }
 
-    /// A pass of this SearchCluster begins.
+    /// A reconcile of this SearchCluster begins.
     pub(super) fn begin(&self, cluster: &str) {
-        let mut passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
-        passes.insert(cluster.to_owned(), Instant::now());
+        let mut reconciles = self.reconciles.lock().unwrap_or_else(PoisonError::into_inner);
+        reconciles.insert(cluster.to_owned(), Instant::now());
     }
 
-    /// It is over.
+    /// It has ended.
     pub(super) fn end(&self, cluster: &str) {
-        self.passes.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+        self.reconciles.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
     }
 
-    /// The SearchCluster whose pass does not end, if there is one.
+    /// The SearchCluster whose reconcile is stuck, if there is one.
     pub(super) fn stuck(&self) -> Option<String> {
-        let passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
-        let stuck = passes.iter().find(|(_, began)| began.elapsed() >= STUCK);
+        let reconciles = self.reconciles.lock().unwrap_or_else(PoisonError::into_inner);
+        let stuck = reconciles.iter().find(|(_, began)| began.elapsed() >= STUCK_TIMEOUT);
         stuck.map(|(cluster, _)| cluster.clone())
     }
 }

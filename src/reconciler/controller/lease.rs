@@ -1,5 +1,5 @@
-//! Which of several replicas works. Correctness never depends on it: the ledger's compare-and-set
-//! and the managers' sequences do not know who asks.
+//! Leader election among several replicas. Correctness never depends on it: the ledger's
+//! compare-and-set and the managers' sequences protect against two leaders.
 
 use std::time::Duration;
 
@@ -13,20 +13,19 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::settings::Election;
 
-/// How long a Lease is good for that nobody renews.
-const LIFE: Duration = Duration::from_secs(15);
-/// How often it is renewed, or looked at by those who wait.
-const RENEWAL: Duration = Duration::from_secs(5);
-/// Who has not been able to renew it for so long stops working, before another may begin.
-const GIVE_UP: Duration = Duration::from_secs(10);
+/// How long a Lease is valid that is not renewed.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// How often the leader renews it, and the other replicas read it.
+const RENEW_INTERVAL: Duration = Duration::from_secs(5);
+/// A leader that could not renew it for so long stops, before another may begin.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// One replica's part in the election.
 pub(super) struct Candidate {
     api: Api<Lease>,
     name: String,
     identity: String,
-    /// The Lease as it was seen last, and since when by our own clock: the clocks of others may be
-    /// wrong.
+    /// The Lease as it was read last, and since when by our own clock: those of others may be wrong.
     seen: Option<(Option<LeaseSpec>, Instant)>,
     renewed: Option<Instant>,
 }
@@ -42,13 +41,13 @@ impl Candidate {
         }
     }
 
-    /// Takes part until it is dropped; `leads` says who works.
+    /// Takes part until it is dropped; `leads` is whether this replica is the leader.
     pub(super) async fn run(&mut self, leads: &watch::Sender<bool>) {
         loop {
-            let held = match timeout(RENEWAL, self.round()).await {
+            let held = match timeout(RENEW_INTERVAL, self.round()).await {
                 Ok(Ok(held)) => held,
                 Ok(Err(error)) => {
-                    tracing::warn!("the Lease {} cannot be had: {error}", self.name);
+                    tracing::warn!("cannot acquire or renew the Lease {}: {error}", self.name);
                     self.still_holds()
                 }
                 Err(_) => self.still_holds(),
@@ -56,16 +55,16 @@ impl Candidate {
             leads.send_if_modified(|leads| {
                 let changed = *leads != held;
                 if changed {
-                    tracing::info!(leads = held, "election");
+                    tracing::info!(leads = held, "leader election");
                 }
                 *leads = held;
                 changed
             });
-            sleep(RENEWAL).await;
+            sleep(RENEW_INTERVAL).await;
         }
     }
 
-    /// Lets it go, so that another need not wait.
+    /// Releases the Lease, so that another replica need not wait.
     pub(super) async fn release(&mut self) {
         if self.renewed.take().is_none() {
             return;
@@ -80,12 +79,12 @@ impl Candidate {
             }
             Ok::<(), kube::Error>(())
         };
-        // It runs out by itself.
-        let _ = timeout(RENEWAL, release).await;
+        // If this fails, the Lease expires.
+        let _ = timeout(RENEW_INTERVAL, release).await;
     }
 
     fn still_holds(&self) -> bool {
-        self.renewed.is_some_and(|renewed| renewed.elapsed() < GIVE_UP)
+        self.renewed.is_some_and(|renewed| renewed.elapsed() < RENEW_DEADLINE)
     }
 
     /// Whether it is ours now.
@@ -105,14 +104,14 @@ impl Candidate {
         self.wrote(self.api.replace(&self.name, &PostParams::default(), &lease).await)
     }
 
-    /// Whether nobody holds it any more: unchanged for its own life.
+    /// Whether no replica holds it: it is released, or was not renewed for its duration.
     fn is_free(&mut self, spec: Option<&LeaseSpec>) -> bool {
         let held = spec.and_then(|spec| spec.holder_identity.as_deref());
         if held.is_none_or(str::is_empty) {
             return true;
         }
         let life = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or(0);
-        let life = Duration::from_secs(u64::try_from(life).unwrap_or(0)).max(LIFE);
+        let life = Duration::from_secs(u64::try_from(life).unwrap_or(0)).max(LEASE_DURATION);
         match &self.seen {
             Some((seen, since)) if seen.as_ref() == spec => since.elapsed() >= life,
             Some(_) | None => {
@@ -128,7 +127,7 @@ impl Candidate {
         let ours = before.holder_identity.as_ref() == Some(&self.identity);
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i32::try_from(LIFE.as_secs()).ok(),
+            lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
             acquire_time: if ours { before.acquire_time.clone() } else { now.clone() },
             renew_time: now,
             lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(!ours)),
@@ -142,7 +141,7 @@ impl Candidate {
                 self.renewed = Some(Instant::now());
                 Ok(true)
             }
-            // Somebody else was first; whether it is theirs shows in the next round.
+            // Another replica wrote first; the next round shows whether it is the leader.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),
         }

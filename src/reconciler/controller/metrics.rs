@@ -1,4 +1,4 @@
-//! Every metric by name.
+//! Every metric, and its name.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,11 @@ use prometheus_client::registry::Registry;
 /// The media type of [`Metrics::scrape`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// From a second to half an hour: a phase waits for shards, or for its deadline.
-const SECONDS: [f64; 11] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0];
+/// Buckets from half a second to half an hour: a phase waits for shards, or for its deadline.
+const PHASE_SECONDS: [f64; 11] =
+    [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0];
 
-/// Whom a request is sent to.
+/// The outside system a request is sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Apiserver,
@@ -35,28 +36,27 @@ impl Side {
     }
 }
 
-/// What is counted here, and what each SearchCluster shows last.
+/// Counters of this process, and the last gauges of each SearchCluster.
 #[derive(Debug)]
 pub(super) struct Metrics {
     requests: Family<Request, Counter>,
     conflicts: Counter,
-    passes: Counter,
-    failures: Counter,
+    reconciles: Counter,
+    reconcile_errors: Counter,
     restarts: Family<Restart, Counter>,
     phases: Family<Phase, Histogram, fn() -> Histogram>,
-    shown: Mutex<BTreeMap<String, Shown>>,
-    unreadable: Mutex<Vec<String>>,
+    gauges: Mutex<BTreeMap<String, Gauges>>,
+    undecodable: Mutex<Vec<String>>,
 }
 
-/// What one SearchCluster shows.
+/// The gauges of one SearchCluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct Gauges {
     /// The rule that blocks it.
     pub(super) blocked: Option<String>,
     pub(super) pending_restart: u32,
     pub(super) debts: u32,
-    /// A predicate is not evaluated.
-    pub(super) disabled: bool,
+    pub(super) predicates_disabled: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -94,34 +94,34 @@ impl Metrics {
         Self {
             requests: Family::default(),
             conflicts: Counter::default(),
-            passes: Counter::default(),
-            failures: Counter::default(),
+            reconciles: Counter::default(),
+            reconcile_errors: Counter::default(),
             restarts: Family::default(),
-            phases: Family::new_with_constructor(|| Histogram::new(SECONDS)),
-            shown: Mutex::default(),
-            unreadable: Mutex::default(),
+            phases: Family::new_with_constructor(|| Histogram::new(PHASE_SECONDS)),
+            gauges: Mutex::default(),
+            undecodable: Mutex::default(),
         }
     }
 
-    /// Counts a request. `kind` is from our own code, never from data.
+    /// Counts a request. `kind` is a constant of our own code, never data: it is a label.
     pub(super) fn count_request(&self, to: Side, kind: &'static str, is_good: bool) {
         let outcome = if is_good { "ok" } else { "error" };
         self.requests.get_or_create(&Request { to: to.as_str(), kind, outcome }).inc();
     }
 
-    /// Counts a write that met somebody else's.
+    /// Counts a write that another client has overtaken.
     pub(super) fn count_conflict(&self) {
         self.conflicts.inc();
     }
 
-    pub(super) fn count_pass(&self, is_good: bool) {
-        self.passes.inc();
+    pub(super) fn count_reconcile(&self, is_good: bool) {
+        self.reconciles.inc();
         if !is_good {
-            self.failures.inc();
+            self.reconcile_errors.inc();
         }
     }
 
-    /// Counts a restart that is over.
+    /// Counts a restart that has ended.
     pub(super) fn count_restart(&self, outcome: &'static str, strategy: &'static str) {
         self.restarts.get_or_create(&Restart { outcome, strategy }).inc();
     }
@@ -131,56 +131,89 @@ impl Metrics {
         self.phases.get_or_create(&Phase { phase, strategy }).observe(seconds);
     }
 
-    /// What a SearchCluster shows from now on; nothing once it is gone.
-    pub(super) fn show(&self, cluster: &str, shown: Option<Shown>) {
-        let mut all = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        match shown {
-            Some(shown) => all.insert(cluster.to_owned(), shown),
+    /// Sets the gauges of a SearchCluster; none removes them.
+    pub(super) fn set_gauges(&self, cluster: &str, gauges: Option<Gauges>) {
+        let mut all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        match gauges {
+            Some(gauges) => all.insert(cluster.to_owned(), gauges),
             None => all.remove(cluster),
         };
     }
 
-    /// The SearchClusters that cannot be understood.
-    pub(super) fn set_unreadable(&self, clusters: Vec<String>) {
-        *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = clusters;
+    /// Sets which SearchClusters cannot be decoded.
+    pub(super) fn set_undecodable(&self, clusters: Vec<String>) {
+        *self.undecodable.lock().unwrap_or_else(PoisonError::into_inner) = clusters;
     }
 
-    /// The metrics in text.
+    /// The metrics as OpenMetrics text.
     pub(super) fn scrape(&self) -> String {
         let mut registry = Registry::with_prefix("stayput");
-        registry.register("requests", "Requests sent, by whom to and kind", self.requests.clone());
-        registry.register("conflicts", "Writes that met another one", self.conflicts.clone());
-        registry.register("passes", "Looks at a SearchCluster", self.passes.clone());
-        registry.register("failed_passes", "Looks that failed", self.failures.clone());
-        registry.register("restarts", "Restarts that are over", self.restarts.clone());
+        registry.register(
+            "requests",
+            "Requests sent, by receiver, kind and outcome",
+            self.requests.clone(),
+        );
+        registry.register(
+            "conflicts",
+            "Writes refused because another client wrote first",
+            self.conflicts.clone(),
+        );
+        registry.register("reconciles", "Reconciles of SearchClusters", self.reconciles.clone());
+        registry.register(
+            "reconcile_errors",
+            "Reconciles that failed",
+            self.reconcile_errors.clone(),
+        );
+        registry.register(
+            "restarts",
+            "Restarts that have ended, by outcome",
+            self.restarts.clone(),
+        );
         registry.register(
             "restart_phase_seconds",
-            "From a node's slot to its start (stop), and from there to its end (start)",
+            "Seconds a node spent in phase stop (from its slot to its start request) and in phase \
+             start (from there until it was finished)",
             self.phases.clone(),
         );
         let blocked = Family::<Blocked, Gauge>::default();
         let pending = Family::<Cluster, Gauge>::default();
         let debts = Family::<Cluster, Gauge>::default();
         let disabled = Family::<Cluster, Gauge>::default();
-        let all = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (cluster, shown) in all {
-            if let Some(rule) = shown.blocked {
+        let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (cluster, gauges) in all {
+            if let Some(rule) = gauges.blocked {
                 blocked.get_or_create(&Blocked { cluster: cluster.clone(), rule }).set(1);
             }
             let label = Cluster { cluster };
-            pending.get_or_create(&label).set(i64::from(shown.pending_restart));
-            debts.get_or_create(&label).set(i64::from(shown.debts));
-            disabled.get_or_create(&label).set(i64::from(shown.disabled));
+            pending.get_or_create(&label).set(i64::from(gauges.pending_restart));
+            debts.get_or_create(&label).set(i64::from(gauges.debts));
+            disabled.get_or_create(&label).set(i64::from(gauges.predicates_disabled));
         }
-        let unreadable = Family::<Cluster, Gauge>::default();
-        for cluster in self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            unreadable.get_or_create(&Cluster { cluster: cluster.clone() }).set(1);
+        let undecodable = Family::<Cluster, Gauge>::default();
+        for cluster in self.undecodable.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            undecodable.get_or_create(&Cluster { cluster: cluster.clone() }).set(1);
         }
-        registry.register("unreadable", "1 for a SearchCluster nobody understands", unreadable);
-        registry.register("restart_blocked", "1 for the rule in the way, by its name", blocked);
-        registry.register("pending_restart", "Nodes on another config than their sources", pending);
-        registry.register("debts", "What must still be undone", debts);
-        registry.register("predicates_disabled", "1 while a predicate is not evaluated", disabled);
+        registry.register(
+            "decode_failed",
+            "1 for a SearchCluster that cannot be decoded and is not reconciled",
+            undecodable,
+        );
+        registry.register(
+            "restart_blocked",
+            "1 for the rule or fault that blocks a restart",
+            blocked,
+        );
+        registry.register(
+            "pending_restart",
+            "Nodes that run on another config than their sources have",
+            pending,
+        );
+        registry.register("debts", "Changes of ours that must still be undone", debts);
+        registry.register(
+            "predicates_disabled",
+            "1 while at least one predicate is not evaluated",
+            disabled,
+        );
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
@@ -198,8 +231,8 @@ mod tests {
         let metrics = Metrics::new();
         for (at, predicate) in Predicate::ALL.into_iter().enumerate() {
             let blocked = Some(Code::Predicate(predicate).as_str().to_owned());
-            let shown = Shown { blocked, disabled: at == 0, ..Shown::default() };
-            metrics.show(&format!("search/logs-{at}"), Some(shown));
+            let gauges = Gauges { blocked, predicates_disabled: at == 0, ..Gauges::default() };
+            metrics.set_gauges(&format!("search/logs-{at}"), Some(gauges));
         }
         let text = metrics.scrape();
         for (at, predicate) in Predicate::ALL.into_iter().enumerate() {
@@ -217,7 +250,7 @@ mod tests {
             text.contains("stayput_predicates_disabled{cluster=\"search/logs-1\"} 0\n"),
             "{text}"
         );
-        metrics.show("search/logs-0", None);
+        metrics.set_gauges("search/logs-0", None);
         assert!(!metrics.scrape().contains("search/logs-0"));
     }
 }

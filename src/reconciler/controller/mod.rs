@@ -1,32 +1,43 @@
-//! The controller: watches, reads, asks [`stayput_restart::plan()`] what to do, and does it.
+//! The controller: watches, observes, asks [`stayput_restart::plan()`] what to do, and does it.
 //!
-//! Nothing is decided in here. One task per SearchCluster observes (`observe`), plans, and carries
-//! the plan out (`apply`), one plan at a time; between two plans it waits (`worker`) for a watch to
-//! tell something, for a manager's long poll to be answered, or for time to pass.
+//! Nothing is decided in here. `controller` runs one task per SearchCluster (`worker`). The task
+//! reconciles (`reconcile`: observe, plan, write or act, requeue), one plan at a time, and then waits
+//! (`wait`) for a change that a watch, a manager or the engine reports, or for time to pass.
 
 pub mod cli;
 
 mod apiserver;
-mod apply;
 mod backoff;
-mod bounded;
+mod clusters;
+mod concurrency;
+mod context;
 mod controller;
 mod credentials;
-mod fresh_id;
+mod effective_spec;
+mod event_recorder;
+mod execute;
+mod failure;
 mod health;
+mod http_server;
 mod lease;
-mod listen;
 mod metrics;
 mod observe;
+mod pod_watch;
 mod pods;
-mod publish;
+mod random_id;
+mod reconcile;
+mod requeue;
 mod run;
 mod settings;
-mod snapshots;
-mod told;
-mod unreadable;
-mod window;
+mod snapshot_requests;
+mod snapshot_server;
+mod snapshot_view;
+mod status;
+mod status_report;
+mod transitions;
+mod undecodable;
+mod wait;
 mod worker;
 
-pub use run::run;
+pub use run::{RunError, run};
 pub use settings::{Account, Election, Settings};

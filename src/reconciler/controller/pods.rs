@@ -1,5 +1,5 @@
-//! The pods of one SearchCluster as the watch and our own patches have shown them: of each only what
-//! decisions need, because there may be ten thousand.
+//! The pods of one SearchCluster, from the watch and from the answers to our own patches. Of each
+//! only what decisions need is kept, because there may be ten thousand.
 
 mod facts;
 mod probes;
@@ -12,18 +12,18 @@ use kube::runtime::watcher::Event;
 
 pub(super) use facts::Facts;
 
-/// What is known of the pods.
+/// The pods that are known.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
     /// By name.
     known: BTreeMap<String, Arc<Facts>>,
-    /// What a new list has shown so far.
+    /// The part of a new list that has arrived.
     listing: Option<BTreeMap<String, Arc<Facts>>>,
     complete: bool,
 }
 
 impl Pods {
-    /// Whether a whole list was seen.
+    /// Whether a whole list has arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.complete
     }
@@ -38,8 +38,8 @@ impl Pods {
         self.known.values().find(|facts| facts.uid == uid)
     }
 
-    /// Takes in what the watch says; whether a decision could be another one now.
-    pub(super) fn hear(&mut self, event: Event<Pod>, label: Option<&str>) -> bool {
+    /// Applies an event of the watch. True if a decision may depend on the difference.
+    pub(super) fn apply(&mut self, event: Event<Pod>, label: Option<&str>) -> bool {
         match event {
             Event::Apply(pod) => Facts::of(&pod, label).is_some_and(|facts| self.put(facts)),
             Event::Delete(pod) => {
@@ -60,12 +60,12 @@ impl Pods {
                 }
                 false
             }
-            Event::InitDone => self.swap(),
+            Event::InitDone => self.replace_by_list(),
         }
     }
 
-    /// Takes in one pod, unless what is known of it is newer: the watch lags behind the answers of
-    /// our own patches.
+    /// Remembers one pod, unless what is known of it is newer: the watch lags behind the answers to
+    /// our own patches. True if a decision may depend on the difference.
     pub(super) fn put(&mut self, facts: Facts) -> bool {
         match self.known.get(&facts.name) {
             Some(known) if known.uid == facts.uid && known.version >= facts.version => false,
@@ -81,8 +81,8 @@ impl Pods {
         }
     }
 
-    /// A new list replaces everything but what is newer than it.
-    fn swap(&mut self) -> bool {
+    /// The new list replaces everything but what is newer than it.
+    fn replace_by_list(&mut self) -> bool {
         let Some(mut listing) = self.listing.take() else { return false };
         for (name, known) in &self.known {
             if let Some(listed) = listing.get_mut(name)

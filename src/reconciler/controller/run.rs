@@ -1,5 +1,6 @@
 //! From settings to a running controller, and to its end.
 
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,38 +12,51 @@ use tokio::task::JoinHandle;
 use super::apiserver::Apiserver;
 use super::controller::Controller;
 use super::health::Health;
+use super::http_server::{serve, serve_probes};
 use super::lease::Candidate;
-use super::listen;
 use super::metrics::Metrics;
 use super::settings::Settings;
-use super::snapshots;
-use super::window::Windows;
+use super::snapshot_requests::SnapshotQueues;
+use super::snapshot_server;
 
-/// Looks after SearchClusters until `stop` completes; then passes in hand are finished and the Lease
-/// is let go.
+/// Why the controller cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The address for probes and metrics.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+/// Reconciles SearchClusters until `stop` completes; then reconciles under way are finished and the
+/// Lease is released.
 ///
 /// # Errors
-/// A sentence, if it cannot listen where it is told to.
+/// If it cannot listen on the address of the settings.
 pub async fn run(
     client: kube::Client,
     settings: Settings,
     stop: impl Future<Output = ()>,
-) -> Result<(), String> {
+) -> Result<(), RunError> {
     let metrics = Arc::new(Metrics::new());
     let health = Arc::new(Health::default());
     let _listener = match settings.listen {
         Some(address) => {
             let listener = TcpListener::bind(address)
                 .await
-                .map_err(|error| format!("cannot listen on {address}: {error}"))?;
-            let serve = listen::probes(listener, Arc::clone(&health), Arc::clone(&metrics));
-            Some(Ended(tokio::spawn(serve)))
+                .map_err(|source| RunError::Listen { address, source })?;
+            let serve = serve_probes(listener, Arc::clone(&health), Arc::clone(&metrics));
+            Some(AbortOnDrop(tokio::spawn(serve)))
         }
         None => None,
     };
-    let windows = Windows::default();
-    let _snapshots = match settings.snapshots {
-        Some(address) => show(address, &windows).await,
+    let snapshots = SnapshotQueues::default();
+    let _snapshot_server = match settings.snapshots {
+        Some(address) => serve_snapshots(address, &snapshots).await,
         None => None,
     };
     let settings = Arc::new(settings);
@@ -51,12 +65,12 @@ pub async fn run(
         metrics,
         settings: Arc::clone(&settings),
         health: Arc::clone(&health),
-        windows,
+        snapshots,
     };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         namespaces = settings.namespaces.join(","),
-        "looking after SearchClusters"
+        "started"
     );
     match &settings.election {
         None => until(&controller, stop).await,
@@ -66,22 +80,20 @@ pub async fn run(
             candidate.release().await;
         }
     }
-    tracing::info!("ended");
+    tracing::info!("stopped");
     Ok(())
 }
 
-/// Shows snapshots to this machine. Restarts do not depend on it, so that its failure is told only.
-async fn show(address: SocketAddr, windows: &Windows) -> Option<Ended> {
+/// Serves snapshots. Restarts do not depend on it: an error is only logged.
+async fn serve_snapshots(address: SocketAddr, snapshots: &SnapshotQueues) -> Option<AbortOnDrop> {
     match TcpListener::bind(address).await {
         Ok(listener) => {
-            let windows = windows.clone();
-            let answer = move |request| snapshots::answer(request, windows.clone());
-            Some(Ended(tokio::spawn(listen::serve(listener, answer))))
+            let snapshots = snapshots.clone();
+            let answer = move |request| snapshot_server::answer(request, snapshots.clone());
+            Some(AbortOnDrop(tokio::spawn(serve(listener, answer))))
         }
         Err(error) => {
-            tracing::warn!(
-                "cannot listen on {address}, so that nobody can take snapshots: {error}"
-            );
+            tracing::warn!("cannot listen on {address}, snapshots are not available: {error}");
             None
         }
     }
@@ -98,7 +110,7 @@ async fn until(controller: &Controller, stop: impl Future<Output = ()>) {
     run.await;
 }
 
-/// Works whenever it is elected.
+/// Runs the controller whenever this replica is the leader.
 async fn elected(
     controller: &Controller,
     candidate: &mut Candidate,
@@ -110,7 +122,7 @@ async fn elected(
     let mut election = pin!(candidate.run(&leads));
     let mut is_over = false;
     while !is_over {
-        // Who waits has nothing to get in sync with.
+        // A replica that is not the leader has no watches to be in sync.
         health.set_ready(true);
         let mut turn = leading.clone();
         tokio::select! {
@@ -128,7 +140,7 @@ async fn elected(
             _ = turn.wait_for(|leads| !*leads) => {}
         }
         end.send_replace(true);
-        // The Lease is held on to while the passes in hand come to their end.
+        // The Lease is renewed until the reconciles under way have ended.
         tokio::select! {
             () = &mut run => {}
             () = &mut election => {}
@@ -136,10 +148,10 @@ async fn elected(
     }
 }
 
-/// A task that ends with its guard.
-struct Ended(JoinHandle<()>);
+/// A task that is aborted when this is dropped.
+struct AbortOnDrop(JoinHandle<()>);
 
-impl Drop for Ended {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,21 +1,21 @@
-//! What the controller has to be told.
+//! The settings of the controller.
 
 use std::net::SocketAddr;
 
-/// What the controller has to be told, beside how to reach the apiserver.
+/// The settings of the controller, without how to reach the apiserver.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The namespaces to look after; none given means all.
+    /// The namespaces to watch; empty: all.
     pub namespaces: Vec<String>,
-    /// Where to serve `/livez`, `/readyz` and `/metrics`; nowhere without it.
+    /// Where to serve `/livez`, `/readyz` and `/metrics`; none: nowhere.
     pub listen: Option<SocketAddr>,
-    /// Where to serve `/snapshots`, on the loopback; nowhere without it.
+    /// Where to serve `/snapshots`, on the loopback; none: nowhere.
     pub snapshots: Option<SocketAddr>,
     /// Name of this process among its replicas, in events and in the Lease.
     pub name: String,
-    /// The Lease by which replicas agree on who works; without it, this one works.
+    /// The Lease for leader election; none: this replica is the leader.
     pub election: Option<Election>,
-    /// Whose tokens are shown to managers; without it, `serviceAccountToken` cannot be used.
+    /// The service account of the tokens for managers; without it, `serviceAccountToken` cannot be used.
     pub account: Option<Account>,
 }
 

@@ -37,7 +37,7 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
     pub async fn allocation(&self) -> Result<Allocation, EngineError> {
-        parse(&self.transport.send(&read_call(&self.transport.patience())).await?)
+        parse(&self.transport.send(&read_call(&self.transport.master_timeout())).await?)
     }
 
     /// Sets allocation to `value` (`primaries`, `none`…) and our mark to `marker`, in one request.
@@ -65,19 +65,18 @@ impl EngineClient {
     }
 
     async fn settings(&self, body: Value) -> Result<(), EngineError> {
-        let call = write_call(&self.transport.patience(), body);
+        let call = write_call(&self.transport.master_timeout(), body);
         self.transport.send(&call).await?.acknowledged()
     }
 }
 
-pub(super) fn read_call(patience: &str) -> Call {
-    Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={patience}"))
+pub(super) fn read_call(timeout: &str) -> Call {
+    Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={timeout}"))
 }
 
-pub(super) fn write_call(patience: &str, body: Value) -> Call {
-    let path = format!(
-        "/_cluster/settings?flat_settings=true&master_timeout={patience}&timeout={patience}"
-    );
+pub(super) fn write_call(timeout: &str, body: Value) -> Call {
+    let path =
+        format!("/_cluster/settings?flat_settings=true&master_timeout={timeout}&timeout={timeout}");
     Call::put(path, body)
 }
 

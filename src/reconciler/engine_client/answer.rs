@@ -1,4 +1,4 @@
-//! An engine's answer: what it says when it refuses, what it holds when it does not.
+//! An engine's answer: the reason of a refusal, or the body.
 
 use std::fmt;
 
@@ -8,11 +8,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::EngineError;
+use super::error::Cause;
 
-/// Longer reasons are cut in sentences: some engines quote whole mappings.
-const LONGEST_REASON: usize = 400;
+/// Longer reasons are cut: some engines quote whole mappings.
+const MAX_REASON_CHARS: usize = 400;
 
-/// A whole answer, and to what.
+/// A whole answer, and its request.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -22,13 +23,13 @@ pub(super) struct Answer {
     pub(super) asked: Asked,
 }
 
-/// What was asked, where, and as whom: the parts of every sentence about it.
+/// The request, as messages about its answer name it.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     /// Such as `GET /_cluster/health`.
     pub(super) what: String,
     pub(super) endpoint: String,
-    /// What was shown, such as `the API key`.
+    /// The credentials sent, such as `the API key`.
     pub(super) shown: &'static str,
 }
 
@@ -39,18 +40,18 @@ impl fmt::Display for Asked {
 }
 
 impl Answer {
-    /// What the body of a 200 holds.
+    /// The decoded body of a 200.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, EngineError> {
         if self.status == 200 { self.body() } else { Err(self.refusal()) }
     }
 
-    /// What the body holds, whatever the status.
+    /// The decoded body, whatever the status.
     pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, EngineError> {
-        serde_json::from_slice(&self.body).map_err(|error| self.strange(&error.to_string()))
+        serde_json::from_slice(&self.body).map_err(|error| self.unexpected(error))
     }
 
-    /// A write that the engine took. `acknowledged: false` is one as well: what is written stands,
-    /// and some node was late to say that it knows.
+    /// A write that the engine accepted. `acknowledged: false` is one as well: the change stands, and
+    /// some node was late to confirm it.
     pub(super) fn acknowledged(&self) -> Result<(), EngineError> {
         #[derive(Deserialize)]
         struct Body {
@@ -60,18 +61,23 @@ impl Answer {
         self.read::<Body>().map(drop)
     }
 
-    /// Whether the engine, alive and willing, knows no such route.
+    /// Whether the engine works and has no such route.
     pub(super) const fn is_unknown_route(&self) -> bool {
         matches!(self.status, 400 | 404 | 405)
     }
 
-    /// An answer that cannot be made sense of.
-    pub(super) fn strange(&self, why: &str) -> EngineError {
-        EngineError::Protocol(format!(
-            "not the answer of {} that was expected (HTTP {}): {why}; does an Elasticsearch or \
-             OpenSearch listen there, with no proxy in between?",
+    /// An answer that no engine gives.
+    pub(super) fn unexpected(
+        &self,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> EngineError {
+        let error = error.into();
+        let message = format!(
+            "unexpected answer of {} (HTTP {}): {error}; does an Elasticsearch or OpenSearch \
+             listen there, with no proxy in between?",
             self.asked, self.status
-        ))
+        );
+        EngineError::Protocol(Cause::new(message, error))
     }
 
     /// The refusal that any status but the expected one is.
@@ -79,25 +85,27 @@ impl Answer {
         let Self { status, asked, .. } = self;
         let reason = self.reason();
         let advice = match status {
-            200..=299 => return self.strange(&reason),
+            200..=299 => return self.unexpected(reason),
             401 => {
-                return EngineError::Unauthorized(format!(
-                    "{asked} was shown {} and did not accept it (HTTP 401): {reason}; check the \
-                     credentials of this cluster",
+                let message = format!(
+                    "{asked} did not accept {} (HTTP 401): {reason}; check the credentials of this \
+                     cluster",
                     asked.shown
-                ));
+                );
+                return EngineError::Unauthorized(message.into());
             }
             403 => {
-                return EngineError::Unauthorized(format!(
-                    "{asked} was shown {}, which may not do this (HTTP 403): {reason}; give that \
+                let message = format!(
+                    "{asked}: {} may not do this (HTTP 403): {reason}; give that \
                      user the cluster privileges `monitor` and `manage`, or on OpenSearch \
                      `cluster_monitor`, `cluster:admin/settings/update`, \
                      `cluster:admin/voting_config/*` and `indices:admin/flush*`",
                     asked.shown
-                ));
+                );
+                return EngineError::Unauthorized(message.into());
             }
-            429 => "; it has too much to do: this is asked again",
-            503 => "; does the cluster have an elected master? its nodes' logs tell",
+            429 => "; it is overloaded: the request is repeated",
+            503 => "; does the cluster have an elected master? see the logs of its nodes",
             _ => "",
         };
         EngineError::Refused {
@@ -107,7 +115,7 @@ impl Answer {
         }
     }
 
-    /// The engine's own reason, as both generations of error bodies give it.
+    /// The engine's own reason, from either format of error bodies.
     fn reason(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let error = &body["error"];
@@ -117,7 +125,7 @@ impl Answer {
             (None, Some(kind), None) => kind.to_owned(),
             (None, None, _) => String::from_utf8_lossy(&self.body).trim().to_owned(),
         };
-        if let Some((at, _)) = reason.char_indices().nth(LONGEST_REASON) {
+        if let Some((at, _)) = reason.char_indices().nth(MAX_REASON_CHARS) {
             reason.truncate(at);
             reason.push('…');
         }

@@ -1,4 +1,4 @@
-//! Where a cluster is reached, and what to show it.
+//! Where a cluster is reached, and with which credentials.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
 
 use super::EngineError;
+use super::error::Cause;
 use rustls::version::{TLS12, TLS13};
 use stayput_net::https::{Identity, Pem, Target, Tls, Versions};
 
-/// 1.2 as well: an engine on a Java 8 before 8u261 knows nothing newer.
+/// TLS 1.2 as well: an engine on a Java 8 before 8u261 has nothing newer.
 pub const FROM_1_2: Versions = &[&TLS13, &TLS12];
 
 /// One node's REST interface: a pod's address and port, or a Service's.
@@ -25,27 +26,27 @@ pub struct Endpoint {
 /// How to reach every endpoint of a cluster.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Plain HTTP, nothing shown.
+    /// Plain HTTP without credentials.
     Plain,
-    /// Plain HTTP with credentials that everybody on the way can read.
+    /// Plain HTTP with credentials, which anybody on the network path can read.
     PlainWithCredentials(Credentials, AllowPlain),
     /// HTTP over TLS.
     Tls {
-        /// Whom to trust, what certificate to show: see [`tls`].
+        /// The CA to trust, and the client certificate: see [`tls`].
         tls: Tls,
         /// The name that every endpoint's certificate is for; without one, each certificate has to
         /// be for the endpoint's own host or IP address.
         server_name: Option<String>,
-        /// What to show beside the certificate.
+        /// Credentials beside the client certificate.
         credentials: Option<Credentials>,
     },
 }
 
-/// Somebody said in as many words that credentials may go over plain HTTP.
+/// The spec says explicitly that credentials may be sent over plain HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowPlain;
 
-/// Who we are to the engine.
+/// Our credentials for the engine.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// User and password.
@@ -59,21 +60,29 @@ pub enum Credentials {
     ApiKey(String),
 }
 
-/// TLS of an engine, to be built once per cluster and shared by clones. TLS 1.2 is spoken as well:
-/// an engine on an old Java knows nothing newer.
+/// TLS of an engine, to be built once per cluster and shared by clones; TLS 1.2 is accepted.
 ///
 /// # Errors
-/// [`EngineError::Unusable`] names the document that cannot be used and says what to do.
+/// [`EngineError::Unusable`] names the PEM document that cannot be used and says what to do.
 pub fn tls(ca: &Pem, identity: Option<&Identity>) -> Result<Tls, EngineError> {
-    Tls::new(ca, identity, FROM_1_2).map_err(|error| EngineError::Unusable(error.to_string()))
+    Tls::new(ca, identity, FROM_1_2).map_err(|error| EngineError::Unusable(Cause::of(error)))
+}
+
+/// Credentials that cannot be sent; the message does not repeat a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum CredentialsError {
+    #[error("the user name {0:?} contains a colon, which HTTP does not allow")]
+    ColonInUser(String),
+    #[error("the API key contains characters that are not allowed in a header")]
+    ApiKey,
 }
 
 impl Credentials {
     /// The value of `Authorization`, marked so that no log of headers shows it.
-    fn header(&self) -> Result<HeaderValue, String> {
+    fn header(&self) -> Result<HeaderValue, CredentialsError> {
         let text = match self {
             Self::Basic { user, .. } if user.contains(':') => {
-                return Err(format!("the user name {user:?} has a colon: no HTTP user may"));
+                return Err(CredentialsError::ColonInUser(user.clone()));
             }
             Self::Basic { user, password } => {
                 format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
@@ -81,13 +90,12 @@ impl Credentials {
             Self::ApiKey(key) if key.contains(':') => format!("ApiKey {}", STANDARD.encode(key)),
             Self::ApiKey(key) => format!("ApiKey {key}"),
         };
-        let mut header = HeaderValue::from_str(&text)
-            .map_err(|_| "the API key has characters that no key has".to_owned())?;
+        let mut header = HeaderValue::from_str(&text).map_err(|_| CredentialsError::ApiKey)?;
         header.set_sensitive(true);
         Ok(header)
     }
 
-    /// How sentences name them.
+    /// Their name in messages.
     const fn name(&self) -> &'static str {
         match self {
             Self::Basic { .. } => "the user and password",
@@ -96,7 +104,7 @@ impl Credentials {
     }
 }
 
-/// Who, never the secret.
+/// The user, never the secret.
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,22 +115,23 @@ impl fmt::Debug for Credentials {
 }
 
 impl Access {
-    pub(super) fn target(&self, endpoint: &Endpoint) -> Result<Target, String> {
+    pub(super) fn target(&self, endpoint: &Endpoint) -> Result<Target, EngineError> {
         let Endpoint { host, port } = endpoint;
-        match self {
+        let target = match self {
             Self::Plain | Self::PlainWithCredentials(..) => Target::http(host, *port),
             Self::Tls { tls, server_name, .. } => {
                 Target::https(host, *port, tls, server_name.as_deref())
             }
-        }
-        .map_err(|error| error.to_string())
+        };
+        target.map_err(|error| EngineError::Unusable(Cause::of(error)))
     }
 
-    pub(super) fn header(&self) -> Result<Option<HeaderValue>, String> {
-        self.credentials().map(Credentials::header).transpose()
+    pub(super) fn header(&self) -> Result<Option<HeaderValue>, EngineError> {
+        let header = self.credentials().map(Credentials::header).transpose();
+        header.map_err(|error| EngineError::Unusable(Cause::of(error)))
     }
 
-    /// How sentences name what is shown to the engine.
+    /// The name of our credentials in messages.
     pub(super) fn shown(&self) -> &'static str {
         match (self.credentials(), self) {
             (Some(credentials), _) => credentials.name(),
@@ -159,8 +168,8 @@ mod tests {
     #[test]
     fn what_cannot_be_shown_is_said_without_repeating_it() {
         let colon = Credentials::Basic { user: "a:b".into(), password: "hush".into() };
-        assert!(colon.header().unwrap_err().contains("colon"));
-        let torn = Credentials::ApiKey("hush\n".into()).header().unwrap_err();
+        assert!(colon.header().unwrap_err().to_string().contains("colon"));
+        let torn = Credentials::ApiKey("hush\n".into()).header().unwrap_err().to_string();
         assert!(!torn.contains("hush"), "{torn}");
     }
 

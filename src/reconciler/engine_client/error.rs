@@ -1,26 +1,31 @@
 //! What can go wrong between asking an engine and having its answer.
 
+use std::error::Error as StdError;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use thiserror::Error;
 
-/// Why there is no good answer. Each variant tells whether the request can have had an effect, and
-/// each sentence what is wrong, where, and what to do.
+/// Why there is no good answer. The variant is whether the request can have had an effect; the message
+/// is what is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EngineError {
     /// Our own side: an address, a name or a credential that cannot be used. Nothing was sent.
-    #[error("{0}")]
-    Unusable(String),
+    #[error(transparent)]
+    Unusable(Cause),
     /// No endpoint could be connected to. Nothing was sent.
-    #[error("{0}")]
-    NotReachable(String),
-    /// Who answers there has a certificate that is not accepted. Nothing was sent.
-    #[error("{0}")]
-    Untrusted(String),
+    #[error(transparent)]
+    NotReachable(Cause),
+    /// The certificate of the other side is not accepted. Nothing was sent.
+    #[error(transparent)]
+    Untrusted(Cause),
     /// The request was sent and no whole answer came: it may have had its effect.
-    #[error("{0}")]
-    Unanswered(String),
+    #[error(transparent)]
+    Unanswered(Cause),
     /// The credentials are not accepted (401) or may not do this (403).
-    #[error("{0}")]
-    Unauthorized(String),
+    #[error(transparent)]
+    Unauthorized(Cause),
     /// The engine refused; 5xx leaves open whether it acted.
     #[error("{message}")]
     Refused {
@@ -28,13 +33,72 @@ pub enum EngineError {
         status: u16,
         /// The engine's own reason.
         reason: String,
-        /// All of it, for a person.
+        /// The whole message, for people.
         message: String,
     },
-    /// An answer that no engine gives: something else listens there, or it is too new for us.
-    #[error("{0}")]
-    Protocol(String),
-    /// An engine that this room cannot restart safely.
-    #[error("{0}")]
-    Unsupported(String),
+    /// An answer that no engine gives: another program listens there, or the engine is too new.
+    #[error(transparent)]
+    Protocol(Cause),
+    /// An engine that cannot be restarted safely.
+    #[error(transparent)]
+    Unsupported(Cause),
+}
+
+/// A message for people, and the error that it is about, if there is one.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    message: String,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Cause {
+    /// A message about an error, which it should contain.
+    pub(super) fn new(
+        message: impl Into<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self { message: message.into(), source: Some(Arc::from(source.into())) }
+    }
+
+    /// An error whose own message says enough.
+    pub(super) fn of(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let source: Arc<dyn StdError + Send + Sync> = Arc::from(source.into());
+        Self { message: source.to_string(), source: Some(source) }
+    }
+}
+
+/// Two are equal if their messages are.
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        self.message == other.message
+    }
+}
+
+impl Eq for Cause {}
+
+impl From<String> for Cause {
+    fn from(message: String) -> Self {
+        Self { message, source: None }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl StdError for Cause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_ref().map(|source| -> &(dyn StdError + 'static) { source.as_ref() })
+    }
+}
+
+/// The message.
+impl Deref for Cause {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.message
+    }
 }

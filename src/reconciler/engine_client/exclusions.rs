@@ -9,14 +9,14 @@ const PATH: &str = "/_cluster/voting_config_exclusions";
 
 impl EngineClient {
     /// Asks the engine to do without the vote of the node of this name. The answer comes once both
-    /// voting configurations are without it, or when the engine's patience is at its end; what is
-    /// asked stands either way. Asking again changes nothing.
+    /// voting configurations are without it, or after the engine's timeout; the request
+    /// stands either way. Asking again changes nothing.
     ///
     /// # Errors
     /// [`EngineError::Unusable`] for an engine without voting configurations, and for a name that
     /// could be taken for more than one node; otherwise see [`EngineError`].
     pub async fn exclude_voter(&self, engine: &Engine, node: &str) -> Result<(), EngineError> {
-        let call = exclude_call(engine, node, &self.transport.patience())?;
+        let call = exclude_call(engine, node, &self.transport.master_timeout())?;
         parse(&self.transport.send(&call).await?)
     }
 
@@ -34,7 +34,7 @@ impl EngineClient {
 pub(super) fn exclude_call(
     engine: &Engine,
     node: &str,
-    patience: &str,
+    timeout: &str,
 ) -> Result<Call, EngineError> {
     has_configurations(engine)?;
     // A comma, a star or a leading `_` would reach other nodes.
@@ -43,13 +43,13 @@ pub(super) fn exclude_call(
         return Err(EngineError::Unusable(format!(
             "a node named {node:?} cannot be excluded from voting: the engine could take the name \
              for several nodes"
-        )));
+        ).into()));
     }
     let Engine { distribution, version, .. } = engine;
     let in_path = *distribution == Distribution::Elasticsearch && *version < Version::new(7, 8, 0);
     Ok(Call::post(match in_path {
-        true => format!("{PATH}/{node}?timeout={patience}"),
-        false => format!("{PATH}?node_names={node}&timeout={patience}"),
+        true => format!("{PATH}/{node}?timeout={timeout}"),
+        false => format!("{PATH}?node_names={node}&timeout={timeout}"),
     }))
 }
 
@@ -60,10 +60,13 @@ pub(super) fn clear_call(engine: &Engine) -> Result<Call, EngineError> {
 
 fn has_configurations(engine: &Engine) -> Result<(), EngineError> {
     if engine.has_minimum_master_nodes() {
-        return Err(EngineError::Unusable(format!(
-            "{} {} has no voting configurations; discovery.zen.minimum_master_nodes rules there",
-            engine.distribution, engine.version
-        )));
+        return Err(EngineError::Unusable(
+            format!(
+                "{} {} has no voting configurations, but discovery.zen.minimum_master_nodes",
+                engine.distribution, engine.version
+            )
+            .into(),
+        ));
     }
     Ok(())
 }

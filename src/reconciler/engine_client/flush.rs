@@ -22,15 +22,15 @@ pub enum Flush {
         /// Those that could not be; with a synced flush, mostly for writes under way.
         failed: u64,
     },
-    /// There is no answer, or not in time: a sentence. The engine may be at it still.
+    /// There is no answer, or not in time: why. The engine may still be flushing.
     NotKnown(String),
 }
 
 impl EngineClient {
-    /// Flushes every index, a synced flush where the engine has one, and waits up to `bound`.
-    pub async fn flush(&self, engine: &Engine, bound: Duration) -> Flush {
+    /// Flushes every index, a synced flush where the engine has one, and waits up to `timeout`.
+    pub async fn flush(&self, engine: &Engine, timeout: Duration) -> Flush {
         let synced = engine.has_synced_flush();
-        let answer = self.transport.send(&call(synced).within(bound)).await;
+        let answer = self.transport.send(&call(synced).within(timeout)).await;
         match answer.and_then(|answer| parse(&answer, synced)) {
             Ok(flush) => flush,
             Err(error) => Flush::NotKnown(error.to_string()),
@@ -42,7 +42,7 @@ pub(super) fn call(synced: bool) -> Call {
     Call::post(if synced { "/_flush/synced" } else { "/_flush" })
 }
 
-/// 409 says that some copies were not flushed, with the same body.
+/// 409: some copies were not flushed; the body is the same.
 pub(super) fn parse(answer: &Answer, synced: bool) -> Result<Flush, EngineError> {
     #[derive(Deserialize)]
     struct Body {

@@ -13,8 +13,7 @@ pub struct Health {
     pub cluster_name: String,
     /// The worst shard's colour.
     pub status: Color,
-    /// The master did not get through with what it had to do within a second: none of these
-    /// numbers is settled.
+    /// The master had not finished its pending tasks within a second: the numbers may change.
     pub timed_out: bool,
     /// Nodes in the cluster.
     pub number_of_nodes: u64,
@@ -22,11 +21,11 @@ pub struct Health {
     pub number_of_data_nodes: u64,
     /// Shard copies that are being built.
     pub initializing_shards: u64,
-    /// Shard copies that are on their way to another node.
+    /// Shard copies that move to another node.
     pub relocating_shards: u64,
     /// Shard copies without a node.
     pub unassigned_shards: u64,
-    /// Primaries among them; only Elasticsearch since 8.16 tells.
+    /// Primaries among them; only Elasticsearch since 8.16 reports them.
     #[serde(default)]
     pub unassigned_primary_shards: Option<u64>,
     /// Those that wait for their node to come back.
@@ -50,29 +49,29 @@ pub enum Color {
     /// Some primary is not.
     #[serde(alias = "RED")]
     Red,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 impl EngineClient {
-    /// The cluster's health once its master has done everything it had to do, or after a second.
+    /// The cluster's health once its master has no pending tasks, or after a second.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
     pub async fn health(&self) -> Result<Health, EngineError> {
-        parse(&self.transport.send(&call(&self.transport.patience())).await?)
+        parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
     }
 }
 
 /// With a timeout of 0 s, engines answer 408 now and then although nothing is going on.
-pub(super) fn call(patience: &str) -> Call {
+pub(super) fn call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/health?wait_for_events=languid&timeout=1s&master_timeout={patience}"
+        "/_cluster/health?wait_for_events=languid&timeout=1s&master_timeout={timeout}"
     ))
 }
 
-/// 408 says that the wait was too short, with the same body.
+/// 408: the wait was too short; the body is the same.
 pub(super) fn parse(answer: &Answer) -> Result<Health, EngineError> {
     if answer.status == 408 { answer.body() } else { answer.read() }
 }

@@ -63,10 +63,13 @@ impl Engine {
     pub(super) fn supported(self) -> Result<Self, EngineError> {
         let Self { distribution, version, node_name, .. } = &self;
         if *distribution == Distribution::Elasticsearch && *version < Version::new(6, 8, 0) {
-            return Err(EngineError::Unsupported(format!(
-                "node {node_name} is {distribution} {version}: only 6.8 and later can be \
+            return Err(EngineError::Unsupported(
+                format!(
+                    "node {node_name} is {distribution} {version}: only 6.8 and later can be \
                  restarted safely; upgrade it to 6.8 first"
-            )));
+                )
+                .into(),
+            ));
         }
         Ok(self)
     }
@@ -131,7 +134,7 @@ pub(super) fn parse_local(answer: &Answer) -> Result<Local, EngineError> {
     let Body { cluster_name, nodes } = answer.read()?;
     match nodes.into_values().next() {
         Some(node) => Ok(Local { cluster_name, node }),
-        None => Err(answer.strange("it names no local node")),
+        None => Err(answer.unexpected("it names no local node")),
     }
 }
 

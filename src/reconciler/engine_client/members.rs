@@ -36,13 +36,13 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
     pub async fn members(&self) -> Result<Members, EngineError> {
-        parse(&self.transport.send(&call(&self.transport.patience())).await?)
+        parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
     }
 }
 
-pub(super) fn call(patience: &str) -> Call {
+pub(super) fn call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/state/version,master_node,nodes?master_timeout={patience}&filter_path=\
+        "/_cluster/state/version,master_node,nodes?master_timeout={timeout}&filter_path=\
          cluster_uuid,master_node,cluster_manager_node,nodes.*.name,nodes.*.ephemeral_id"
     ))
     .large()

@@ -1,5 +1,5 @@
 //! A typed client of Elasticsearch 6.8 to 9 and OpenSearch 1 to 3: what a safe restart has to ask
-//! and to set. Every difference between versions and distributions is in this room.
+//! and to set. Every difference between versions and distributions is in this module.
 //!
 //! * Addresses are several endpoints of one cluster. What could not be sent is sent to the next; a
 //!   read that one endpoint cannot answer is asked of the next.
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 pub use allocation::Allocation;
 pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, FROM_1_2, tls};
-pub use error::EngineError;
+pub use error::{Cause, EngineError};
 pub use flush::Flush;
 pub use health::{Color, Health};
 pub use identify::{Distribution, Engine};
@@ -38,7 +38,7 @@ pub use members::{Member, Members};
 pub use shards::{Shard, ShardState, unreplicated};
 pub use shutdown::{Record, RecordKind, RecordStatus, ShardMigration};
 pub use topology::{Node, Topology, Voting};
-pub use version::Version;
+pub use version::{Version, VersionError};
 
 use transport::Transport;
 
@@ -50,8 +50,8 @@ pub struct EngineClient {
 
 impl EngineClient {
     /// A client of the cluster that has these endpoints, in order of preference. Nothing is sent
-    /// yet. `bound` is how long one endpoint may take for one answer; the engine is asked to give up
-    /// a little earlier, so that it can say why.
+    /// yet. `timeout` is how long one endpoint may take for one answer; the engine is asked to give
+    /// up a little earlier, so that it can report why.
     ///
     /// # Errors
     /// [`EngineError::Unusable`] if there is no endpoint, or if an address, a name or a credential
@@ -59,8 +59,8 @@ impl EngineClient {
     pub fn new(
         endpoints: &[Endpoint],
         access: &Access,
-        bound: Duration,
+        timeout: Duration,
     ) -> Result<Self, EngineError> {
-        Ok(Self { transport: Transport::new(endpoints, access, bound)? })
+        Ok(Self { transport: Transport::new(endpoints, access, timeout)? })
     }
 }

@@ -34,13 +34,13 @@ pub enum ShardState {
     Started,
     /// It serves while it is copied to another node.
     Relocating,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 /// The indices of which some shard has no second copy, not even an unassigned one: they are not
-/// replicated, and a restart of the node takes them away.
+/// replicated, and not available while the node restarts.
 pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
     let mut copies: BTreeMap<(&Arc<str>, u32), usize> = BTreeMap::new();
     for shard in shards {
@@ -73,10 +73,23 @@ struct Copy {
     relocating_node: Option<String>,
 }
 
+/// A shard whose key is not a number.
+#[derive(Debug, thiserror::Error)]
+#[error("shard {number:?} of index {index} is not a number")]
+pub(super) struct ShardNumberError {
+    number: String,
+    index: Arc<str>,
+    #[source]
+    source: std::num::ParseIntError,
+}
+
 impl RoutingTable {
     /// All copies, in order; `names` has the nodes' names by their ids. An id that is not among
     /// them stands for its name: a copy is never taken for one without a node.
-    pub(super) fn shards(self, names: &BTreeMap<&str, Arc<str>>) -> Result<Vec<Shard>, String> {
+    pub(super) fn shards(
+        self,
+        names: &BTreeMap<&str, Arc<str>>,
+    ) -> Result<Vec<Shard>, ShardNumberError> {
         let name = |id: Option<String>| {
             id.map(|id| names.get(id.as_str()).cloned().unwrap_or_else(|| id.into()))
         };
@@ -84,9 +97,11 @@ impl RoutingTable {
         for (index, Index { shards }) in self.indices {
             let index: Arc<str> = index.into();
             for (number, copies) in shards {
-                let number = number
-                    .parse()
-                    .map_err(|_| format!("shard {number:?} of index {index} is no number"))?;
+                let number: u32 = number.parse().map_err(|source| ShardNumberError {
+                    number,
+                    index: index.clone(),
+                    source,
+                })?;
                 all.extend(copies.into_iter().map(|copy| Shard {
                     index: index.clone(),
                     number,

@@ -1,4 +1,4 @@
-//! Node-shutdown records, Elasticsearch's alone: they tell the cluster that a node will be back.
+//! Node-shutdown records, of Elasticsearch only: with one the cluster expects the node back.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub enum RecordKind {
     /// It was sent TERM; written by Elastic's own orchestration.
     #[serde(alias = "sigterm")]
     Sigterm,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[serde(other)]
     Unknown,
 }
@@ -70,7 +70,7 @@ pub enum RecordStatus {
     Stalled,
     /// The node may be stopped.
     Complete,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[serde(other)]
     Unknown,
 }
@@ -149,7 +149,7 @@ pub(super) fn delete_call(node_id: &str) -> Result<Call, EngineError> {
 fn path(node_id: &str) -> Result<String, EngineError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if node_id.len() < 16 || !node_id.chars().all(fits) {
-        return Err(EngineError::Unusable(format!("{node_id:?} is no id of a node")));
+        return Err(EngineError::Unusable(format!("{node_id:?} is not the id of a node").into()));
     }
     Ok(format!("/_nodes/{node_id}/shutdown"))
 }

@@ -20,7 +20,7 @@ pub struct Topology {
     pub version: u64,
     /// The id of the elected master; none while there is none.
     pub elected_master: Option<String>,
-    /// Whose votes elect a master.
+    /// The votes that elect a master.
     pub voting: Voting,
     /// By id. Names can be given twice.
     pub nodes: Vec<Node>,
@@ -51,7 +51,7 @@ pub struct Node {
     pub jvm_start_ms: Option<u64>,
 }
 
-/// Whose votes elect a master.
+/// The votes that elect a master.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Voting {
     /// A majority of each of two sets of node ids, which are the same unless one is being replaced.
@@ -76,12 +76,12 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
     pub async fn topology(&self, engine: &Engine) -> Result<Topology, EngineError> {
-        let patience = self.transport.patience();
-        let (state, details) = (state_call(&patience), details_call(&patience));
+        let timeout = self.transport.master_timeout();
+        let (state, details) = (state_call(&timeout), details_call(&timeout));
         let (state, details) =
             tokio::try_join!(self.transport.send(&state), self.transport.send(&details))?;
         let minimum = if engine.has_minimum_master_nodes() {
-            Some(parse_minimum(&self.transport.send(&minimum_call(&patience)).await?)?)
+            Some(parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?)
         } else {
             None
         };
@@ -90,9 +90,9 @@ impl EngineClient {
 }
 
 /// The parameters leave out what would make the answer large: settings, mappings, allocation ids.
-pub(super) fn state_call(patience: &str) -> Call {
+pub(super) fn state_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/state/version,master_node,nodes,metadata,routing_table?master_timeout={patience}\
+        "/_cluster/state/version,master_node,nodes,metadata,routing_table?master_timeout={timeout}\
          &filter_path=cluster_uuid,version,master_node,cluster_manager_node,nodes.*.name,\
          nodes.*.ephemeral_id,nodes.*.transport_address,nodes.*.attributes,\
          metadata.cluster_coordination,\
@@ -102,22 +102,22 @@ pub(super) fn state_call(patience: &str) -> Call {
     .large()
 }
 
-pub(super) fn details_call(patience: &str) -> Call {
+pub(super) fn details_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_nodes/_all/jvm?timeout={patience}&filter_path=\
+        "/_nodes/_all/jvm?timeout={timeout}&filter_path=\
          nodes.*.version,nodes.*.roles,nodes.*.jvm.start_time_in_millis"
     ))
     .large()
 }
 
-pub(super) fn minimum_call(patience: &str) -> Call {
+pub(super) fn minimum_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/settings?include_defaults=true&master_timeout={patience}\
+        "/_cluster/settings?include_defaults=true&master_timeout={timeout}\
          &filter_path=**.minimum_master_nodes"
     ))
 }
 
-/// What a node says about itself.
+/// The details that each node reports about itself.
 #[derive(Debug, Deserialize)]
 pub(super) struct Details {
     version: Version,
@@ -146,10 +146,12 @@ pub(super) fn parse_minimum(answer: &Answer) -> Result<u32, EngineError> {
         .iter()
         .map(|level| &body[level]["discovery"]["zen"]["minimum_master_nodes"])
         .find_map(Value::as_str)
-        .ok_or_else(|| answer.strange("it tells no discovery.zen.minimum_master_nodes"))?;
+        .ok_or_else(|| answer.unexpected("it has no discovery.zen.minimum_master_nodes"))?;
     // -1 is the default: any one node may elect itself.
     let value: i32 = found.parse().map_err(|_| {
-        answer.strange(&format!("discovery.zen.minimum_master_nodes is {found:?}, no number"))
+        answer.unexpected(format!(
+            "discovery.zen.minimum_master_nodes is {found:?}, which is not a number"
+        ))
     })?;
     Ok(u32::try_from(value).unwrap_or(1).max(1))
 }
@@ -221,11 +223,11 @@ pub(super) fn parse(
     let voting = match (metadata.cluster_coordination, minimum) {
         (_, Some(minimum)) => Voting::MinimumMasterNodes(minimum),
         (Some(coordination), None) => coordination.into(),
-        (None, None) => return Err(answer.strange("it tells no voting configuration")),
+        (None, None) => return Err(answer.unexpected("it has no voting configuration")),
     };
     let names: BTreeMap<&str, Arc<str>> =
         nodes.iter().map(|(id, node)| (id.as_str(), node.name.as_str().into())).collect();
-    let shards = routing_table.shards(&names).map_err(|why| answer.strange(&why))?;
+    let shards = routing_table.shards(&names).map_err(|error| answer.unexpected(error))?;
     let nodes = nodes
         .into_iter()
         .map(|(id, listed)| {

@@ -1,4 +1,4 @@
-//! One call: its request, the endpoints it is tried at, its bounds.
+//! One call: its request, the endpoints it is tried at, its timeouts and limits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,17 +10,18 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::{Answer, Asked};
+use super::error::Cause;
 use super::{Access, Endpoint, EngineError};
 use stayput_net::https::{self, Bounds, ExchangeError, Target};
 
-/// How long one endpoint may take to be connected to: a pod's address that nobody has any more is
-/// often not refused, just never answered.
-const CONNECT: Duration = Duration::from_secs(3);
-/// The largest usual answer.
-const SMALL: usize = 16 << 20;
-/// The largest cluster state: a shard copy takes 92 bytes of it, a node some 300, so 10,000 nodes
+/// How long a connection to one endpoint may take: the address of a deleted pod often does not refuse
+/// a connection, it just never answers.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The largest answer, in bytes, that is not a cluster state.
+const MAX_ANSWER: usize = 16 << 20;
+/// The largest cluster state, in bytes: a shard copy takes 92 bytes of it, a node some 300, so 10,000 nodes
 /// with 100 copies each are about 100 MB.
-const STATE: usize = 256 << 20;
+const MAX_STATE: usize = 256 << 20;
 
 /// One request, before it has an endpoint.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ pub(super) struct Call {
     path: String,
     body: Option<Value>,
     largest: usize,
-    bound: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 impl Call {
@@ -54,18 +55,18 @@ impl Call {
     }
 
     const fn new(method: Method, path: String, body: Option<Value>) -> Self {
-        Self { method, path, body, largest: SMALL, bound: None }
+        Self { method, path, body, largest: MAX_ANSWER, timeout: None }
     }
 
     /// Takes an answer as large as a cluster state.
     pub(super) const fn large(mut self) -> Self {
-        self.largest = STATE;
+        self.largest = MAX_STATE;
         self
     }
 
-    /// With a bound of its own.
-    pub(super) const fn within(mut self, bound: Duration) -> Self {
-        self.bound = Some(bound);
+    /// With another timeout than the client's.
+    pub(super) const fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -94,54 +95,51 @@ pub(super) struct Transport {
     first: AtomicUsize,
     authorization: Option<HeaderValue>,
     shown: &'static str,
-    bound: Duration,
+    timeout: Duration,
 }
 
 impl Transport {
     pub(super) fn new(
         endpoints: &[Endpoint],
         access: &Access,
-        bound: Duration,
+        timeout: Duration,
     ) -> Result<Self, EngineError> {
-        let targets: Result<Vec<Target>, String> =
+        let targets: Result<Vec<Target>, EngineError> =
             endpoints.iter().map(|endpoint| access.target(endpoint)).collect();
-        let targets = targets.map_err(EngineError::Unusable)?;
+        let targets = targets?;
         if targets.is_empty() {
-            return Err(EngineError::Unusable(
-                "the engine has no endpoint: no pod of this \
-                                              cluster has an address"
-                    .into(),
-            ));
+            let message = "the engine has no endpoint: no pod of this cluster has an address";
+            return Err(EngineError::Unusable(message.to_owned().into()));
         }
-        let authorization = access.header().map_err(EngineError::Unusable)?;
+        let authorization = access.header()?;
         let shown = access.shown();
-        Ok(Self { targets, first: AtomicUsize::new(0), authorization, shown, bound })
+        Ok(Self { targets, first: AtomicUsize::new(0), authorization, shown, timeout })
     }
 
-    /// What to tell the engine to wait at most for its master, as a parameter: less than we wait,
-    /// so that it can say why it gave up.
-    pub(super) fn patience(&self) -> String {
-        format!("{}ms", (self.bound / 4 * 3).as_millis())
+    /// The parameter for how long the engine waits for its master: less than we wait for the answer,
+    /// so that the engine can report why it gave up.
+    pub(super) fn master_timeout(&self) -> String {
+        format!("{}ms", (self.timeout / 4 * 3).as_millis())
     }
 
     /// Sends one call. What could not be sent goes to the next endpoint. A read that was not
     /// answered, or answered 502 to 504, as a node that has not joined does, goes to the next one
     /// too. All endpoints together have twice the time of one.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
-        let bound = call.bound.unwrap_or(self.bound);
-        let deadline = Instant::now() + bound * 2;
+        let timeout = call.timeout.unwrap_or(self.timeout);
+        let deadline = Instant::now() + timeout * 2;
         let count = self.targets.len();
         let first = self.first.load(Ordering::Relaxed);
         let mut failures = Failures::new(call.what());
         for at in (first..first + count).map(|at| at % count) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                failures.note("the other endpoints were not asked: the time is over".into());
+                failures.note("the other endpoints were not asked: the time was over".into());
                 break;
             }
             let target = &self.targets[at];
-            let whole = bound.min(left);
-            let bounds = Bounds { connect: CONNECT, whole, answer: call.largest };
+            let whole = timeout.min(left);
+            let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: call.largest };
             match https::exchange(target, self.request(call)?, bounds).await {
                 Ok(response) => {
                     let answer = Answer {
@@ -193,7 +191,8 @@ impl Transport {
             None => Bytes::new(),
         };
         builder.body(body).map_err(|error| {
-            EngineError::Unusable(format!("{} cannot be asked: {error}", call.what()))
+            let message = format!("cannot build the request {}: {error}", call.what());
+            EngineError::Unusable(Cause::new(message, error))
         })
     }
 }
@@ -202,12 +201,14 @@ impl Transport {
 #[derive(Debug)]
 struct Failures {
     what: String,
-    told: Vec<String>,
+    messages: Vec<String>,
     worst: Kind,
+    /// The error of the last endpoint that failed.
+    last: Option<ExchangeError>,
     refused: Option<Answer>,
 }
 
-/// What is known about the request; the later ones matter more.
+/// What is known about the request; a later one takes precedence.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     NotReachable,
@@ -215,16 +216,16 @@ enum Kind {
     Unanswered,
 }
 
-/// More endpoints than this are not told one by one.
-const TOLD: usize = 3;
+/// The message names so many endpoints one by one.
+const MAX_NAMED: usize = 3;
 
 impl Failures {
     const fn new(what: String) -> Self {
-        Self { what, told: vec![], worst: Kind::NotReachable, refused: None }
+        Self { what, messages: vec![], worst: Kind::NotReachable, last: None, refused: None }
     }
 
     fn note(&mut self, message: String) {
-        self.told.push(message);
+        self.messages.push(message);
     }
 
     fn refused(&mut self, answer: Answer) {
@@ -232,9 +233,9 @@ impl Failures {
     }
 
     fn failed(&mut self, target: &Target, error: ExchangeError) {
-        let (kind, message) = match error {
+        let (kind, message) = match &error {
             ExchangeError::NotConnected(error) => {
-                (Kind::NotReachable, format!("{target} cannot be connected to: {error}"))
+                (Kind::NotReachable, format!("cannot connect to {target}: {error}"))
             }
             ExchangeError::Untrusted(why) => {
                 (Kind::Untrusted, format!("the certificate of {target} is not trusted: {why}"))
@@ -242,30 +243,35 @@ impl Failures {
             ExchangeError::Unanswered(why) => (Kind::Unanswered, format!("{target}: {why}")),
         };
         self.note(message);
+        self.last = Some(error);
         self.worst = kind.max(std::mem::replace(&mut self.worst, Kind::NotReachable));
     }
 
-    /// An engine's own words, where there are any; otherwise what went wrong at each endpoint.
+    /// An engine's own answer, if there is one; otherwise what failed at each endpoint.
     fn into_result(self) -> Result<Answer, EngineError> {
         if let Some(answer) = self.refused {
             return Ok(answer);
         }
-        let Self { what, mut told, worst, .. } = self;
-        let more = told.len().saturating_sub(TOLD);
-        told.truncate(TOLD);
-        let mut told = told.join("; ");
+        let Self { what, mut messages, worst, last, .. } = self;
+        let more = messages.len().saturating_sub(MAX_NAMED);
+        messages.truncate(MAX_NAMED);
+        let mut all = messages.join("; ");
         if more > 0 {
-            told = format!("{told}; and {more} more endpoints");
+            all = format!("{all}; and {more} more endpoints");
         }
+        let cause = |message: String| match last {
+            Some(error) => Cause::new(message, error),
+            None => message.into(),
+        };
         Err(match worst {
-            Kind::NotReachable => {
-                EngineError::NotReachable(format!("no engine could be asked to {what}: {told}"))
-            }
+            Kind::NotReachable => EngineError::NotReachable(cause(format!(
+                "cannot reach an engine for {what}: {all}"
+            ))),
             Kind::Untrusted => {
-                EngineError::Untrusted(format!("no engine was asked to {what}: {told}"))
+                EngineError::Untrusted(cause(format!("cannot trust an engine for {what}: {all}")))
             }
             Kind::Unanswered => {
-                EngineError::Unanswered(format!("no engine answered {what}: {told}"))
+                EngineError::Unanswered(cause(format!("no engine answered {what}: {all}")))
             }
         })
     }

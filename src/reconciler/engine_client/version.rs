@@ -23,11 +23,16 @@ impl Version {
     }
 }
 
-impl FromStr for Version {
-    type Err = String;
+/// A text that is not a version number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a version such as 8.19.0")]
+pub struct VersionError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no version such as 8.19.0");
+impl FromStr for Version {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let wrong = || VersionError(text.to_owned());
         let numbers = text.split('-').next().unwrap_or_default();
         let parts: Result<Vec<u32>, _> = numbers.split('.').map(str::parse).collect();
         match parts.as_deref() {
@@ -38,9 +43,9 @@ impl FromStr for Version {
 }
 
 impl TryFrom<String> for Version {
-    type Error = String;
+    type Error = VersionError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, VersionError> {
         text.parse()
     }
 }

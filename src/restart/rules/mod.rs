@@ -24,7 +24,7 @@ mod version;
 mod voters;
 
 use copies::Copies;
-use quorum::{Electorate, Votes};
+pub(crate) use quorum::{Electorate, Votes};
 use settled::Settled;
 
 pub(crate) use evaluation::{Evaluation, Terms};

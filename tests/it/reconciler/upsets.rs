@@ -152,7 +152,7 @@ async fn a_searchcluster_that_cannot_be_read_hides_no_other() {
     done(&stage, "r1").await;
     eventually("an event", async || {
         let events = stage.api::<Event>().list(&ListParams::default()).await.ok()?;
-        let ours = |event: &&Event| event.reason.as_deref() == Some("Unreadable");
+        let ours = |event: &&Event| event.reason.as_deref() == Some("DecodeFailed");
         let event = events.items.iter().find(ours)?;
         assert_eq!(event.involved_object.name.as_deref(), Some("bad"));
         Some(())

@@ -89,10 +89,10 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         other => panic!("{other:?}"),
     }
     for (credentials, shown) in [
-        (basic("admin", "wrong-secret"), "was shown the user and password"),
-        (basic("nobody", "admin-secret"), "was shown the user and password"),
-        (Some(Credentials::ApiKey("aWQ6a2V5".into())), "was shown the API key"),
-        (None, "was shown the client certificate, if any"),
+        (basic("admin", "wrong-secret"), "did not accept the user and password"),
+        (basic("nobody", "admin-secret"), "did not accept the user and password"),
+        (Some(Credentials::ApiKey("aWQ6a2V5".into())), "did not accept the API key"),
+        (None, "did not accept the client certificate, if any"),
     ] {
         let outsider = connect(&ca, None, credentials);
         match wait(outsider.health()) {

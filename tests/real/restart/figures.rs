@@ -112,7 +112,7 @@ impl Log {
                 (true, Some(node), Some(step)) => {
                     ledger.insert((node.to_owned(), step.to_owned()), at);
                 }
-                _ if line.contains("restart over") => over = Some(at),
+                _ if line.contains("restart ended") => over = Some(at),
                 _ => {}
             }
         }

@@ -110,7 +110,7 @@ fn the_columns_show_fields_that_exist() {
     }
 }
 
-/// `UPDATE_DEPLOY=1 cargo test --lib cluster` writes it anew.
+/// `UPDATE_DEPLOY=1 cargo test -p stayput-reconciler cluster` writes it anew.
 #[test]
 fn the_installed_definition_is_the_one_of_this_build() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/base/crd.yaml");
@@ -121,6 +121,6 @@ fn the_installed_definition_is_the_one_of_this_build() {
     let installed = std::fs::read_to_string(&path).unwrap();
     assert!(
         installed == yaml,
-        "deploy/base/crd.yaml is out of date: UPDATE_DEPLOY=1 cargo test --lib cluster"
+        "deploy/base/crd.yaml is out of date: UPDATE_DEPLOY=1 cargo test -p stayput-reconciler cluster"
     );
 }

@@ -10,7 +10,7 @@ fn only_named_clusters_may_use_it() {
     assert_eq!(allows("logs-admin", &with("logs"), "logs"), Ok(()));
     assert_eq!(allows("logs-admin", &with("metrics, logs"), "logs"), Ok(()));
     for annotations in [BTreeMap::new(), with(""), with("logs-2"), with("*"), with("log")] {
-        let message = allows("logs-admin", &annotations, "logs").unwrap_err();
+        let message = allows("logs-admin", &annotations, "logs").unwrap_err().to_string();
         assert!(message.ends_with("kubectl annotate secret logs-admin stayput.dev/allow=logs"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{read, with};
-use crate::cluster::{Object, ObjectKind, Sources};
+use crate::cluster::{MissingSource, Object, ObjectKind, Sources};
 use stayput_api::checksum::Checksum;
 
 type Store = BTreeMap<Object, BTreeMap<String, Vec<u8>>>;
@@ -31,11 +31,11 @@ fn sources(config: Value) -> Sources {
     read(with("config", config)).check().unwrap().sources
 }
 
-fn checksum(sources: &Sources, store: &Store) -> Result<String, String> {
+fn checksum(sources: &Sources, store: &Store) -> Result<String, MissingSource> {
     sources.checksum("logs-0", |object| store.get(object)).map(|checksum| checksum.to_string())
 }
 
-fn of(files: &[(&str, &str)]) -> Result<String, String> {
+fn of(files: &[(&str, &str)]) -> Result<String, MissingSource> {
     Ok(Checksum::of_contents(files.iter().copied()).to_string())
 }
 
@@ -84,11 +84,11 @@ fn items_choose_and_rename_and_directories_come_first() {
 #[test]
 fn what_is_absent_is_named() {
     let secret = sources(json!({"sources": [{"secret": "{pod}-other"}]}));
-    let message = checksum(&secret, &store()).unwrap_err();
+    let message = checksum(&secret, &store()).unwrap_err().to_string();
     assert!(message.starts_with("Secret logs-0-other is absent"), "{message}");
     let key = sources(json!({"sources": [
         {"configMap": "shared", "items": [{"key": "log4j2.properties", "path": "l"}]},
     ]}));
-    let message = checksum(&key, &store()).unwrap_err();
+    let message = checksum(&key, &store()).unwrap_err().to_string();
     assert!(message.starts_with("ConfigMap shared has no key log4j2.properties"), "{message}");
 }

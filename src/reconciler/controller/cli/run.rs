@@ -10,15 +10,16 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tracing::level_filters::LevelFilter;
 
-use crate::controller::{Account, Election, Settings, run as control};
+use super::error::{AddressError, CliError};
+use crate::controller::{Account, Election, Settings, run as run_controller};
 use stayput_net::telemetry::{self, LogFormat};
 
-/// Name of the Lease, and what the reconciler is called where nothing else tells.
+/// Name of the Lease, and of this process if none is given.
 const NAME: &str = "stayput-reconciler";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Look after this namespace alone; may be given several times. Without it, after all
+    /// Reconcile only this namespace; may be given several times. Without it, all namespaces
     #[arg(
         long = "namespace",
         value_name = "NAME",
@@ -32,7 +33,7 @@ pub(super) struct Options {
     /// Serve /snapshots here, for `kubectl stayput plan` and `snapshot`; loopback only
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9198", value_parser = local)]
     snapshots: SocketAddr,
-    /// Reach the apiserver as this file says; without it as in-cluster, or as kubectl does
+    /// Reach the apiserver by this kubeconfig; without it by the pod's service account, or as kubectl does
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig to use
@@ -44,75 +45,72 @@ pub(super) struct Options {
     /// Name of this process among its replicas
     #[arg(long, value_name = "NAME", env = "STAYPUT_POD_NAME")]
     own_name: Option<String>,
-    /// Service account whose tokens managers are shown (spec.manager.auth.serviceAccountToken)
+    /// Service account of the tokens for managers (spec.manager.auth.serviceAccountToken)
     #[arg(long, value_name = "NAME", env = "STAYPUT_SERVICE_ACCOUNT")]
     service_account: Option<String>,
-    /// Work without asking other replicas
+    /// Run without leader election
     #[arg(long)]
     no_election: bool,
-    /// How the log looks: ecs (JSON lines) or text
+    /// Format of the log: ecs (JSON lines) or text
     #[arg(long, value_name = "FORMAT", env = "STAYPUT_LOG_FORMAT", default_value = "ecs")]
     log_format: LogFormat,
-    /// The least that is logged: error, warn, info, debug or trace
+    /// The lowest level that is logged: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", env = "STAYPUT_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
 }
 
 /// Reads `ADDRESS:PORT` or `:PORT`.
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str) -> Result<SocketAddr, AddressError> {
     if let Some(port) = text.strip_prefix(':') {
-        let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
-        // Takes IPv4 as well.
+        let port = port.parse().map_err(|_| AddressError::Port(port.to_owned()))?;
+        // It accepts IPv4 as well.
         return Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
     }
-    text.parse().map_err(|_| format!("{text:?} is no address: write 127.0.0.1:8081 or :8081"))
+    text.parse().map_err(|_| AddressError::Address(text.to_owned()))
 }
 
 /// Reads an [`address`] that only this machine, or this pod, can reach.
-fn local(text: &str) -> Result<SocketAddr, String> {
+fn local(text: &str) -> Result<SocketAddr, AddressError> {
     let address = address(text)?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
-    Err(format!("{address} can be reached from elsewhere: write 127.0.0.1:{}", address.port()))
+    Err(AddressError::NotLoopback(address))
 }
 
 /// Runs until TERM or INT.
-pub(super) fn run(options: Options) -> Result<(), String> {
+pub(super) fn run(options: Options) -> Result<(), CliError> {
     telemetry::init(options.log_format, options.log_level);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build()
-        .map_err(|error| format!("cannot set up: {error}"))?;
+        .map_err(CliError::Runtime)?;
     let result = runtime.block_on(async {
-        let stop = ended().map_err(|error| format!("cannot receive signals: {error}"))?;
+        let stop = ended().map_err(CliError::Signals)?;
         let config = config(&options).await?;
-        let client = kube::Client::try_from(config)
-            .map_err(|error| format!("the apiserver cannot be reached: {error}"))?;
-        control(client, settings(options), stop).await
+        let client = kube::Client::try_from(config).map_err(CliError::Client)?;
+        run_controller(client, settings(options), stop).await?;
+        Ok(())
     });
-    // Name resolution that hangs must not keep the process from ending.
+    // A name resolution that hangs must not delay the end of the process.
     runtime.shutdown_background();
     result
 }
 
-async fn config(options: &Options) -> Result<kube::Config, String> {
+async fn config(options: &Options) -> Result<kube::Config, CliError> {
     let chosen =
         KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     match &options.kubeconfig {
         Some(file) => {
-            let wrong =
-                |error| format!("the kubeconfig {} cannot be used: {error}", file.display());
+            let wrong = |source| CliError::KubeconfigFile { file: file.clone(), source };
             let kubeconfig = Kubeconfig::read_from(file).map_err(wrong)?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &chosen).await.map_err(wrong)
         }
-        None if options.context.is_some() => kube::Config::from_kubeconfig(&chosen)
-            .await
-            .map_err(|error| format!("the kubeconfig cannot be used: {error}")),
-        None => kube::Config::infer().await.map_err(|error| {
-            format!("neither in a pod nor with a kubeconfig: {error}; give --kubeconfig FILE")
-        }),
+        None if options.context.is_some() => {
+            kube::Config::from_kubeconfig(&chosen).await.map_err(CliError::Kubeconfig)
+        }
+        None => kube::Config::infer().await.map_err(CliError::NoKubeconfig),
     }
 }
 
@@ -131,7 +129,7 @@ fn settings(options: Options) -> Settings {
     }
 }
 
-/// Completes when the process is told to end.
+/// Completes on TERM or INT.
 fn ended() -> std::io::Result<impl Future<Output = ()>> {
     let (mut reader, writer) = UnixStream::pair()?;
     let writer = writer.into_std()?;
@@ -139,7 +137,7 @@ fn ended() -> std::io::Result<impl Future<Output = ()>> {
         signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
     }
     Ok(async move {
-        // An error is as good an end as any.
+        // An error of the socket ends the process as well.
         let _ = reader.read_u8().await;
     })
 }

@@ -1,36 +1,39 @@
-//! How the engine is reached, and as whom.
+//! How the engine is reached, and with which credentials.
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::{Credentials, bytes, pem, version};
+use super::error::CredentialsError;
+use super::secrets::{Secrets, bytes, pem, version};
 use crate::cluster::{self, Scheme, key};
 use crate::engine_client::{self, Access, AllowPlain};
 use stayput_net::https::Identity;
 
-impl Credentials {
+/// The last access, and what it was made from.
+#[derive(Debug, Default)]
+pub(super) struct EngineAccess(Option<(String, Access)>);
+
+impl EngineAccess {
     /// How to reach the engine, and a text that changes whenever that does.
-    ///
-    /// # Errors
-    /// A sentence that names the Secret, and what is wrong with it.
-    pub(in super::super) async fn engine(
+    pub(super) async fn get(
         &mut self,
+        secrets: &mut Secrets,
         engine: &cluster::Engine,
-    ) -> Result<(Access, String), String> {
+    ) -> Result<(Access, String), CredentialsError> {
         let shown = match &engine.credentials_secret {
-            Some(name) => Some((name, self.secret(name, true).await?)),
+            Some(name) => Some((name, secrets.get_allowed(name).await?)),
             None => None,
         };
         let ca = match (&engine.ca_secret, engine.scheme) {
-            (Some(name), Scheme::Https) => Some((name, self.secret(name, false).await?)),
+            (Some(name), Scheme::Https) => Some((name, secrets.get(name).await?)),
             (_, Scheme::Http) => None,
             (None, Scheme::Https) => {
-                return Err("spec.engine.caSecret is missing: https needs a CA".to_owned());
+                return Err(CredentialsError::NoEngineCa);
             }
         };
         let versions: Vec<&str> =
             [&shown, &ca].into_iter().flatten().map(|(_, secret)| version(secret)).collect();
         let made_from = format!("{engine:?} {versions:?}");
-        if let Some((from, access)) = &self.access
+        if let Some((from, access)) = &self.0
             && *from == made_from
         {
             return Ok((access.clone(), made_from));
@@ -46,20 +49,17 @@ impl Credentials {
                     Some((name, secret)) => identity(name, secret)?,
                     None => None,
                 };
-                let tls = engine_client::tls(&ca, identity.as_ref());
-                let tls = tls.map_err(|error| error.to_string())?;
+                let tls = engine_client::tls(&ca, identity.as_ref())?;
                 Access::Tls { tls, server_name: engine.server_name.clone(), credentials }
             }
-            // An invalid spec is still used to end what was begun.
+            // An invalid spec is still used to finish what was begun.
             (None, Some(_)) if !engine.allow_plain_credentials => {
-                return Err("spec.engine.credentialsSecret would be sent over plain http: set \
-                            engine.allowPlainCredentials to true if that is meant"
-                    .to_owned());
+                return Err(CredentialsError::PlainHttp);
             }
             (None, Some(credentials)) => Access::PlainWithCredentials(credentials, AllowPlain),
             (None, None) => Access::Plain,
         };
-        self.access = Some((made_from.clone(), access.clone()));
+        self.0 = Some((made_from.clone(), access.clone()));
         Ok((access, made_from))
     }
 }
@@ -68,13 +68,19 @@ fn has(secret: &Secret, key: &str) -> bool {
     secret.data.as_ref().is_some_and(|data| data.contains_key(key))
 }
 
-/// User and password, or the API key; none if there is a certificate in their place.
-fn credentials(name: &str, secret: &Secret) -> Result<Option<engine_client::Credentials>, String> {
+/// User and password, or the API key; none if the Secret has only a certificate.
+fn credentials(
+    name: &str,
+    secret: &Secret,
+) -> Result<Option<engine_client::Credentials>, CredentialsError> {
     let text = |key: &str| {
         let bytes = bytes(secret, name, key)?;
-        let text =
-            std::str::from_utf8(bytes).map_err(|_| format!("{key} of Secret {name} is no text"))?;
-        Ok::<_, String>(text.trim_end_matches(['\r', '\n']).to_owned())
+        let text = std::str::from_utf8(bytes).map_err(|source| CredentialsError::NotText {
+            secret: name.to_owned(),
+            key: key.to_owned(),
+            source,
+        })?;
+        Ok::<_, CredentialsError>(text.trim_end_matches(['\r', '\n']).to_owned())
     };
     if has(secret, key::API_KEY) {
         return Ok(Some(engine_client::Credentials::ApiKey(text(key::API_KEY)?)));
@@ -86,7 +92,7 @@ fn credentials(name: &str, secret: &Secret) -> Result<Option<engine_client::Cred
     Ok(Some(engine_client::Credentials::Basic { user, password }))
 }
 
-fn identity(name: &str, secret: &Secret) -> Result<Option<Identity>, String> {
+fn identity(name: &str, secret: &Secret) -> Result<Option<Identity>, CredentialsError> {
     if !has(secret, key::TLS_CERT) {
         return Ok(None);
     }

@@ -1,48 +1,60 @@
-//! What the engine says about its cluster.
+//! The engine's view of its cluster.
+
+mod convert;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Ages;
+use super::ages::Ages;
+use crate::controller::credentials::CredentialsError;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{
-    self, Access, Endpoint, EngineClient, EngineError, RecordKind, RecordStatus, ShardState,
-};
-use stayput_restart::{
-    Allocation, AllocationBefore, Color, Engine, Health, Known, Node, Record, ShardCopy, Unknown,
-    Voting,
-};
+use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError};
+pub(in super::super) use convert::health;
+use convert::known;
+use stayput_restart::{Engine, Node};
 
 /// How long one endpoint may take for one answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// So many nodes are tried before the engine counts as unreachable.
-const ENDPOINTS: usize = 8;
+const MAX_ENDPOINTS: usize = 8;
 
-/// One engine, and what of it stays the same from look to look.
+/// One engine, and what of it stays the same from one observation to the next.
 #[derive(Debug, Default)]
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     identity: Option<engine_client::Engine>,
-    /// What a process said of itself, by ephemeral id: one that hangs is what it was.
-    traits: BTreeMap<String, (BTreeSet<String>, String)>,
+    /// Roles and version of each process, by ephemeral id: one that hangs does not report them, and
+    /// they do not change while it runs.
+    traits: BTreeMap<String, Traits>,
 }
 
-/// Why nothing is seen.
-pub(super) struct Blind {
-    pub(super) message: String,
-    /// It did not accept who we say we are, or we not who it is.
-    pub(super) is_shunned: bool,
+type Traits = (BTreeSet<String>, String);
+
+/// Why the engine's view is not known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ViewError {
+    /// There are no credentials: nothing was sent.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("the engine has not formed a cluster yet")]
+    NoCluster,
+    #[error("the engine lists {0}, which has not reported its roles yet")]
+    RolesUnknown(String),
 }
 
-impl From<EngineError> for Blind {
-    fn from(error: EngineError) -> Self {
-        let is_shunned = matches!(
-            error,
-            EngineError::Unauthorized(_) | EngineError::Untrusted(_) | EngineError::Unusable(_)
-        );
-        Self { message: error.to_string(), is_shunned }
+impl ViewError {
+    /// Whether the engine did not accept our credentials, or its certificate is not trusted.
+    pub(super) fn is_about_credentials(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine(
+                EngineError::Unauthorized(_) | EngineError::Untrusted(_) | EngineError::Unusable(_)
+            )
+        )
     }
 }
 
@@ -50,27 +62,27 @@ impl From<EngineError> for Blind {
 pub(super) fn endpoints(pods: &[Arc<Facts>], ages: &Ages<'_>, port: u16) -> Vec<Endpoint> {
     let mut pods: Vec<(&Arc<Facts>, &String)> =
         pods.iter().filter_map(|pod| Some((pod, pod.address.as_ref()?))).collect();
-    pods.sort_by_key(|(pod, _)| (ages.is_close(&pod.uid), !pod.ready, pod.terminating));
+    pods.sort_by_key(|(pod, _)| (ages.is_under_way(&pod.uid), !pod.ready, pod.terminating));
     let endpoint = |(_, host): (_, &String)| Endpoint { host: host.clone(), port };
-    pods.into_iter().take(ENDPOINTS).map(endpoint).collect()
+    pods.into_iter().take(MAX_ENDPOINTS).map(endpoint).collect()
 }
 
 impl EngineView {
-    /// The client that was used last, and what it talks to.
+    /// The client that was used last, and the engine it reached.
     pub(in super::super) fn client(&self) -> Option<(Arc<EngineClient>, &engine_client::Engine)> {
         let (_, _, client) = self.client.as_ref()?;
         Some((Arc::clone(client), self.identity.as_ref()?))
     }
 
-    /// Asks for everything at once.
-    pub(super) async fn look(
+    /// Reads everything at the same time.
+    pub(super) async fn observe(
         &mut self,
-        access: Result<(Access, String), String>,
+        access: Result<(Access, String), CredentialsError>,
         endpoints: Vec<Endpoint>,
         zone: &str,
         metrics: &Metrics,
-    ) -> Result<Engine, Blind> {
-        let (access, version) = access.map_err(|message| Blind { message, is_shunned: false })?;
+    ) -> Result<Engine, ViewError> {
+        let (access, version) = access?;
         let client = self.connect(&access, version, endpoints)?;
         let identity = match &self.identity {
             Some(identity) => identity.clone(),
@@ -95,14 +107,13 @@ impl EngineView {
         let topology = match topology {
             Ok(topology) => topology,
             Err(error) => {
-                // It may be another engine by now.
+                // Another engine may run there now.
                 self.identity = None;
                 return Err(error.into());
             }
         };
         let Some(cluster_uuid) = topology.cluster_uuid.clone() else {
-            let message = "the engine has not formed a cluster yet".to_owned();
-            return Err(Blind { message, is_shunned: false });
+            return Err(ViewError::NoCluster);
         };
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
             self.identity = None;
@@ -112,12 +123,13 @@ impl EngineView {
             cluster_uuid,
             nodes: self.nodes(&topology, zone)?,
             master: topology.elected_master.clone(),
-            health: known(health).map(|health| self::health(&health)),
-            voting: Ok(voting(topology.voting)),
-            shards: Ok(topology.shards.iter().map(copy).collect()),
-            allocation: known(allocation).map(self::allocation),
-            records: known(records)
-                .map(|records| records.map(|records| records.into_iter().map(record).collect())),
+            health: known(health).map(|health| convert::health(&health)),
+            voting: Ok(convert::voting(topology.voting)),
+            shards: Ok(topology.shards.iter().map(convert::shard).collect()),
+            allocation: known(allocation).map(convert::allocation),
+            records: known(records).map(|records| {
+                records.map(|records| records.into_iter().map(convert::record).collect())
+            }),
         })
     }
 
@@ -133,7 +145,7 @@ impl EngineView {
         {
             return Ok(Arc::clone(client));
         }
-        let client = Arc::new(EngineClient::new(&endpoints, access, PATIENCE)?);
+        let client = Arc::new(EngineClient::new(&endpoints, access, ENGINE_ANSWER_TIMEOUT)?);
         if self.client.as_ref().is_some_and(|(known, ..)| *known != version) {
             self.identity = None;
         }
@@ -145,104 +157,36 @@ impl EngineView {
         &mut self,
         topology: &engine_client::Topology,
         zone: &str,
-    ) -> Result<Vec<Node>, Blind> {
+    ) -> Result<Vec<Node>, ViewError> {
         let mut traits = BTreeMap::new();
         let mut nodes = Vec::with_capacity(topology.nodes.len());
         for node in &topology.nodes {
-            let said = match (&node.roles, &node.version) {
+            let (roles, version) = match (&node.roles, &node.version) {
                 (Some(roles), version) => {
                     let version = version.as_ref().map(ToString::to_string).unwrap_or_default();
                     (roles.clone(), version)
                 }
                 (None, _) => match self.traits.get(&node.ephemeral_id) {
-                    Some(said) => said.clone(),
-                    None => {
-                        let message = format!(
-                            "the engine lists {}, which has not told its roles yet",
-                            node.name
-                        );
-                        return Err(Blind { message, is_shunned: false });
-                    }
+                    Some(traits) => traits.clone(),
+                    None => return Err(ViewError::RolesUnknown(node.name.clone())),
                 },
             };
             nodes.push(Node {
                 id: node.id.clone(),
                 name: node.name.clone(),
                 ephemeral_id: node.ephemeral_id.clone(),
-                roles: said.0.clone(),
+                roles: roles.clone(),
                 zone: node.attributes.get(zone).cloned(),
-                version: said.1.clone(),
+                version: version.clone(),
             });
-            traits.insert(node.ephemeral_id.clone(), said);
+            traits.insert(node.ephemeral_id.clone(), (roles, version));
         }
         self.traits = traits;
         Ok(nodes)
     }
 }
 
-fn known<T>(result: Result<T, EngineError>) -> Known<T> {
-    result.map_err(|error| Unknown { message: error.to_string() })
-}
-
-fn many(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-pub(in super::super) fn health(health: &engine_client::Health) -> Health {
-    Health {
-        color: match health.status {
-            engine_client::Color::Green => Color::Green,
-            engine_client::Color::Yellow => Color::Yellow,
-            engine_client::Color::Red => Color::Red,
-            engine_client::Color::Unknown => Color::Unknown,
-        },
-        timed_out: health.timed_out,
-        data_nodes: many(health.number_of_data_nodes),
-        initializing: many(health.initializing_shards),
-        relocating: many(health.relocating_shards),
-        unassigned: many(health.unassigned_shards),
-        delayed: many(health.delayed_unassigned_shards),
-        in_flight_fetch: many(health.number_of_in_flight_fetch),
-    }
-}
-
-fn voting(voting: engine_client::Voting) -> Voting {
-    match voting {
-        engine_client::Voting::Configurations { committed, accepted, exclusions } => {
-            Voting::Configurations { committed, accepted, excluded: exclusions }
-        }
-        engine_client::Voting::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(minimum),
-    }
-}
-
-fn copy(shard: &engine_client::Shard) -> ShardCopy {
-    ShardCopy {
-        index: shard.index.to_string(),
-        shard: shard.number,
-        primary: shard.primary,
-        started: matches!(shard.state, ShardState::Started | ShardState::Relocating),
-        node: shard.node_name.as_ref().map(ToString::to_string),
-    }
-}
-
-fn allocation(allocation: engine_client::Allocation) -> Allocation {
-    Allocation {
-        marker: allocation.marker.and_then(|text| serde_json::from_str(&text).ok()),
-        setting: AllocationBefore {
-            persistent: allocation.persistent,
-            transient: allocation.transient,
-        },
-    }
-}
-
-fn record(record: engine_client::Record) -> Record {
-    Record {
-        node_id: record.node_id,
-        is_restart: record.kind == RecordKind::Restart,
-        reason: record.reason,
-        complete: record.status == RecordStatus::Complete,
-    }
-}
-
+#[cfg(test)]
+mod quorum_recorded;
 #[cfg(test)]
 mod tests;

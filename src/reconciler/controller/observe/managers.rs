@@ -1,4 +1,6 @@
-//! What the managers say.
+//! The status of every manager.
+
+mod poll;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,189 +8,135 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::ages::Ages;
+use super::snapshot::unknown;
 use super::sources::SourceReader;
-use super::{Ages, unknown};
 use crate::cluster::{Checked, Live};
-use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
 use stayput_api::{Code, Cursor, Status};
-use stayput_net::manager_client::{ClientError, ManagerClient, fleet};
+use stayput_net::manager_client::{ClientError, ManagerClient};
 use stayput_restart::{Known, Manager};
 
-/// How long one may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long after the first one another is still asked in the same look: where hundreds give no
-/// answer, the rest has its turn in the next one.
-const TURN: Duration = Duration::from_secs(10);
-/// What could not be asked again for so long is unknown.
-const OLD: Duration = Duration::from_secs(120);
+pub(super) use poll::ask;
+use poll::{Answer, NoAnswer};
 
-/// What the managers have said last, by the uid of their pods.
+/// A status that could not be read again for so long counts as unknown.
+const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
+
+/// The last status of each manager, by the uid of its pod.
 #[derive(Debug, Default)]
 pub(in super::super) struct Managers {
-    seen: BTreeMap<String, Seen>,
-    /// Some had no turn in the last look.
-    behind: bool,
+    known: BTreeMap<String, LastStatus>,
+    /// There was no time to ask all of them in the last observation.
+    has_unasked: bool,
 }
 
-/// What one has said.
+/// The last status of one manager.
 #[derive(Debug)]
-struct Seen {
+struct LastStatus {
     at: Instant,
     /// The pod as it was then.
     facts: Arc<Facts>,
     manager: Known<Manager>,
-    /// How to ask it again.
+    /// To send it requests.
     client: Option<ManagerClient>,
-    /// What to wait for a change of.
+    /// To wait for its next change.
     cursor: Option<Cursor>,
 }
 
-/// What may be wrong with what we show, or with whom we trust.
+/// Credentials that a manager's answer shows to be wrong, perhaps.
 pub(super) enum Doubt {
-    /// What we show the manager of the pod with this uid.
+    /// The token for the manager of the pod with this uid.
     Token(String),
     /// The CA, or our own certificate.
     Trust,
 }
 
-/// An answer, or why there is none.
-pub(super) struct Said {
-    facts: Arc<Facts>,
-    client: Option<ManagerClient>,
-    result: Result<Status, Silence>,
-}
-
-enum Silence {
-    /// Our own side: nothing was sent.
-    Unable(String),
-    Failed(ClientError),
-    /// Too many others came first.
-    NotAsked,
-}
-
-/// Asks them all at once, begun in their order.
-pub(super) async fn ask(
-    clients: Vec<(Arc<Facts>, Result<ManagerClient, String>)>,
-    metrics: &Metrics,
-) -> Vec<Said> {
-    let mut said = Vec::with_capacity(clients.len());
-    let mut asked = Vec::with_capacity(clients.len());
-    for (facts, client) in clients {
-        match client {
-            Ok(client) => asked.push((facts, client)),
-            Err(why) => {
-                said.push(Said { facts, client: None, result: Err(Silence::Unable(why)) });
-            }
-        }
-    }
-    let over = Instant::now() + TURN;
-    let call = |(facts, client): &(Arc<Facts>, ManagerClient)| {
-        let client = client.clone();
-        (facts.uid.clone(), async move {
-            match Instant::now() < over {
-                // Without its body: there may be ten thousand of them at once.
-                true => client.status().await.map(|answer| Some(answer.status)),
-                false => Ok(None),
-            }
-        })
-    };
-    let mut answers = fleet::ask_all(asked.iter().map(call).collect(), PATIENCE).await;
-    for (facts, client) in asked {
-        let Some(answer) = answers.remove(&facts.uid) else { continue };
-        let result = match answer {
-            Ok(None) => Err(Silence::NotAsked),
-            Ok(Some(status)) => Ok(status),
-            Err(error) => Err(Silence::Failed(error)),
-        };
-        if !matches!(result, Err(Silence::NotAsked)) {
-            metrics.count_request(Side::Manager, "status", result.is_ok());
-        }
-        said.push(Said { facts, client: Some(client), result });
-    }
-    said
-}
-
 impl Managers {
-    /// The pods whose managers should be asked now: first those of nodes under way, then whoever
-    /// was not asked for the longest time.
+    /// The pods whose managers should be asked now: first those under way, then the one that was not
+    /// asked for the longest time.
     pub(super) fn due(&self, pods: &[Arc<Facts>], ages: &Ages<'_>) -> Vec<Arc<Facts>> {
         let is_due = |pod: &&Arc<Facts>| {
-            let seen = self.seen.get(&pod.uid);
-            let changed = seen.is_some_and(|seen| {
-                seen.facts.ready != pod.ready || seen.facts.address != pod.address
+            let last = self.known.get(&pod.uid);
+            let has_changed = last.is_some_and(|last| {
+                last.facts.ready != pod.ready || last.facts.address != pod.address
             });
-            changed || ages.is_over(&pod.uid, seen.map(|seen| seen.at))
+            has_changed || ages.is_over(&pod.uid, last.map(|last| last.at))
         };
         let mut due: Vec<Arc<Facts>> = pods.iter().filter(is_due).cloned().collect();
-        due.sort_by_key(|pod| (!ages.is_close(&pod.uid), self.asked(&pod.uid)));
+        due.sort_by_key(|pod| (!ages.is_under_way(&pod.uid), self.asked(&pod.uid)));
         due
     }
 
-    /// Remembers what they said; the reasons to doubt our credentials.
-    pub(super) fn take(
+    /// Remembers their answers. Returns the credentials that may be wrong.
+    pub(super) fn remember(
         &mut self,
-        answers: Vec<Said>,
+        answers: Vec<Answer>,
         sources: &SourceReader,
         checked: &Checked,
         pods: &[Arc<Facts>],
     ) -> Vec<Doubt> {
         let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
-        self.seen.retain(|uid, _| there.contains(uid.as_str()));
-        self.behind = false;
+        self.known.retain(|uid, _| there.contains(uid.as_str()));
+        self.has_unasked = false;
         let mut doubts = Vec::new();
-        for Said { facts, client, result } in answers {
+        for Answer { facts, client, result } in answers {
             let (manager, cursor) = match result {
                 Ok(status) => {
                     let cursor = status.cursor.clone();
-                    (Ok(understand(&status, sources, checked, &facts.name)), Some(cursor))
+                    (Ok(compare(&status, sources, checked, &facts.name)), Some(cursor))
                 }
-                Err(Silence::Unable(why)) => (Err(unknown(why)), None),
-                Err(Silence::NotAsked) => {
-                    self.behind = true;
-                    if self.asked(&facts.uid).is_some_and(|asked| asked.elapsed() >= OLD) {
-                        self.seen.remove(&facts.uid);
+                Err(NoAnswer::NotAsked) => {
+                    self.has_unasked = true;
+                    if self
+                        .asked(&facts.uid)
+                        .is_some_and(|asked| asked.elapsed() >= MAX_UNASKED_AGE)
+                    {
+                        self.known.remove(&facts.uid);
                     }
                     continue;
                 }
-                Err(Silence::Failed(error)) => {
-                    doubts.extend(doubt(&error, &facts.uid));
+                Err(error) => {
+                    if let NoAnswer::Failed(error) = &error {
+                        doubts.extend(doubt(error, &facts.uid));
+                    }
                     (Err(unknown(error.to_string())), None)
                 }
             };
             let uid = facts.uid.clone();
-            self.seen.insert(uid, Seen { at: Instant::now(), facts, manager, client, cursor });
+            let last = LastStatus { at: Instant::now(), facts, manager, client, cursor };
+            self.known.insert(uid, last);
         }
         doubts
     }
 
-    /// What the manager of this pod has said last.
+    /// The last status of this pod's manager.
     pub(super) fn of(&self, uid: &str) -> Known<Manager> {
-        match self.seen.get(uid) {
-            Some(seen) => seen.manager.clone(),
+        match self.known.get(uid) {
+            Some(last) => last.manager.clone(),
             None => Err(unknown("its manager was not asked yet")),
         }
     }
 
     /// When the manager of this pod was asked last.
     pub(in super::super) fn asked(&self, uid: &str) -> Option<Instant> {
-        self.seen.get(uid).map(|seen| seen.at)
+        self.known.get(uid).map(|last| last.at)
     }
 
-    /// How to ask the manager of this pod.
+    /// A client of this pod's manager.
     pub(in super::super) fn client(&self, uid: &str) -> Option<&ManagerClient> {
-        self.seen.get(uid)?.client.as_ref()
+        self.known.get(uid)?.client.as_ref()
     }
 
-    /// How to wait for a change of what the manager of this pod says.
-    pub(in super::super) fn line(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
-        let seen = self.seen.get(uid)?;
-        seen.client.as_ref().zip(seen.cursor.as_ref())
+    /// What to wait for the next change of this pod's manager with.
+    pub(in super::super) fn cursor(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
+        let last = self.known.get(uid)?;
+        last.client.as_ref().zip(last.cursor.as_ref())
     }
 
-    /// Whether there are more of them than could be asked in one look.
-    pub(in super::super) fn are_behind(&self) -> bool {
-        self.behind
+    /// Whether there was no time to ask all of them in the last observation.
+    pub(in super::super) fn has_unasked(&self) -> bool {
+        self.has_unasked
     }
 }
 
@@ -206,12 +154,12 @@ fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
     }
 }
 
-/// A status, and how it compares with the sources and the spec.
-fn understand(status: &Status, sources: &SourceReader, checked: &Checked, pod: &str) -> Manager {
+/// A status, compared with the sources and the spec.
+fn compare(status: &Status, sources: &SourceReader, checked: &Checked, pod: &str) -> Manager {
     let mut manager = Manager::from(status);
     let Some(config) = &status.config else { return manager };
     if !checked.sources.is_empty() {
-        manager.live_mismatch = mismatch(status, &checked.live);
+        manager.live_mismatch = live_mismatch(status, &checked.live);
         let mounted = config.files.iter().filter(|file| !file.live);
         let mounted = mounted.map(|file| (file.path.as_str(), file.sha256.as_str()));
         manager.lagging = sources.lagging(&checked.sources, pod, mounted);
@@ -219,17 +167,16 @@ fn understand(status: &Status, sources: &SourceReader, checked: &Checked, pod: &
     manager
 }
 
-/// The first file that one side takes for live and the other does not.
-fn mismatch(status: &Status, live: &Live) -> Option<String> {
+/// The first file that the engine reloads by itself for only one of the manager and the spec.
+fn live_mismatch(status: &Status, live: &Live) -> Option<String> {
     let files = status.config.iter().flat_map(|config| &config.files);
     let file = files.into_iter().find(|file| file.live != live.covers(&file.path))?;
     let (manager, spec) = match file.live {
-        true => ("takes", "does not"),
-        false => ("does not take", "does"),
+        true => ("matches", "does not"),
+        false => ("does not match", "does"),
     };
     Some(format!(
-        "the manager {manager} {} for a file the engine reloads by itself, and \
-         spec.config.live {spec}: give both the same globs (the manager's --live)",
+        "the manager's --live {manager} {}, and spec.config.live {spec}: give both the same globs",
         file.path
     ))
 }
@@ -238,6 +185,7 @@ fn mismatch(status: &Status, live: &Live) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cluster::SearchCluster;
+    use crate::controller::credentials::CredentialsError;
     use stayput_api::Problem;
     use stayput_net::https::{NoAnswer, Target, UntrustedCertificate};
     use stayput_net::manager_client::{NotReachable, Refused, Unanswered, Untrusted};
@@ -267,13 +215,14 @@ mod tests {
         let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
         let (checked, sources) = (cluster.check().unwrap(), SourceReader::default());
         let mut managers = Managers::default();
-        let mut hear = |silence| {
-            let said = Said { facts: Arc::clone(&pods[0]), client: None, result: Err(silence) };
-            managers.take(vec![said], &sources, &checked, &pods);
-            managers.are_behind()
+        let mut remember = |error| {
+            let answer = Answer { facts: Arc::clone(&pods[0]), client: None, result: Err(error) };
+            managers.remember(vec![answer], &sources, &checked, &pods);
+            managers.has_unasked()
         };
-        assert!(hear(Silence::NotAsked));
-        assert!(!hear(Silence::Unable("there is no token".into())));
+        assert!(remember(NoAnswer::NotAsked));
+        let no_token = Arc::new(CredentialsError::NoServiceAccount);
+        assert!(!remember(NoAnswer::Credentials(no_token)));
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! Whether the owner of a pod is about to replace it: then a restart in place would be undone.
+//! Whether the owner of a pod is about to replace it: then a restart in place would be for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::Ages;
-use crate::controller::apiserver::{Apiserver, Failure};
-use crate::controller::bounded::together;
+use super::ages::Ages;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 
-/// What is known of the StatefulSets that own pods.
+/// The StatefulSets that own pods, as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// By name: when it was read, and the revision its pods shall have; none if it is gone.
-    known: BTreeMap<String, (Instant, Result<Option<String>, String>)>,
+    /// By name: when it was read, and the revision its pods should have; none if it is gone.
+    known: BTreeMap<String, (Instant, Result<Option<String>, ApiError>)>,
 }
 
 impl Owners {
-    /// Reads those that matter now.
+    /// Reads those that are due.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -37,27 +37,27 @@ impl Owners {
         let read = async |name: &str| {
             let answer = match api.stateful_set(namespace, name).await {
                 Ok(set) => Ok(set.status.and_then(|status| status.update_revision)),
-                Err(Failure::NotFound(_)) => Ok(None),
-                Err(failure) => Err(failure.to_string()),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
             };
             (name.to_owned(), (Instant::now(), answer))
         };
-        self.known.extend(together(due.into_iter().map(read).collect()).await);
+        self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
 
-    /// Why the owner is going to replace the pod, if it is, in a sentence.
+    /// Why the owner is going to replace the pod, or may be; none if it is not.
     pub(super) fn outdated(&self, pod: &Facts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
             Ok(Some(revision)) if *revision != owner.revision => Some(format!(
-                "{} is of another revision of StatefulSet {} than the one rolled out now \
-                 ({revision}): its owner, or whoever set that in motion, is going to replace the \
-                 pod, which restarts it as well",
+                "{} has another revision of StatefulSet {} than the one that is rolled out now \
+                 ({revision}): the StatefulSet is going to replace the pod, which restarts the \
+                 engine as well",
                 pod.name, owner.name
             )),
             Ok(_) => None,
-            Err(why) => Some(format!(
-                "whether the owner of {} is about to replace it cannot be told: {why}",
+            Err(error) => Some(format!(
+                "cannot find out whether the owner of {} is about to replace it: {error}",
                 pod.name
             )),
         }

@@ -1,4 +1,4 @@
-//! What the watches alone tell.
+//! The part of a snapshot that the watches bring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,12 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kube::core::{Selector, SelectorExt};
 
-use super::unknown;
 use crate::cluster::SearchCluster;
 use crate::controller::pods::{Facts, Pods};
-use stayput_restart::{Cluster, Pod, Snapshot, Sources, Time, annotation};
+use stayput_restart::{Cluster, Pod, Snapshot, Sources, Time, Unknown, annotation};
 
-/// A snapshot in which nobody was asked yet.
+/// A snapshot without what managers, engine and apiserver have to be asked for.
 pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
     let metadata = &cluster.metadata;
     let name = format!(
@@ -45,7 +44,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
     }
 }
 
-/// What was seen, with SearchCluster and pods as they are known now; the rest stays.
+/// The snapshot `seen`, with SearchCluster and pods as they are known now; the rest stays.
 pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
     let bare = bare(cluster, pods, seen.fresh_id.clone());
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
@@ -95,8 +94,13 @@ pub(super) fn overlaps(pods: &[Arc<Facts>], others: &[(String, Selector)]) -> Ve
         .collect()
 }
 
-/// The clock enters here. One set before 1970 is broken, and makes no deadline pass.
+/// The wall clock enters decisions here. Before 1970 it counts as 1970: then no deadline passes.
 pub(in super::super) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A value that is not known, and why.
+pub(super) fn unknown(message: impl Into<String>) -> Unknown {
+    Unknown { message: message.into() }
 }

@@ -1,14 +1,14 @@
-//! The config as its Secrets and ConfigMaps have it now. Of their contents only digests are kept.
+//! The config in its Secrets and ConfigMaps. Only digests of their contents are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::Ages;
-use crate::cluster::{Object, ObjectKind, Sources};
-use crate::controller::apiserver::{Apiserver, Failure};
-use crate::controller::bounded::together;
+use super::ages::Ages;
+use crate::cluster::{MissingSource, Object, ObjectKind, Sources};
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 use stayput_restart as restart;
@@ -16,14 +16,28 @@ use stayput_restart as restart;
 /// Digest of each key's content.
 type Content = BTreeMap<String, ContentDigest>;
 
-/// What was read of the objects.
+/// Reads the objects, and keeps what was read.
 #[derive(Debug, Default)]
 pub(super) struct SourceReader {
-    known: BTreeMap<Object, (Instant, Result<Option<Content>, String>)>,
+    /// When each was read, and what; none if it is absent.
+    known: BTreeMap<Object, (Instant, Result<Option<Content>, Arc<ApiError>>)>,
+}
+
+/// Why the config of a pod is not known.
+#[derive(Debug, thiserror::Error)]
+enum SourceError {
+    #[error("cannot read {object}: {source}")]
+    Unread {
+        object: Object,
+        #[source]
+        source: Arc<ApiError>,
+    },
+    #[error(transparent)]
+    Missing(#[from] MissingSource),
 }
 
 impl SourceReader {
-    /// Reads those that matter now, and forgets those that nobody names any more.
+    /// Reads those that are due, and forgets those that the spec does not name any more.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -45,23 +59,23 @@ impl SourceReader {
         self.known.retain(|object, _| named.contains(object));
         let read = async |object: Object| {
             let content = read(api, namespace, &object).await;
-            (object, (Instant::now(), content))
+            (object, (Instant::now(), content.map_err(Arc::new)))
         };
-        self.known.extend(together(due.into_iter().map(read).collect()).await);
+        self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
 
-    /// The checksum of a pod's config, as its sources have it.
+    /// The checksum of a pod's config in its sources.
     pub(super) fn of(&self, sources: &Sources, pod: &str) -> restart::Sources {
         if sources.is_empty() {
             return restart::Sources::Undeclared;
         }
         match self.files(sources, pod) {
             Ok(files) => restart::Sources::Checksum(Checksum::of_files(&files).to_string()),
-            Err(why) => restart::Sources::Absent(why),
+            Err(error) => restart::Sources::Absent(error.to_string()),
         }
     }
 
-    /// The first of the files that `mounted` (path and digest) has otherwise.
+    /// The first file of which `mounted` (path and digest) differs from the sources.
     pub(super) fn lagging<'a>(
         &self,
         sources: &Sources,
@@ -82,10 +96,10 @@ impl SourceReader {
         mounted.keys().find(|path| !wanted.contains(**path)).map(|path| (*path).to_owned())
     }
 
-    fn files(&self, sources: &Sources, pod: &str) -> Result<Vec<FileDigest>, String> {
+    fn files(&self, sources: &Sources, pod: &str) -> Result<Vec<FileDigest>, SourceError> {
         for object in sources.objects(pod) {
-            if let Some((_, Err(why))) = self.known.get(&object) {
-                return Err(format!("{object} cannot be read: {why}"));
+            if let Some((_, Err(source))) = self.known.get(&object) {
+                return Err(SourceError::Unread { object, source: Arc::clone(source) });
             }
         }
         let files = sources.files(pod, |object| match self.known.get(object) {
@@ -105,7 +119,7 @@ async fn read(
     api: &Apiserver,
     namespace: &str,
     object: &Object,
-) -> Result<Option<Content>, String> {
+) -> Result<Option<Content>, ApiError> {
     let content = match object.kind {
         ObjectKind::Secret => api.secret(namespace, &object.name).await.map(|secret| {
             let data = secret.data.into_iter().flatten();
@@ -120,7 +134,7 @@ async fn read(
     };
     match content {
         Ok(content) => Ok(Some(content)),
-        Err(Failure::NotFound(_)) => Ok(None),
-        Err(failure) => Err(failure.to_string()),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
     }
 }

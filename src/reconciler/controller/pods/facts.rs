@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::probes::{Aim, aims};
+use super::probes::{ProbeTarget, probe_targets};
 use stayput_restart::annotation;
 
 /// Label with the revision of its owner that a pod was made from.
@@ -22,16 +22,16 @@ pub(in super::super) struct Facts {
     pub(in super::super) version: u64,
     pub(in super::super) address: Option<String>,
     pub(in super::super) labels: BTreeMap<String, String>,
-    /// Ours alone.
+    /// Only ours.
     pub(in super::super) annotations: BTreeMap<String, String>,
-    /// It has annotations at all, whosever.
+    /// It has any annotations, ours or not.
     pub(in super::super) is_annotated: bool,
     pub(in super::super) ready: bool,
     pub(in super::super) terminating: bool,
     pub(in super::super) crash_looping: bool,
     /// The StatefulSet it belongs to.
     pub(in super::super) owner: Option<Owner>,
-    aims: Vec<Aim>,
+    probes: Vec<ProbeTarget>,
 }
 
 /// A StatefulSet, and the revision of it that a pod was made from.
@@ -42,8 +42,8 @@ pub(in super::super) struct Owner {
 }
 
 impl Facts {
-    /// Takes them from a pod; `label` holds the name of its engine node, if that is not its own.
-    /// None if it is no pod as the apiserver gives them out.
+    /// The facts of a pod; `label` is the label with the name of its engine node, if that is not the
+    /// pod's name. None if it lacks a field that every pod from the apiserver has.
     pub(in super::super) fn of(pod: &Pod, label: Option<&str>) -> Option<Self> {
         let metadata = &pod.metadata;
         let name = metadata.name.clone()?;
@@ -85,23 +85,23 @@ impl Facts {
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping,
             owner,
-            aims: pod.spec.as_ref().map(aims).unwrap_or_default(),
+            probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
         })
     }
 
-    /// Whether a decision could be another one with `other`.
+    /// Whether a decision may depend on the difference to `other`.
     pub(super) fn differs(&self, other: &Self) -> bool {
         let timeless = |facts: &Self| Self { version: 0, ..facts.clone() };
         timeless(self) != timeless(other)
     }
 
-    /// Which probe would kill the container while the engine at `port` is stopped, in a sentence.
+    /// Which probe would kill the container while the engine at `port` is stopped; none if none does.
     pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
-        let aim = self.aims.iter().find(|aim| aim.hits(port))?;
+        let probe = self.probes.iter().find(|probe| probe.hits(port))?;
         Some(format!(
-            "the {} probe of container {} of {} asks the engine (port {port}), and would have the \
-             container killed while the engine is stopped: let it ask the manager's /livez",
-            aim.probe, aim.container, self.name
+            "the {} probe of container {} of {} asks the engine (port {port}): while the engine is \
+             stopped, the kubelet would kill the container; let the probe ask the manager's /livez",
+            probe.probe, probe.container, self.name
         ))
     }
 }

@@ -1,12 +1,12 @@
-//! What a pod's probes ask: one that asks the engine kills the container while the engine is
-//! stopped. Readiness probes kill nobody.
+//! The targets of a pod's liveness and startup probes: one that asks the engine has the container
+//! killed while the engine is stopped. A readiness probe kills no container.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// What one probe aims at.
+/// The target of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Aim {
+pub(super) struct ProbeTarget {
     pub(super) container: String,
     /// `liveness` or `startup`.
     pub(super) probe: &'static str,
@@ -20,8 +20,8 @@ enum At {
     Numbers(Vec<u16>),
 }
 
-impl Aim {
-    /// Whether it asks who listens at `port`.
+impl ProbeTarget {
+    /// Whether it may send a request to `port`.
     pub(super) fn hits(&self, port: u16) -> bool {
         match &self.at {
             At::Port(at) => *at == port,
@@ -30,20 +30,20 @@ impl Aim {
     }
 }
 
-/// What the probes of a pod that can kill a container aim at.
-pub(super) fn aims(spec: &PodSpec) -> Vec<Aim> {
+/// The targets of those probes of a pod that can have a container killed.
+pub(super) fn probe_targets(spec: &PodSpec) -> Vec<ProbeTarget> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let mut aims = Vec::new();
+    let mut targets = Vec::new();
     for container in containers {
         let probes =
             [("liveness", &container.liveness_probe), ("startup", &container.startup_probe)];
         for (name, probe) in probes {
             if let Some(at) = probe.as_ref().and_then(|probe| at(container, probe)) {
-                aims.push(Aim { container: container.name.clone(), probe: name, at });
+                targets.push(ProbeTarget { container: container.name.clone(), probe: name, at });
             }
         }
     }
-    aims
+    targets
 }
 
 fn at(container: &Container, probe: &Probe) -> Option<At> {
@@ -79,7 +79,7 @@ mod tests {
              "ports": [{"name": "http", "containerPort": 9200}]},
         ]});
         let spec: PodSpec = serde_json::from_value(spec).unwrap();
-        aims(&spec).iter().any(|aim| aim.hits(9200))
+        probe_targets(&spec).iter().any(|target| target.hits(9200))
     }
 
     #[test]

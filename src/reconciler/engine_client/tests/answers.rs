@@ -12,7 +12,7 @@ fn wrong_credentials_and_missing_rights_say_what_to_check() {
     let none = message("unauthorized_none");
     assert!(none.contains("missing authentication credentials"), "{none}");
     let wrong = message("unauthorized_wrong");
-    assert!(wrong.contains("was shown the API key and did not accept it (HTTP 401)"), "{wrong}");
+    assert!(wrong.contains("did not accept the API key (HTTP 401)"), "{wrong}");
     assert!(wrong.contains("unable to authenticate user [elastic]"), "{wrong}");
     assert!(wrong.contains("check the credentials of this cluster"), "{wrong}");
     for name in ["forbidden", "forbidden_flush"] {

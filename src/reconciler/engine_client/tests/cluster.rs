@@ -8,10 +8,10 @@ use super::*;
 
 #[track_caller]
 pub(crate) fn topology_of(engine: &str, state: &str) -> Topology {
-    let state = answer_to(&topology::state_call(PATIENCE), engine, state);
-    let details = answer_to(&topology::details_call(PATIENCE), engine, "details");
+    let state = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, state);
+    let details = answer_to(&topology::details_call(MASTER_TIMEOUT), engine, "details");
     let minimum = (engine == ELASTICSEARCH_6).then(|| {
-        let answer = answer_to(&topology::minimum_call(PATIENCE), engine, "minimum");
+        let answer = answer_to(&topology::minimum_call(MASTER_TIMEOUT), engine, "minimum");
         topology::parse_minimum(&answer).unwrap()
     });
     topology::parse(&state, topology::parse_details(&details).unwrap(), minimum).unwrap()
@@ -26,7 +26,8 @@ fn health_is_read_from_every_engine() {
         (ELASTICSEARCH_7, 3, 1, None),
         (ELASTICSEARCH_8, 3, 1, Some(0)),
     ] {
-        let health = health::parse(&answer_to(&health::call(PATIENCE), engine, "health")).unwrap();
+        let health =
+            health::parse(&answer_to(&health::call(MASTER_TIMEOUT), engine, "health")).unwrap();
         assert_eq!((health.status, health.timed_out), (Color::Yellow, false), "{engine}");
         assert_eq!((health.number_of_nodes, health.number_of_data_nodes), (nodes, nodes));
         assert_eq!((health.initializing_shards, health.relocating_shards), (0, 0));
@@ -52,7 +53,7 @@ fn a_wait_that_was_too_short_is_an_answer() {
 #[test]
 fn a_relocating_copy_is_counted() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
-        let call = health::call(PATIENCE);
+        let call = health::call(MASTER_TIMEOUT);
         let health = health::parse(&answer_to(&call, engine, "health_relocating")).unwrap();
         assert_eq!(health.relocating_shards, 1, "{engine}");
     }
@@ -68,7 +69,8 @@ fn a_colour_nobody_knows_is_none_of_the_three() {
 #[test]
 fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8] {
-        let health = health::parse(&answer_to(&health::call(PATIENCE), engine, "health_no_master"));
+        let health =
+            health::parse(&answer_to(&health::call(MASTER_TIMEOUT), engine, "health_no_master"));
         let Err(EngineError::Refused { status, reason, message }) = health else {
             panic!("{engine}: {health:?}");
         };
@@ -76,7 +78,7 @@ fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
         assert!(reason.ends_with("_not_discovered_exception"), "{reason}");
         assert!(message.contains("http://10.0.0.7:9200 to GET /_cluster/health"), "{message}");
         assert!(message.contains("have an elected master?"), "{message}");
-        let state = answer_to(&topology::state_call(PATIENCE), engine, "state_no_master");
+        let state = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, "state_no_master");
         let state = topology::parse(&state, Default::default(), None);
         assert!(matches!(state, Err(EngineError::Refused { status: 503, .. })), "{state:?}");
     }
@@ -85,7 +87,7 @@ fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
 #[test]
 fn members_are_told_apart_by_both_ids() {
     for engine in ALL {
-        let members = answer_to(&members::call(PATIENCE), engine, "members");
+        let members = answer_to(&members::call(MASTER_TIMEOUT), engine, "members");
         let members = members::parse(&members).unwrap();
         let topology = topology_of(engine, "state");
         assert_eq!(members.cluster_uuid, topology.cluster_uuid);

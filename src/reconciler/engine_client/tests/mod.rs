@@ -1,4 +1,4 @@
-//! What this room makes of answers that were recorded from real engines, and that the requests it
+//! What this module makes of answers that were recorded from real engines, and that the requests it
 //! makes are the ones that were recorded.
 
 mod answers;
@@ -15,8 +15,8 @@ use std::fs;
 use super::answer::{Answer, Asked};
 use super::transport::Call;
 
-/// What the recordings told the engine to wait for its master: three quarters of ten seconds.
-const PATIENCE: &str = "7500ms";
+/// How long the engine was asked to wait for its master in the recordings: three quarters of ten seconds.
+const MASTER_TIMEOUT: &str = "7500ms";
 
 const OPENSEARCH_2: &str = "opensearch-2.19.3";
 const OPENSEARCH_3: &str = "opensearch-3.2.0";

@@ -1,54 +1,68 @@
-//! The quorum of clusters as real engines described them.
+//! The quorum rule on clusters as real engines described them, through the conversion that an
+//! observation uses.
 
 use std::collections::BTreeSet;
 
-use super::{engine, names};
-use stayput_reconciler::engine_client::tests::{ALL, topology_of};
-use stayput_reconciler::engine_client::{Topology, Voting as Read};
-use crate::rules::{Electorate, Votes};
-use crate::{Engine, Node, Voting};
+use super::{EngineView, convert};
+use crate::engine_client::tests::{ALL, topology_of};
+use stayput_restart::{
+    Allocation, Code, Color, Engine, Health, QuorumAfterStop as Votes, Unknown, Voting,
+    quorum_after_stop,
+};
 
-/// What an engine said, as the rule sees it.
-fn seen(topology: Topology) -> Engine {
-    let node = |node: stayput_reconciler::engine_client::Node| Node {
-        id: node.id,
-        name: node.name,
-        ephemeral_id: node.ephemeral_id,
-        roles: node.roles.unwrap_or_default(),
-        zone: None,
-        version: String::new(),
-    };
-    let voting = match topology.voting {
-        Read::Configurations { committed, accepted, exclusions } => {
-            Voting::Configurations { committed, accepted, excluded: exclusions }
-        }
-        Read::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(minimum),
-    };
+/// The cluster in a recorded answer, as an observation has it.
+fn recorded_cluster(recorded: &str) -> Engine {
+    let topology = topology_of(recorded, "state");
+    let nodes = EngineView::default().nodes(&topology, "zone").expect("every node has reported");
     Engine {
-        nodes: topology.nodes.into_iter().map(node).collect(),
+        version: recorded.to_owned(),
+        cluster_uuid: topology.cluster_uuid.expect("a cluster"),
+        nodes,
         master: topology.elected_master,
-        voting: Ok(voting),
-        ..engine("")
+        health: Ok(Health {
+            color: Color::Green,
+            timed_out: false,
+            data_nodes: 3,
+            initializing: 0,
+            relocating: 0,
+            unassigned: 0,
+            delayed: 0,
+            in_flight_fetch: 0,
+        }),
+        voting: Ok(convert::voting(topology.voting)),
+        shards: Ok(topology.shards.iter().map(convert::shard).collect()),
+        allocation: Ok(Allocation::default()),
+        records: Err(Unknown { message: "not recorded".to_owned() }),
     }
 }
 
+fn names(names: &str) -> BTreeSet<String> {
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
 fn without(engine: &Engine, candidate: &str, down: &str) -> Votes {
-    Electorate::of(engine).without(candidate, &names(down), None)
+    quorum_after_stop(engine, candidate, &names(down))
 }
 
 /// Three masters on each but the one that was recorded alone.
 #[test]
 fn one_of_three_may_go_a_second_may_not_and_one_alone_may_not() {
     for recorded in ALL {
-        let engine = seen(topology_of(recorded, "state"));
+        let engine = recorded_cluster(recorded);
         if engine.nodes.len() == 1 {
-            assert!(matches!(without(&engine, "logs-0", ""), Votes::Lost(_)), "{recorded}");
+            assert!(
+                matches!(without(&engine, "logs-0", ""), Votes::Lost(Code::Quorum, _)),
+                "{recorded}"
+            );
             continue;
         }
         for node in ["logs-0", "logs-1", "logs-2"] {
             assert_eq!(without(&engine, node, ""), Votes::Kept, "{recorded}");
             let other = if node == "logs-0" { "logs-1" } else { "logs-0" };
-            assert!(matches!(without(&engine, node, other), Votes::Lost(_)), "{recorded}");
+            assert!(
+                matches!(without(&engine, node, other), Votes::Lost(Code::Quorum, _)),
+                "{recorded}"
+            );
         }
     }
 }
@@ -58,7 +72,7 @@ fn one_of_three_may_go_a_second_may_not_and_one_alone_may_not() {
 fn of_two_masters_the_one_with_the_vote_hands_it_over() {
     let mut asked = 0;
     for recorded in ALL {
-        let mut engine = seen(topology_of(recorded, "state"));
+        let mut engine = recorded_cluster(recorded);
         let Ok(Voting::Configurations { .. }) = engine.voting else { continue };
         engine.nodes.retain(|node| node.name != "logs-2");
         let id = |name: &str| {
@@ -77,14 +91,23 @@ fn of_two_masters_the_one_with_the_vote_hands_it_over() {
         engine.master = Some(first.clone());
         engine.voting = voting(&first, "");
         assert_eq!(without(&engine, "logs-1", ""), Votes::Kept, "{recorded}");
-        let handed = Votes::HandedOverFirst("logs-1".into());
+        let handed = Votes::KeptAfterHandover("logs-1".into());
         assert_eq!(without(&engine, "logs-0", ""), handed, "{recorded}");
-        assert!(matches!(without(&engine, "logs-0", "logs-1"), Votes::Lost(_)), "{recorded}");
+        assert!(
+            matches!(without(&engine, "logs-0", "logs-1"), Votes::Lost(Code::Quorum, _)),
+            "{recorded}"
+        );
         engine.voting = voting(&first, "logs-0");
-        assert!(matches!(without(&engine, "logs-1", ""), Votes::Lost(_)), "{recorded}");
+        assert!(
+            matches!(without(&engine, "logs-1", ""), Votes::Lost(Code::Quorum, _)),
+            "{recorded}"
+        );
         engine.voting = voting(&second, "logs-0");
         assert_eq!(without(&engine, "logs-0", ""), Votes::Kept, "{recorded}");
-        assert!(matches!(without(&engine, "logs-1", ""), Votes::Lost(_)), "{recorded}");
+        assert!(
+            matches!(without(&engine, "logs-1", ""), Votes::Lost(Code::Quorum, _)),
+            "{recorded}"
+        );
         asked += 1;
     }
     assert_eq!(asked, 3);

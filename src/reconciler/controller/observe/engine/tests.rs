@@ -1,6 +1,8 @@
 //! What an engine may say that is stale, partial or odd: what the snapshot makes of it.
 
 use super::*;
+use crate::engine_client::ShardState;
+use stayput_restart::Color;
 
 /// A node with these roles, or one that has not answered about itself.
 fn node(name: &str, ephemeral_id: &str, roles: Option<&[&str]>) -> engine_client::Node {
@@ -27,15 +29,15 @@ fn topology(nodes: Vec<engine_client::Node>) -> engine_client::Topology {
     }
 }
 
-/// The state lists it, and the nodes' own word, read at the same time, lacks it.
+/// The cluster state lists it, and the list of node details, read at the same time, lacks it.
 #[test]
 fn a_node_that_has_joined_between_two_reads_is_waited_for() {
     let mut view = EngineView::default();
     let seen = topology(vec![node("logs-0", "e0", Some(&["data"])), node("logs-1", "e1", None)]);
-    let blind = view.nodes(&seen, "zone").expect_err("it is not known what logs-1 is");
-    assert!(blind.message.contains("logs-1, which has not told its roles"), "{}", blind.message);
-    assert!(!blind.is_shunned);
-    // At the next look it has.
+    let error = view.nodes(&seen, "zone").expect_err("it is not known what logs-1 is");
+    assert!(error.to_string().contains("logs-1, which has not reported its roles"), "{error}");
+    assert!(!error.is_about_credentials());
+    // At the next observation it has.
     let seen = topology(vec![node("logs-1", "e1", Some(&["data", "quantum"]))]);
     let nodes = view.nodes(&seen, "zone").ok().expect("all told");
     assert_eq!(nodes[0].roles, ["data", "quantum"].map(str::to_owned).into());
@@ -77,10 +79,10 @@ fn a_relocating_copy_is_a_started_one_at_its_source() {
         node_name: node.map(Into::into),
         relocating_to: Some("logs-1".into()),
     };
-    let moved = copy(&shard(ShardState::Relocating, Some("logs-0")));
+    let moved = convert::shard(&shard(ShardState::Relocating, Some("logs-0")));
     assert_eq!((moved.started, moved.node.as_deref(), moved.shard), (true, Some("logs-0"), 3));
     for state in [ShardState::Initializing, ShardState::Unassigned, ShardState::Unknown] {
-        assert!(!copy(&shard(state, Some("logs-0"))).started, "{state:?}");
+        assert!(!convert::shard(&shard(state, Some("logs-0"))).started, "{state:?}");
     }
 }
 

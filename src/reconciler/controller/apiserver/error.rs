@@ -1,0 +1,117 @@
+//! Errors of calls and watches, and what to do about them.
+
+use kube::runtime::watcher;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::controller) enum ApiError {
+    /// Another client wrote first: read again.
+    #[error("{call} of {object}: {}", message(.source))]
+    Conflict {
+        call: &'static str,
+        object: String,
+        #[source]
+        source: kube::Error,
+    },
+    /// There is no such object.
+    #[error("{call} of {object}: {}", message(.source))]
+    NotFound {
+        call: &'static str,
+        object: String,
+        #[source]
+        source: kube::Error,
+    },
+    /// A role is missing.
+    #[error(
+        "{call} of {object}: {}; give the reconciler's service account the roles of deploy/",
+        message(.source)
+    )]
+    Forbidden {
+        call: &'static str,
+        object: String,
+        #[source]
+        source: kube::Error,
+    },
+    /// The apiserver refused for another reason.
+    #[error("{call} of {object}: {}", message(.source))]
+    Refused {
+        call: &'static str,
+        object: String,
+        #[source]
+        source: kube::Error,
+    },
+    /// No answer, or none that can be read; the call may have had its effect.
+    #[error("cannot reach the apiserver for {call} of {object}: {source}")]
+    Unreachable {
+        call: &'static str,
+        object: String,
+        #[source]
+        source: kube::Error,
+    },
+    /// No answer in time; the call may have had its effect.
+    #[error("no answer of the apiserver to {call} of {object} within {seconds} s")]
+    Timeout { call: &'static str, object: String, seconds: u64 },
+    /// A request for a token was answered without one.
+    #[error("the apiserver returned no token of {object}")]
+    EmptyToken { object: String },
+    /// Our own patch cannot be sent.
+    #[error("invalid JSON patch: {0}")]
+    InvalidPatch(#[source] serde_json::Error),
+}
+
+impl ApiError {
+    /// What an error of `call` means.
+    pub(super) fn of(call: &'static str, object: &str, source: kube::Error) -> Self {
+        let object = object.to_owned();
+        let kube::Error::Api(status) = &source else {
+            return Self::Unreachable { call, object, source };
+        };
+        match status.code {
+            // 422 is also the answer to a JSON patch with a `test` that does not hold.
+            409 | 410 => Self::Conflict { call, object, source },
+            422 if call.starts_with("patch_") => Self::Conflict { call, object, source },
+            404 => Self::NotFound { call, object, source },
+            403 => Self::Forbidden { call, object, source },
+            _ => Self::Refused { call, object, source },
+        }
+    }
+
+    pub(in crate::controller) const fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+
+    pub(in crate::controller) const fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+}
+
+/// The apiserver's own message.
+fn message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Why `what` cannot be watched, and what to do about it.
+pub(in crate::controller) fn watch_error(
+    what: &str,
+    namespace: Option<&str>,
+    error: &watcher::Error,
+) -> String {
+    let of = namespace.map_or("all namespaces".to_owned(), |name| format!("namespace {name}"));
+    let (watcher::Error::InitialListFailed(cause)
+    | watcher::Error::WatchStartFailed(cause)
+    | watcher::Error::WatchFailed(cause)) = error
+    else {
+        return format!("cannot watch the {what} of {of}: {error}");
+    };
+    match cause {
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "not allowed to list and watch the {what} of {of}: {}; give the reconciler's service \
+             account the roles of deploy/ there",
+            status.message
+        ),
+        _ => format!("cannot watch the {what} of {of}: {error}"),
+    }
+}

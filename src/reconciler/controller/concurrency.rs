@@ -1,0 +1,21 @@
+//! Many calls at once, but not too many.
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+/// How many run at the same time.
+const LIMIT: usize = 16;
+
+/// Waits for all of them, 16 at a time and started in their order; results in the order in which
+/// they came. Nothing is spawned: dropping the future drops every one.
+pub(super) async fn join_limited<F: Future>(all: Vec<F>) -> Vec<F::Output> {
+    let mut waiting = all.into_iter();
+    let mut results = Vec::with_capacity(waiting.len());
+    let mut running = FuturesUnordered::new();
+    loop {
+        let free = LIMIT - running.len();
+        running.extend(waiting.by_ref().take(free));
+        let Some(result) = running.next().await else { return results };
+        results.push(result);
+    }
+}

@@ -1,0 +1,73 @@
+//! What the task of one SearchCluster works with.
+
+use std::sync::Arc;
+
+use super::apiserver::Apiserver;
+use super::clusters::{ClusterView, Key};
+use super::effective_spec::ValidSpec;
+use super::event_recorder::EventRecorder;
+use super::health::Health;
+use super::metrics::Metrics;
+use super::observe::Observer;
+use super::pod_watch::PodWatch;
+use super::requeue::Requeue;
+use super::settings::Settings;
+use super::status::StatusWriter;
+use super::transitions::StartTimes;
+
+/// The outside systems as one SearchCluster's task uses them, and what it remembers from one
+/// reconcile to the next. Nothing that a decision needs is remembered here only: a new process
+/// reads it again.
+pub(super) struct Context {
+    /// `namespace/name`.
+    pub(super) name: String,
+    pub(super) api: Apiserver,
+    /// The SearchCluster itself.
+    pub(super) cluster: ClusterView,
+    pub(super) pod_watch: PodWatch,
+    /// Reads pods, managers, engine, sources and owners, and keeps what was read.
+    pub(super) observer: Observer,
+    pub(super) status: StatusWriter,
+    pub(super) events: EventRecorder,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) health: Arc<Health>,
+    pub(super) requeue: Requeue,
+    pub(super) start_times: StartTimes,
+    pub(super) last_valid: Option<ValidSpec>,
+}
+
+impl Context {
+    pub(super) fn new(
+        key: &Key,
+        cluster: ClusterView,
+        api: Apiserver,
+        metrics: Arc<Metrics>,
+        settings: &Settings,
+        health: Arc<Health>,
+    ) -> Self {
+        let (namespace, name) = key;
+        let account = settings.account.clone();
+        Self {
+            name: format!("{namespace}/{name}"),
+            cluster,
+            pod_watch: PodWatch::new(api.clone(), namespace),
+            observer: Observer::new(api.clone(), Arc::clone(&metrics), account, namespace, name),
+            status: StatusWriter::new(api.clone()),
+            events: EventRecorder::new(api.clone(), &settings.name),
+            api,
+            metrics,
+            health,
+            requeue: Requeue::default(),
+            start_times: StartTimes::default(),
+            last_valid: None,
+        }
+    }
+
+    /// Reads the SearchCluster, because what is known of it is old. If that fails, the watch brings
+    /// it later.
+    pub(super) async fn refresh_cluster(&mut self) {
+        if let Ok(live) = self.api.cluster(self.cluster.namespace(), self.cluster.name()).await {
+            self.cluster.remember(live);
+        }
+    }
+}

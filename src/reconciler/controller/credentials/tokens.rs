@@ -1,0 +1,123 @@
+//! Tokens for the managers; each is valid for the manager of one pod.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use super::error::CredentialsError;
+use super::secrets::{Secrets, bytes};
+use crate::cluster::{Auth, key};
+use crate::controller::apiserver::{Apiserver, FIELD_MANAGER, TOKEN_SECONDS};
+use crate::controller::concurrency::join_limited;
+use crate::controller::pods::Facts;
+use crate::controller::settings::Account;
+use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
+
+/// A token is renewed when this much of its life is over, in seconds.
+const RENEW_AFTER: u32 = TOKEN_SECONDS / 5 * 4;
+/// How long after the first one another token is still requested in the same observation.
+const REQUEST_WINDOW: Duration = Duration::from_secs(10);
+
+type Made = Vec<(String, Result<String, Arc<CredentialsError>>)>;
+
+/// The tokens of one SearchCluster, by uid of the pod.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    api: Apiserver,
+    account: Option<Account>,
+    valid: BTreeMap<String, Token>,
+    /// Why the last renewal gave none.
+    failed: BTreeMap<String, Arc<CredentialsError>>,
+}
+
+struct Token {
+    text: String,
+    until: Instant,
+}
+
+/// Never the token itself.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+impl Tokens {
+    pub(super) fn new(api: Apiserver, account: Option<Account>) -> Self {
+        Self { api, account, valid: BTreeMap::new(), failed: BTreeMap::new() }
+    }
+
+    /// Makes or requests the tokens that are missing or old.
+    pub(super) async fn renew(&mut self, secrets: &mut Secrets, auth: &Auth, pods: &[Arc<Facts>]) {
+        let now = Instant::now();
+        self.failed.clear();
+        self.valid.retain(|_, token| token.until > now);
+        let missing: Vec<&Arc<Facts>> =
+            pods.iter().filter(|pod| !self.valid.contains_key(&pod.uid)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let made = match auth {
+            Auth::ClientCertificate { .. } => return,
+            Auth::JwtKey { secret } => sign(secrets, secret, &missing).await,
+            Auth::ServiceAccountToken => self.request(&missing).await,
+        };
+        let until = now + Duration::from_secs(RENEW_AFTER.into());
+        for (uid, result) in made {
+            match result {
+                Ok(text) => drop(self.valid.insert(uid, Token { text, until })),
+                Err(error) => drop(self.failed.insert(uid, error)),
+            }
+        }
+    }
+
+    /// The token for the manager of this pod; none if it needs none.
+    pub(super) fn of(&self, uid: &str) -> Result<Option<String>, Arc<CredentialsError>> {
+        match self.failed.get(uid) {
+            Some(error) => Err(Arc::clone(error)),
+            None => Ok(self.valid.get(uid).map(|token| token.text.clone())),
+        }
+    }
+
+    pub(super) fn forget(&mut self, uid: &str) {
+        self.valid.remove(uid);
+    }
+
+    async fn request(&self, pods: &[&Arc<Facts>]) -> Made {
+        let end = Instant::now() + REQUEST_WINDOW;
+        let request = async |pod: &Arc<Facts>| {
+            if Instant::now() >= end {
+                return Err(CredentialsError::TokenNotRequested);
+            }
+            let account = self.account.as_ref().ok_or(CredentialsError::NoServiceAccount)?;
+            let audience = pod_audience(&pod.namespace, &pod.uid);
+            Ok(self.api.token(account, audience).await?)
+        };
+        let request =
+            async |pod: &Arc<Facts>| (pod.uid.clone(), request(pod).await.map_err(Arc::new));
+        join_limited(pods.iter().map(|pod| request(pod)).collect()).await
+    }
+}
+
+/// Signs tokens with the key in a Secret.
+async fn sign(secrets: &mut Secrets, name: &str, pods: &[&Arc<Facts>]) -> Made {
+    let secret = secrets.get_allowed(name).await.map_err(Arc::new);
+    let token = |pod: &Arc<Facts>| {
+        let secret = secret.as_ref().map_err(Arc::clone)?;
+        let grant = Grant {
+            subject: FIELD_MANAGER.to_owned(),
+            scopes: Scopes::CONTROL,
+            audience: pod_audience(&pod.namespace, &pod.uid),
+            ttl: Duration::from_secs(TOKEN_SECONDS.into()),
+        };
+        mint(bytes(secret, name, key::JWT)?, &grant, SystemTime::now()).map_err(|error| {
+            let secret = name.to_owned();
+            let error =
+                CredentialsError::SigningKey { secret, key: key::JWT, source: error.into() };
+            Arc::new(error)
+        })
+    };
+    pods.iter().map(|pod| (pod.uid.clone(), token(pod))).collect()
+}

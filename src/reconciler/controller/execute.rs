@@ -1,0 +1,247 @@
+//! Executing a plan's actions: each is one call. Its effect shows at the next observation; it is not
+//! assumed.
+
+mod patches;
+
+use std::time::Duration;
+
+use super::apiserver::namespaced_name;
+use super::concurrency::join_limited;
+use super::failure::{Failure, Outcome, both};
+use super::metrics::{Metrics, Side};
+use super::observe::Observer;
+use super::pods::Facts;
+use crate::cluster::SearchCluster;
+use crate::engine_client::{self, EngineError, Flush};
+use stayput_api::{Span, StartRequest, StopRequest};
+use stayput_net::manager_client::{Answer, ClientError};
+use stayput_restart::{Action, AllocationBefore, Policy};
+
+/// How long a flush may take: it only makes recovery shorter.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The answer to one action.
+enum Answered {
+    /// A pod as our patch has left it.
+    Patched(Box<Facts>),
+    /// A pod that another client has changed first, as it is now.
+    ChangedByOthers(Box<Facts>),
+    /// The SearchCluster as our patch has left it.
+    Cluster(Box<SearchCluster>),
+    /// The indices were flushed for the stop of this node.
+    Flushed(String),
+    /// Nothing to remember.
+    Done,
+}
+
+/// What came of several actions, for the caller to remember.
+pub(super) struct Executed {
+    /// Pods as the apiserver returned them.
+    pub(super) pods: Vec<Facts>,
+    /// The SearchCluster as the apiserver returned it last.
+    pub(super) cluster: Option<SearchCluster>,
+    /// Names of nodes that the indices were flushed for.
+    pub(super) flushed: Vec<String>,
+    pub(super) outcome: Outcome,
+}
+
+/// Executes the actions of one plan.
+pub(super) struct Executor<'a> {
+    pub(super) observer: &'a Observer,
+    pub(super) cluster: &'a SearchCluster,
+    pub(super) policy: &'a Policy,
+    pub(super) metrics: &'a Metrics,
+}
+
+impl Executor<'_> {
+    /// Executes all of them at the same time. One that fails does not stop another.
+    pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
+        let calls = actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
+        let answers = join_limited(calls.map(|action| self.execute(action)).collect()).await;
+        let (mut pods, mut cluster, mut flushed) = (Vec::new(), None, Vec::new());
+        let (mut outcome, mut acted) = (Ok(false), false);
+        for answer in answers {
+            match answer {
+                // An annotation that shows a phase: no decision waits for it.
+                Ok(Answered::Patched(facts)) => pods.push(*facts),
+                Ok(Answered::ChangedByOthers(facts)) => {
+                    pods.push(*facts);
+                    acted = true;
+                }
+                Ok(Answered::Cluster(changed)) => {
+                    cluster = Some(*changed);
+                    acted = true;
+                }
+                Ok(Answered::Flushed(node)) => {
+                    flushed.push(node);
+                    acted = true;
+                }
+                Ok(Answered::Done) => acted = true,
+                // The watch reports what has happened to the object.
+                Err(failure) if failure.is_not_found() => {
+                    tracing::info!("action skipped, its object is gone: {failure}");
+                }
+                Err(failure) => {
+                    tracing::warn!("action failed: {failure}");
+                    outcome = both(outcome, Err(failure));
+                }
+            }
+        }
+        Executed { pods, cluster, flushed, outcome: both(outcome, Ok(acted)) }
+    }
+
+    /// Executes one action. The ledger and events are not written here.
+    async fn execute(&self, action: &Action) -> Result<Answered, Failure> {
+        match action {
+            Action::WriteLedger(_) | Action::Tell(_) => Ok(Answered::Done),
+            // Apiserver.
+            Action::AddFinalizer => self.patch(patches::add_finalizer(self.cluster)).await,
+            Action::RemoveFinalizer => self.patch(patches::remove_finalizer(self.cluster)).await,
+            Action::ClaimTrigger { phase, request } => {
+                let request = encode("the request", request)?;
+                self.patch(patches::claim(self.cluster, phase, &request)).await
+            }
+            Action::ClearAnnotation { key, value } => {
+                self.patch(patches::clear(self.cluster, key, value)).await
+            }
+            Action::PatchPod { uid, changes } => {
+                let pod = self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?;
+                let patch = patches::pod(pod, changes);
+                self.patch_pod(pod, patch).await
+            }
+            // Managers.
+            Action::Stop { uid, sequence, drain } => {
+                let Some(client) = self.observer.managers.client(uid) else {
+                    return Err(gone(uid));
+                };
+                let request = StopRequest {
+                    sequence: Some(*sequence),
+                    pod: Some(uid.clone()),
+                    grace: None,
+                    drain: Some(Span(*drain)),
+                };
+                self.manager_answer("stop", uid, client.stop(&request, None).await)
+            }
+            Action::Start { uid, sequence, checksum, config } => {
+                let Some(client) = self.observer.managers.client(uid) else {
+                    return Err(gone(uid));
+                };
+                let request = StartRequest {
+                    sequence: Some(*sequence),
+                    pod: Some(uid.clone()),
+                    checksum: checksum.clone(),
+                    config: *config,
+                };
+                self.manager_answer("start", uid, client.start(&request, None).await)
+            }
+            // Engine.
+            Action::TightenAllocation { .. }
+            | Action::RestoreAllocation { .. }
+            | Action::Flush { .. }
+            | Action::PutRecord { .. }
+            | Action::ExcludeVoter { .. }
+            | Action::ClearVotingExclusions
+            | Action::DeleteRecord { .. } => self.ask_engine(action).await,
+        }
+    }
+
+    async fn patch(&self, patch: serde_json::Value) -> Result<Answered, Failure> {
+        let (namespace, name) = namespaced_name(&self.cluster.metadata);
+        let cluster = self.observer.api.patch_cluster(namespace, name, patch).await?;
+        Ok(Answered::Cluster(Box::new(cluster)))
+    }
+
+    /// If another client has changed the pod first, the pod is read for the next decision.
+    async fn patch_pod(&self, pod: &Facts, patch: serde_json::Value) -> Result<Answered, Failure> {
+        let label = self.cluster.spec.pods.node_name_label.as_deref();
+        let api = &self.observer.api;
+        let facts = |pod| Facts::of(&pod, label).map(Box::new);
+        match api.patch_pod(&pod.namespace, &pod.name, patch).await {
+            Ok(pod) => Ok(facts(pod).map_or(Answered::Done, Answered::Patched)),
+            Err(error) if error.is_conflict() => {
+                tracing::info!("another client wrote first, reading again: {error}");
+                let pod = api.pod(&pod.namespace, &pod.name).await?;
+                Ok(facts(pod).map_or(Answered::Done, Answered::ChangedByOthers))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A refusal of a manager is no failure: it is in the status that the next observation reads.
+    fn manager_answer(
+        &self,
+        kind: &'static str,
+        uid: &str,
+        answer: Result<Answer, ClientError>,
+    ) -> Result<Answered, Failure> {
+        self.metrics.count_request(Side::Manager, kind, answer.is_ok());
+        match answer {
+            Ok(_) => Ok(Answered::Done),
+            Err(ClientError::Refused(refused)) => {
+                tracing::warn!(pod.uid = uid, request = kind, "the manager refused: {refused}");
+                Ok(Answered::Done)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn ask_engine(&self, action: &Action) -> Result<Answered, Failure> {
+        let Some((client, identity)) = self.observer.engine.client() else {
+            return Err(Failure::EngineNotObserved);
+        };
+        let (kind, result) = match action {
+            Action::TightenAllocation { value, marker } => {
+                let text = encode("the allocation marker", marker)?;
+                ("tighten", client.tighten(&setting(&marker.before), value, &text).await)
+            }
+            Action::RestoreAllocation { before } => {
+                ("restore", client.restore(&setting(before)).await)
+            }
+            Action::Flush { node } => {
+                let flush = client.flush(identity, FLUSH_TIMEOUT).await;
+                let is_good = matches!(flush, Flush::Done { .. });
+                self.metrics.count_request(Side::Engine, "flush", is_good);
+                tracing::info!(node, "flush: {flush:?}");
+                return Ok(Answered::Flushed(node.clone()));
+            }
+            Action::PutRecord { node_id, reason } => {
+                let delay = Duration::from_millis(self.policy.phase_timeout.saturating_mul(2));
+                ("put_record", client.put_restart_record(node_id, reason, delay).await)
+            }
+            Action::DeleteRecord { node_id } => {
+                ("delete_record", client.delete_record(node_id).await)
+            }
+            Action::ExcludeVoter { node } => {
+                ("exclude_voter", client.exclude_voter(identity, node).await)
+            }
+            Action::ClearVotingExclusions => {
+                ("clear_voting_exclusions", client.clear_voting_exclusions(identity).await)
+            }
+            other => ("none", Err(not_for_the_engine(other))),
+        };
+        self.metrics.count_request(Side::Engine, kind, result.is_ok());
+        result?;
+        Ok(Answered::Done)
+    }
+}
+
+/// [`Executor::execute`] sends no such action to the engine.
+fn not_for_the_engine(action: &Action) -> EngineError {
+    EngineError::Unusable(format!("{action:?} is not a request to an engine").into())
+}
+
+fn gone(uid: &str) -> Failure {
+    Failure::PodGone(uid.to_owned())
+}
+
+fn encode(what: &'static str, value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|source| Failure::Encode { what, source })
+}
+
+fn setting(before: &AllocationBefore) -> engine_client::Allocation {
+    engine_client::Allocation {
+        persistent: before.persistent.clone(),
+        transient: before.transient.clone(),
+        marker: None,
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a step of a reconcile failed.
+
+use super::apiserver::ApiError;
+use super::random_id::NoRandomNumbers;
+use crate::engine_client::EngineError;
+use stayput_net::manager_client::ClientError;
+
+/// Why a step of a reconcile failed; the cause is its source.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// A call of the apiserver.
+    #[error(transparent)]
+    Apiserver(#[from] ApiError),
+    /// The status is not the one that the decision was made from.
+    #[error("another client has written the status of the SearchCluster")]
+    StatusOvertaken,
+    /// A request to a manager.
+    #[error(transparent)]
+    Manager(#[from] ClientError),
+    /// A request to the engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// There is no client of the engine: the observation that the plan was made from has none.
+    #[error("the engine could not be reached at the last observation")]
+    EngineNotObserved,
+    /// The pod that an action is for.
+    #[error("the pod with uid {0} is gone, or its manager was not asked yet")]
+    PodGone(String),
+    /// A value that cannot be sent.
+    #[error("cannot encode {what}: {source}")]
+    Encode {
+        what: &'static str,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An id for a request could not be made.
+    #[error(transparent)]
+    NoRandomNumbers(#[from] NoRandomNumbers),
+    /// Each observation asked for another one.
+    #[error("{0} observations in one reconcile, and each required another one")]
+    NotSettled(usize),
+    /// Each ledger asked for another one.
+    #[error("the ledger was written {0} times in one reconcile")]
+    LedgerNotSettled(usize),
+}
+
+impl Failure {
+    /// Whether another client wrote first: then everything is read again.
+    pub(super) fn is_conflict(&self) -> bool {
+        match self {
+            Self::StatusOvertaken => true,
+            Self::Apiserver(error) => error.is_conflict(),
+            _ => false,
+        }
+    }
+
+    /// Whether the object is gone: the watch will show it.
+    pub(super) fn is_not_found(&self) -> bool {
+        match self {
+            Self::PodGone(_) => true,
+            Self::Apiserver(error) => error.is_not_found(),
+            _ => false,
+        }
+    }
+}
+
+/// Whether anything outside was changed.
+pub(super) type Outcome = Result<bool, Failure>;
+
+/// The outcome of two steps. Of two failures the one that is no conflict wins, because a conflict is
+/// only a reason to read again; then the choice does not depend on which came first.
+pub(super) fn both(one: Outcome, other: Outcome) -> Outcome {
+    let weight = |failure: &Failure| (failure.is_conflict(), failure.to_string());
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one || other),
+        (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => Err(failure),
+        (Err(one), Err(other)) => Err(if weight(&one) <= weight(&other) { one } else { other }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_failures_the_one_that_is_no_conflict_is_reported() {
+        let conflict = || Err(Failure::StatusOvertaken);
+        let engine = || Err(Failure::EngineNotObserved);
+        for outcome in [both(conflict(), engine()), both(engine(), conflict())] {
+            assert!(matches!(outcome, Err(Failure::EngineNotObserved)));
+        }
+        assert!(matches!(both(Ok(false), Ok(true)), Ok(true)));
+        assert!(both(Ok(true), conflict()).is_err_and(|failure| failure.is_conflict()));
+    }
+}

@@ -1,0 +1,105 @@
+//! The HTTP server for every address, and `/livez`, `/readyz` and `/metrics`.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::health::Health;
+use super::metrics::{self, Metrics};
+
+/// More connections at the same time are not needed.
+const MAX_CONNECTIONS: usize = 32;
+/// How long the head of a request may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Serves health and metrics until it is dropped.
+pub(super) async fn serve_probes(
+    listener: TcpListener,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+) {
+    serve(listener, move |request| ready(answer(&request, &health, &metrics))).await;
+}
+
+/// Serves until it is dropped.
+pub(super) async fn serve<F>(
+    listener: TcpListener,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        if connections.len() >= MAX_CONNECTIONS {
+            connections.join_next().await;
+        }
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let answer = answer.clone();
+        connections.spawn(async move {
+            let answer = service_fn(move |request| answer(request).map(Ok::<_, Infallible>));
+            // An error of one connection concerns only its client.
+            let _ = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
+        });
+    }
+}
+
+fn answer(
+    request: &Request<Incoming>,
+    health: &Health,
+    metrics: &Metrics,
+) -> Response<Full<Bytes>> {
+    if request.method() != Method::GET {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+    }
+    match request.uri().path() {
+        "/livez" => match health.stuck() {
+            None => text(StatusCode::OK, "ok\n"),
+            Some(cluster) => {
+                let message = format!("the reconcile of {cluster} is stuck\n");
+                text(StatusCode::INTERNAL_SERVER_ERROR, &message)
+            }
+        },
+        "/readyz" if health.is_ready() => text(StatusCode::OK, "ok\n"),
+        "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "the watches are not in sync yet\n"),
+        "/metrics" => {
+            let mut response = text(StatusCode::OK, &metrics.scrape());
+            let content_type = hyper::header::HeaderValue::from_static(metrics::CONTENT_TYPE);
+            response.headers_mut().insert(CONTENT_TYPE, content_type);
+            response
+        }
+        _ => text(StatusCode::NOT_FOUND, "not found: the paths are /livez, /readyz and /metrics\n"),
+    }
+}
+
+pub(super) fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body.to_owned())));
+    *response.status_mut() = status;
+    let plain = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}

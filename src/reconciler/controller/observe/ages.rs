@@ -1,0 +1,55 @@
+//! How old what was read of a pod may be before it is read again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use stayput_restart::Snapshot;
+
+/// With at most so many pods, everything is read at every observation while anything is under way.
+const SMALL_CLUSTER: usize = 16;
+/// With more pods, what is read of those that are not under way may be this old.
+const MAX_AGE_ACTIVE: Duration = Duration::from_secs(10);
+/// While nothing is under way.
+const MAX_AGE_AT_REST: Duration = Duration::from_secs(60);
+
+/// How old what was read of each pod may be.
+pub(super) struct Ages<'a> {
+    /// Uids of pods of which everything is read at every observation.
+    always_read: BTreeSet<&'a str>,
+    max_age: Duration,
+}
+
+impl<'a> Ages<'a> {
+    /// `is_active`: anything is under way or asked for; `pods`: how many there are.
+    pub(super) fn of(
+        snapshot: &'a Snapshot,
+        must_read: &'a BTreeSet<String>,
+        is_active: bool,
+        pods: usize,
+    ) -> Self {
+        let must_read = must_read.iter().map(String::as_str);
+        let always_read = snapshot.ledger.in_hand().chain(must_read).collect();
+        let max_age = match (is_active, pods) {
+            (true, ..=SMALL_CLUSTER) => Duration::ZERO,
+            (true, _) => MAX_AGE_ACTIVE,
+            (false, _) => MAX_AGE_AT_REST,
+        };
+        Self { always_read, max_age }
+    }
+
+    /// Whether what was read of this pod at `read` has to be read again.
+    pub(super) fn is_over(&self, uid: &str, read: Option<Instant>) -> bool {
+        match read {
+            None => true,
+            Some(_) if self.always_read.contains(uid) => true,
+            Some(read) => read.elapsed() >= self.max_age,
+        }
+    }
+
+    /// Whether this pod is under way, or about to be.
+    pub(super) fn is_under_way(&self, uid: &str) -> bool {
+        self.always_read.contains(uid)
+    }
+}

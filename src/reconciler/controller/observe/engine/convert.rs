@@ -1,0 +1,70 @@
+//! From the engine client's types to those that decisions are made from. Pure.
+
+use crate::engine_client::{self, EngineError, RecordKind, RecordStatus, ShardState};
+use stayput_restart::{
+    Allocation, AllocationBefore, Color, Health, Known, Record, ShardCopy, Unknown, Voting,
+};
+
+pub(super) fn known<T>(result: Result<T, EngineError>) -> Known<T> {
+    result.map_err(|error| Unknown { message: error.to_string() })
+}
+
+fn many(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+pub(in crate::controller) fn health(health: &engine_client::Health) -> Health {
+    Health {
+        color: match health.status {
+            engine_client::Color::Green => Color::Green,
+            engine_client::Color::Yellow => Color::Yellow,
+            engine_client::Color::Red => Color::Red,
+            engine_client::Color::Unknown => Color::Unknown,
+        },
+        timed_out: health.timed_out,
+        data_nodes: many(health.number_of_data_nodes),
+        initializing: many(health.initializing_shards),
+        relocating: many(health.relocating_shards),
+        unassigned: many(health.unassigned_shards),
+        delayed: many(health.delayed_unassigned_shards),
+        in_flight_fetch: many(health.number_of_in_flight_fetch),
+    }
+}
+
+pub(super) fn voting(voting: engine_client::Voting) -> Voting {
+    match voting {
+        engine_client::Voting::Configurations { committed, accepted, exclusions } => {
+            Voting::Configurations { committed, accepted, excluded: exclusions }
+        }
+        engine_client::Voting::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(minimum),
+    }
+}
+
+pub(super) fn shard(shard: &engine_client::Shard) -> ShardCopy {
+    ShardCopy {
+        index: shard.index.to_string(),
+        shard: shard.number,
+        primary: shard.primary,
+        started: matches!(shard.state, ShardState::Started | ShardState::Relocating),
+        node: shard.node_name.as_ref().map(ToString::to_string),
+    }
+}
+
+pub(super) fn allocation(allocation: engine_client::Allocation) -> Allocation {
+    Allocation {
+        marker: allocation.marker.and_then(|text| serde_json::from_str(&text).ok()),
+        setting: AllocationBefore {
+            persistent: allocation.persistent,
+            transient: allocation.transient,
+        },
+    }
+}
+
+pub(super) fn record(record: engine_client::Record) -> Record {
+    Record {
+        node_id: record.node_id,
+        is_restart: record.kind == RecordKind::Restart,
+        reason: record.reason,
+        complete: record.status == RecordStatus::Complete,
+    }
+}

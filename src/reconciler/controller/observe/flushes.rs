@@ -1,0 +1,33 @@
+//! The flushes before stops: each is done once in a restart.
+
+use std::collections::BTreeSet;
+
+use stayput_restart::Ledger;
+
+/// The nodes whose indices were flushed for their stop in the restart under way.
+#[derive(Debug, Default)]
+pub(in crate::controller) struct Flushes {
+    restart: Option<String>,
+    nodes: BTreeSet<String>,
+}
+
+impl Flushes {
+    /// Forgets flushes that were done in another restart.
+    pub(in crate::controller) fn keep_for(&mut self, ledger: &Ledger) {
+        let id = ledger.restart.as_ref().map(|restart| restart.request.id.as_str());
+        if self.restart.as_deref() != id {
+            self.restart = id.map(str::to_owned);
+            self.nodes.clear();
+        }
+    }
+
+    /// Remembers that the indices were flushed for these nodes.
+    pub(in crate::controller) fn note(&mut self, nodes: Vec<String>) {
+        self.nodes.extend(nodes);
+    }
+
+    /// Names of the nodes.
+    pub(in crate::controller) fn nodes(&self) -> &BTreeSet<String> {
+        &self.nodes
+    }
+}

@@ -1,0 +1,357 @@
+//! One reconcile of one SearchCluster, top to bottom: observe, plan, write or act, requeue.
+//!
+//! A plan that changes the ledger only writes it; the next plan is made on the same observation with
+//! the ledger as written. A stop request is sent only after live reads have confirmed it.
+
+mod stops;
+mod targets;
+mod unusable;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::effective_spec::EffectiveSpec;
+use super::execute::Executor;
+use super::failure::{Failure, Outcome, both};
+use super::observe::{Scope, now, refresh};
+use super::random_id::random_id;
+use super::requeue::{Next, bounded};
+use super::status::Reported;
+use super::status_report::{failing, gauges, ledger_of};
+use super::transitions;
+use crate::cluster::SearchCluster;
+use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
+
+/// Observations, and ledger writes on one of them, in one reconcile: far more than are needed.
+const MAX_ROUNDS: usize = 16;
+/// How long to wait for the first list of the pods before the watch is checked again.
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What one step has led to.
+enum Step<T> {
+    Done(T),
+    /// Another observation is needed, which must read these pods in any case.
+    ObserveAgain(BTreeSet<String>),
+}
+
+/// A plan that leaves the ledger as it is.
+struct Decision {
+    snapshot: Box<Snapshot>,
+    plan: Plan,
+    /// The ledger was written after the observation.
+    wrote_ledger: bool,
+}
+
+/// Reconciles once, and says what to wait for then; none once the SearchCluster is gone.
+pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
+    // Apiserver, watches: the SearchCluster, and what has arrived about its pods.
+    let cluster = cx.cluster.newest()?;
+    cx.pod_watch.drain(&mut cx.observer.pods).await;
+
+    let spec = match EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref()) {
+        Ok(spec) => spec,
+        Err(faults) => return Some(unusable::report_invalid(cx, &cluster, &faults).await),
+    };
+    if let Some(valid) = spec.as_valid(&cluster) {
+        cx.last_valid = Some(valid);
+    }
+    let cluster = spec.apply(cluster);
+
+    // Apiserver, watch: the pods that this spec selects.
+    if cx.pod_watch.follow(&cluster, &spec.checked) {
+        cx.observer.reset();
+    }
+    cx.pod_watch.drain(&mut cx.observer.pods).await;
+    if !cx.observer.pods.is_complete() {
+        return Some(match cx.pod_watch.error().map(str::to_owned) {
+            Some(error) => unusable::report_unlisted(cx, &cluster, &error).await,
+            None => Next::after(FIRST_LIST_TIMEOUT),
+        });
+    }
+
+    let result = Box::pin(observe_plan_act(cx, cluster, &spec)).await;
+    cx.metrics.count_reconcile(result.is_ok());
+    Some(match result {
+        Ok(next) => next,
+        Err(failure) => after_failure(cx, &failure).await,
+    })
+}
+
+async fn observe_plan_act(
+    cx: &mut Context,
+    mut cluster: Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Result<Next, Failure> {
+    if cx.observer.is_active(&cluster) {
+        // Apiserver: decisions are made on the live SearchCluster.
+        let live = cx.api.cluster_of(&cluster).await?;
+        let is_same_spec = stops::is_same_generation(&live, &cluster)
+            && live.disabled_by_annotation() == cluster.disabled_by_annotation();
+        let live = cx.cluster.remember(live);
+        if !is_same_spec {
+            // From the beginning, with the new spec.
+            return Ok(Next::default());
+        }
+        cluster = spec.apply(live);
+    }
+    let mut must_read = BTreeSet::new();
+    for _ in 0..MAX_ROUNDS {
+        // Each round is bounded in time: a long reconcile is not a stuck one.
+        cx.health.begin(&cx.name);
+        let started = Instant::now();
+
+        // Managers, engine, apiserver (sources, owners, Secrets): observe.
+        let snapshot = observe(cx, &cluster, spec, &must_read).await?;
+
+        // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
+        let step = plan_and_write(cx, snapshot, &mut cluster, spec, started).await?;
+        let decision = match step {
+            Step::Done(decision) => decision,
+            Step::ObserveAgain(pods) => {
+                must_read = pods;
+                continue;
+            }
+        };
+
+        // Managers, engine, apiserver (annotations, finalizer): act.
+        let outcome = match act(cx, &decision, &mut cluster, spec).await {
+            Step::Done(outcome) => outcome,
+            Step::ObserveAgain(pods) => {
+                must_read = pods;
+                continue;
+            }
+        };
+
+        // Apiserver: report. No outside system: when to reconcile again.
+        return report_and_requeue(cx, decision, outcome, &cluster, spec, started).await;
+    }
+    Err(Failure::NotSettled(MAX_ROUNDS))
+}
+
+async fn observe(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    spec: &EffectiveSpec,
+    must_read: &BTreeSet<String>,
+) -> Result<Snapshot, Failure> {
+    let others = cx.cluster.others();
+    let scope =
+        Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine: false };
+    Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
+}
+
+/// Plans, and writes the ledger until a plan leaves it as it is.
+async fn plan_and_write(
+    cx: &mut Context,
+    mut snapshot: Snapshot,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+    started: Instant,
+) -> Result<Step<Decision>, Failure> {
+    let engine_was_asked = snapshot.engine.is_ok() || needs_engine(&snapshot);
+    let mut wrote_ledger = false;
+    for _ in 0..MAX_ROUNDS {
+        let plan = plan(&snapshot, &spec.checked.policy);
+        let stale = targets::read_before(&plan, &snapshot.ledger, |uid| {
+            cx.observer.managers.asked(uid).is_some_and(|at| at < started)
+        });
+        if !stale.is_empty() {
+            return Ok(Step::ObserveAgain(stale));
+        }
+        let Some(Action::WriteLedger(ledger)) = plan.actions.first() else {
+            cx.events.record(&plan, cluster, &cx.observer.pods);
+            let snapshot = Box::new(snapshot);
+            return Ok(Step::Done(Decision { snapshot, plan, wrote_ledger }));
+        };
+        (snapshot, *cluster) = write_ledger(cx, snapshot, cluster, ledger, spec).await?;
+        cx.events.record(&plan, cluster, &cx.observer.pods);
+        wrote_ledger = true;
+        if !engine_was_asked && needs_engine(&snapshot) {
+            return Ok(Step::ObserveAgain(BTreeSet::new()));
+        }
+    }
+    Err(Failure::LedgerNotSettled(MAX_ROUNDS))
+}
+
+/// Writes the ledger, with the report of what the next plan is going to wait for. The snapshot and
+/// the SearchCluster as they are after that.
+async fn write_ledger(
+    cx: &mut Context,
+    mut snapshot: Snapshot,
+    cluster: &SearchCluster,
+    ledger: &Ledger,
+    spec: &EffectiveSpec,
+) -> Result<(Snapshot, Arc<SearchCluster>), Failure> {
+    let policy = &spec.checked.policy;
+    let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
+    snapshot.cluster.has_status = true;
+    let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
+    let report = spec.report_faults(report, snapshot.now);
+
+    // Apiserver: compare-and-set on the ledger that the plan was made from.
+    let written = cx.status.write(cluster, report, &before, ledger.clone()).await?;
+    let written = spec.apply(cx.cluster.remember(written));
+
+    let starts = std::mem::take(&mut cx.start_times);
+    let (changes, starts) = transitions::between(&before, ledger, now(), starts);
+    cx.start_times = starts;
+    transitions::record(&changes, &cx.name, &cx.metrics);
+    cx.requeue.after_ledger();
+    // As the apiserver returned it: later decisions are compared with what is written there.
+    snapshot.ledger = ledger_of(&written);
+    Ok((snapshot, written))
+}
+
+/// Carries out the plan. Its actions do not depend on each other: one that fails stops no other.
+async fn act(
+    cx: &mut Context,
+    decision: &Decision,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Step<Outcome> {
+    let Decision { snapshot, plan, wrote_ledger } = decision;
+    cx.observer.flushes.keep_for(&snapshot.ledger);
+    let (stops, others): (Vec<&Action>, Vec<&Action>) =
+        plan.actions.iter().partition(|action| matches!(action, Action::Stop { .. }));
+    let outcome = execute(cx, &others, cluster, spec).await;
+    if stops.is_empty() {
+        return Step::Done(outcome);
+    }
+    if *wrote_ledger {
+        // The observation is older than the ledger.
+        return Step::ObserveAgain(targets::pods_of(&stops));
+    }
+    Step::Done(both(outcome, stop(cx, snapshot, &stops, cluster, spec).await))
+}
+
+/// Sends the stop requests that live reads confirm. True if any was sent.
+async fn stop(
+    cx: &mut Context,
+    snapshot: &Snapshot,
+    stops: &[&Action],
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Outcome {
+    // Apiserver: the live SearchCluster, then the live pods.
+    let live = cx.api.cluster_of(cluster).await?;
+    let is_same = stops::is_same_generation(&live, cluster);
+    *cluster = spec.apply(cx.cluster.remember(live));
+    if !is_same {
+        return Ok(false);
+    }
+    let label = cluster.spec.pods.node_name_label.as_deref();
+    let stops::LivePods { pods, unread, failure } =
+        stops::read_pods(&cx.api, &cx.observer.pods, stops, label).await;
+    for pod in pods {
+        cx.observer.pods.put(pod);
+    }
+
+    // No outside system: the same plan on what was read now.
+    let fresh = refresh(snapshot, cluster, &cx.observer.pods);
+    if fresh.ledger != snapshot.ledger {
+        return Ok(false);
+    }
+    let confirmed = stops::confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread);
+
+    // Managers: the stop requests.
+    let stopped = match confirmed.is_empty() {
+        true => Ok(false),
+        false => execute(cx, &confirmed, cluster, spec).await,
+    };
+    both(stopped, failure.map_or(Ok(false), |failure| Err(failure.into())))
+}
+
+/// Executes actions at the same time, and remembers the answers.
+async fn execute(
+    cx: &mut Context,
+    actions: &[&Action],
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Outcome {
+    let executor = Executor {
+        observer: &cx.observer,
+        cluster: cluster.as_ref(),
+        policy: &spec.checked.policy,
+        metrics: &cx.metrics,
+    };
+    let executed = executor.execute_all(actions).await;
+    for pod in executed.pods {
+        cx.observer.pods.put(pod);
+    }
+    if let Some(changed) = executed.cluster {
+        *cluster = spec.apply(cx.cluster.remember(changed));
+    }
+    cx.observer.flushes.note(executed.flushed);
+    executed.outcome
+}
+
+/// Reports what was decided and done, and says when to reconcile again.
+async fn report_and_requeue(
+    cx: &mut Context,
+    decision: Decision,
+    outcome: Outcome,
+    cluster: &SearchCluster,
+    spec: &EffectiveSpec,
+    started: Instant,
+) -> Result<Next, Failure> {
+    let Decision { snapshot, plan, .. } = decision;
+    if outcome.is_ok() {
+        let starts = std::mem::take(&mut cx.start_times);
+        let (changes, starts) =
+            transitions::of_actions(&plan.actions, &snapshot.ledger, snapshot.now, starts);
+        cx.start_times = starts;
+        transitions::record(&changes, &cx.name, &cx.metrics);
+    }
+    let after = match &outcome {
+        Ok(acted) => cx.requeue.after_plan(&plan, *acted),
+        Err(failure) if failure.is_conflict() => cx.requeue.after_conflict(),
+        Err(_) => cx.requeue.after_failure(),
+    };
+    let mut report = restart::report(&snapshot, &spec.checked.policy, &plan);
+    if let Err(failure) = &outcome
+        && cx.requeue.is_failing()
+    {
+        report = failing(report, failure, snapshot.now);
+    }
+    let report = spec.report_faults(report, snapshot.now);
+    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger)));
+
+    // Apiserver: the report, if it is due.
+    let due = match cx.status.report(cluster, report, &snapshot.ledger).await? {
+        Reported::Written(written) => {
+            cx.cluster.remember(*written);
+            None
+        }
+        Reported::DueIn(due) => Some(due),
+        Reported::Unchanged => None,
+    };
+    if outcome.is_err_and(|failure| failure.is_conflict()) {
+        cx.refresh_cluster().await;
+    }
+    let after = bounded(after, &snapshot, cx.observer.managers.has_unasked(), due);
+    tracing::debug!(
+        cluster = cx.name,
+        milliseconds = started.elapsed().as_millis(),
+        "reconciled; next in {after:?}; actions {:?}; waiting {:?}",
+        plan.actions,
+        plan.waiting
+    );
+    Ok(Next { after, seen: Some(snapshot) })
+}
+
+/// When to reconcile again after a failure.
+async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
+    if failure.is_conflict() {
+        tracing::info!("another client wrote first, reading again: {failure}");
+        let after = cx.requeue.after_conflict();
+        cx.refresh_cluster().await;
+        return Next::after(after);
+    }
+    let after = cx.requeue.after_failure();
+    tracing::warn!("reconcile failed, retrying in {after:?}: {failure}");
+    Next::after(after)
+}

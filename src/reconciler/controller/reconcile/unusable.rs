@@ -1,0 +1,95 @@
+//! What is done while no plan can be made: the status says why, and an object that is being deleted
+//! is released if nothing of it is unfinished.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cluster::SearchCluster;
+use crate::controller::context::Context;
+use crate::controller::effective_spec::is_unfinished;
+use crate::controller::execute::Executor;
+use crate::controller::observe::now;
+use crate::controller::requeue::Next;
+use crate::controller::status::Reported;
+use crate::controller::status_report::{gauges, ledger_of, pods_unlisted};
+use stayput_restart::{Action, Ledger, Policy, Report, annotation};
+
+/// While a spec is invalid: somebody has to change it, and then the watch reports it.
+const INVALID_INTERVAL: Duration = Duration::from_secs(300);
+/// While the pods cannot be listed: the watch tries again by itself.
+const UNLISTED_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Reports a spec that cannot be used.
+pub(super) async fn report_invalid(
+    cx: &mut Context,
+    cluster: &Arc<SearchCluster>,
+    faults: &[String],
+) -> Next {
+    let ledger = ledger_of(cluster);
+    let report = Report::invalid(faults, &ledger, now());
+    report_only(cx, cluster, report, &ledger, INVALID_INTERVAL).await
+}
+
+/// Reports that the pods cannot be listed.
+pub(super) async fn report_unlisted(
+    cx: &mut Context,
+    cluster: &Arc<SearchCluster>,
+    error: &str,
+) -> Next {
+    // After a first status, a request that was there before it could no longer be told from a new
+    // one.
+    let Some(status) = &cluster.status else { return Next::after(UNLISTED_INTERVAL) };
+    let ledger = status.ledger.clone();
+    let report = pods_unlisted(status.report.clone(), error, now());
+    report_only(cx, cluster, report, &ledger, UNLISTED_INTERVAL).await
+}
+
+async fn report_only(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    report: Report,
+    ledger: &Ledger,
+    interval: Duration,
+) -> Next {
+    if is_to_be_released(cluster) {
+        // Apiserver: remove our finalizer.
+        let executor = Executor {
+            observer: &cx.observer,
+            cluster,
+            policy: &Policy::default(),
+            metrics: &cx.metrics,
+        };
+        let executed = executor.execute_all(&[&Action::RemoveFinalizer]).await;
+        if let Some(changed) = executed.cluster {
+            cx.cluster.remember(changed);
+        }
+        if executed.outcome.is_err() {
+            cx.refresh_cluster().await;
+            return Next::after(cx.requeue.after_failure());
+        }
+        return Next::after(interval);
+    }
+    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, ledger)));
+    // Apiserver: the report, if it is due.
+    match cx.status.report(cluster, report, ledger).await {
+        Ok(Reported::Written(written)) => {
+            cx.cluster.remember(*written);
+            Next::after(interval)
+        }
+        Ok(Reported::DueIn(due)) => Next::after(due),
+        Ok(Reported::Unchanged) => Next::after(interval),
+        Err(failure) => {
+            let after = cx.requeue.after_failure();
+            tracing::warn!("cannot write the status, retrying in {after:?}: {failure}");
+            cx.refresh_cluster().await;
+            Next::after(after)
+        }
+    }
+}
+
+fn is_to_be_released(cluster: &SearchCluster) -> bool {
+    let mut finalizers = cluster.metadata.finalizers.iter().flatten();
+    cluster.metadata.deletion_timestamp.is_some()
+        && finalizers.any(|name| name == annotation::FINALIZER)
+        && !is_unfinished(cluster)
+}

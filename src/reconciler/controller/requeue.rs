@@ -1,0 +1,188 @@
+//! After which time a SearchCluster is reconciled again: at once after an action, never in a hot
+//! loop. Pure: time enters as durations.
+
+use std::time::Duration;
+
+use super::backoff;
+use stayput_restart::{Action, Code, Plan, Snapshot, needs_engine};
+
+/// Managers and engine report most changes by themselves; the rest is observed again after this.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// While the same blocks, everything is observed at least this often.
+const BLOCKED_INTERVAL: Duration = Duration::from_secs(10);
+/// Up to so many conflicts in a row are expected: a watch lags, somebody annotates.
+const EXPECTED_CONFLICTS: u32 = 3;
+/// So many reconciles in a row may follow changes at once although they led to no action.
+const IDLE_BURST: u32 = 5;
+/// After those, the least time between two reconciles: shards change all the time.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// After a restart, how often the engine is observed while a late request of ours may still arrive.
+const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
+/// After an observation that had no time to ask every manager.
+const UNASKED_MANAGERS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What to wait for after a reconcile.
+#[derive(Debug, Default)]
+pub(super) struct Next {
+    /// For this long at most.
+    pub(super) after: Duration,
+    /// What was observed, if anything was.
+    pub(super) seen: Option<Box<Snapshot>>,
+}
+
+impl Next {
+    pub(super) fn after(after: Duration) -> Self {
+        Self { after, seen: None }
+    }
+
+    /// Whether a member is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.ledger.under_way().next().is_some())
+    }
+}
+
+/// What the last reconciles came to.
+#[derive(Debug, Default)]
+pub(super) struct Requeue {
+    failures: u32,
+    conflicts: u32,
+    /// How often in a row the same was done, or the same was waited for.
+    repeats: u32,
+    /// Reconciles in a row without an action.
+    idle: u32,
+    last: Option<Outline>,
+}
+
+/// What a plan does, and what it waits for.
+type Outline = (Vec<Action>, Vec<(Option<String>, Code)>);
+
+impl Requeue {
+    /// After a reconcile that failed.
+    pub(super) fn after_failure(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        self.idle = self.idle.saturating_add(1);
+        backoff::pause(self.failures)
+    }
+
+    /// After a write that another client has overtaken.
+    pub(super) fn after_conflict(&mut self) -> Duration {
+        self.conflicts = self.conflicts.saturating_add(1);
+        match self.conflicts.checked_sub(EXPECTED_CONFLICTS) {
+            None | Some(0) => Duration::ZERO,
+            Some(more) => backoff::pause(more),
+        }
+    }
+
+    /// After a plan was carried out; `acted` says that something outside was changed.
+    pub(super) fn after_plan(&mut self, plan: &Plan, acted: bool) -> Duration {
+        self.failures = 0;
+        self.conflicts = 0;
+        let actions = plan.actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
+        let waiting = plan.waiting.iter().map(|waiting| (waiting.pod.clone(), waiting.code));
+        let now = (actions.cloned().collect::<Vec<_>>(), waiting.collect::<Vec<_>>());
+        let same = self.last.as_ref() == Some(&now);
+        self.repeats = if same { self.repeats.saturating_add(1) } else { 0 };
+        self.last = Some(now);
+        self.idle = if acted { 0 } else { self.idle.saturating_add(1) };
+        let planned = Duration::from_millis(plan.requeue_after);
+        if acted {
+            // The next observation shows the effect. If it does not, the same is done again: slower.
+            return if self.repeats == 0 { Duration::ZERO } else { backoff::pause(self.repeats) };
+        }
+        if planned > BLOCKED_INTERVAL {
+            return planned;
+        }
+        let slower = POLL_INTERVAL.saturating_mul(1 + self.repeats / 5);
+        planned.max(slower.min(BLOCKED_INTERVAL))
+    }
+
+    /// After a ledger was written: what follows is compared with nothing before it.
+    pub(super) fn after_ledger(&mut self) {
+        self.repeats = 0;
+        self.idle = 0;
+        self.last = None;
+    }
+
+    /// Whether actions failed more than once in a row, or met more conflicts than expected.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 1 || self.conflicts > EXPECTED_CONFLICTS
+    }
+
+    /// The least time until the next reconcile, whatever changes before.
+    pub(super) fn least_pause(&self, is_under_way: bool) -> Duration {
+        if is_under_way || self.idle <= IDLE_BURST { Duration::ZERO } else { IDLE_INTERVAL }
+    }
+}
+
+/// Bounds the time until the next reconcile by what has to be observed or written sooner.
+pub(super) fn bounded(
+    after: Duration,
+    snapshot: &Snapshot,
+    has_unasked_managers: bool,
+    report_due: Option<Duration>,
+) -> Duration {
+    let late = may_receive_late_request(snapshot).then_some(LATE_REQUEST_INTERVAL);
+    let unasked = has_unasked_managers.then_some(UNASKED_MANAGERS_INTERVAL);
+    [late, unasked, report_due].into_iter().flatten().fold(after, Duration::min)
+}
+
+/// Whether the engine is observed only because a restart ended a short time ago.
+fn may_receive_late_request(snapshot: &Snapshot) -> bool {
+    let ledger = &snapshot.ledger;
+    ledger.restart.is_none()
+        && ledger.kept_stopped.is_empty()
+        && snapshot.cluster.stopped.is_empty()
+        && needs_engine(snapshot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_lead_to_nothing_are_a_second_apart_unless_a_node_is_under_way() {
+        let (mut requeue, plan) = (Requeue::default(), Plan::default());
+        for _ in 0..IDLE_BURST {
+            requeue.after_plan(&plan, false);
+            assert_eq!(requeue.least_pause(false), Duration::ZERO);
+        }
+        requeue.after_failure();
+        assert_eq!(requeue.least_pause(false), IDLE_INTERVAL);
+        assert_eq!(requeue.least_pause(true), Duration::ZERO);
+        requeue.after_plan(&plan, true);
+        assert_eq!(requeue.least_pause(false), Duration::ZERO);
+    }
+
+    #[test]
+    fn after_an_action_it_is_at_once_and_slower_when_the_same_is_done_again() {
+        let (mut requeue, plan) = (Requeue::default(), Plan::default());
+        assert_eq!(requeue.after_plan(&plan, true), Duration::ZERO);
+        assert_eq!(requeue.after_plan(&plan, true), backoff::pause(1));
+        assert_eq!(requeue.after_plan(&plan, true), backoff::pause(2));
+        requeue.after_ledger();
+        assert_eq!(requeue.after_plan(&plan, true), Duration::ZERO);
+    }
+
+    #[test]
+    fn without_an_action_it_is_when_the_plan_says_or_ever_slower() {
+        let (mut requeue, mut plan) = (Requeue::default(), Plan::default());
+        assert_eq!(requeue.after_plan(&plan, false), POLL_INTERVAL);
+        for _ in 0..100 {
+            assert!(requeue.after_plan(&plan, false) <= BLOCKED_INTERVAL);
+        }
+        assert_eq!(requeue.after_plan(&plan, false), BLOCKED_INTERVAL);
+        plan.requeue_after = 60_000;
+        assert_eq!(requeue.after_plan(&plan, false), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_few_conflicts_are_no_failure() {
+        let mut requeue = Requeue::default();
+        for _ in 0..EXPECTED_CONFLICTS {
+            assert_eq!(requeue.after_conflict(), Duration::ZERO);
+            assert!(!requeue.is_failing());
+        }
+        assert_eq!(requeue.after_conflict(), backoff::pause(1));
+        assert!(requeue.is_failing());
+    }
+}

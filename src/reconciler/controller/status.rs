@@ -1,0 +1,106 @@
+//! Writes of the status: the ledger, which decisions are made from, and the report for people.
+
+mod due;
+
+use tokio::time::{Duration, Instant};
+
+use super::apiserver::Apiserver;
+use super::clusters::asks_for_the_same;
+use super::failure::Failure;
+use super::status_report::ledger_of;
+use crate::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_restart::{Ledger, Report};
+
+/// So often a write is repeated because another client wrote in between.
+const WRITE_ATTEMPTS: u32 = 5;
+
+/// Writes the status of one SearchCluster.
+pub(super) struct StatusWriter {
+    api: Apiserver,
+    last_write: Option<Instant>,
+}
+
+/// What came of a report.
+pub(super) enum Reported {
+    /// It was written; the SearchCluster as the apiserver returned it.
+    Written(Box<SearchCluster>),
+    /// It differs from what is written, and is to be written after this time.
+    DueIn(Duration),
+    /// It is what is written.
+    Unchanged,
+}
+
+impl StatusWriter {
+    pub(super) fn new(api: Apiserver) -> Self {
+        Self { api, last_write: None }
+    }
+
+    /// Writes a status that was decided on the ledger `from`. A resource version alone does not
+    /// protect it: what is known of the SearchCluster may be newer than what the decision was made
+    /// from.
+    ///
+    /// # Errors
+    /// [`Failure::StatusOvertaken`] if the ledger is no longer `from`; [`Failure::Apiserver`].
+    pub(super) async fn write(
+        &mut self,
+        cluster: &SearchCluster,
+        report: Report,
+        from: &Ledger,
+        ledger: Ledger,
+    ) -> Result<SearchCluster, Failure> {
+        if ledger_of(cluster) != *from {
+            return Err(Failure::StatusOvertaken);
+        }
+        let before = cluster.status.as_ref().map(|status| status.report.conditions.as_slice());
+        let report = report.since(before.unwrap_or_default());
+        let status = SearchClusterStatus {
+            observed_generation: cluster.metadata.generation,
+            report,
+            ledger,
+        };
+        let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
+        for _ in 0..WRITE_ATTEMPTS {
+            match self.api.write_status(&whole).await {
+                Err(error) if error.is_conflict() => {}
+                written => {
+                    self.last_write = Some(Instant::now());
+                    return Ok(written?);
+                }
+            }
+            // If only fields were written that no decision is made from, the decision still holds.
+            let live = self.api.cluster_of(cluster).await?;
+            if !asks_for_the_same(&live, cluster) {
+                break;
+            }
+            whole.metadata.clone_from(&live.metadata);
+        }
+        Err(Failure::StatusOvertaken)
+    }
+
+    /// Writes the report beside an unchanged ledger, if it is due.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(super) async fn report(
+        &mut self,
+        cluster: &SearchCluster,
+        report: Report,
+        ledger: &Ledger,
+    ) -> Result<Reported, Failure> {
+        if ledger_of(cluster) != *ledger {
+            return Err(Failure::StatusOvertaken);
+        }
+        let before = cluster.status.as_ref();
+        let report =
+            report.since(before.map(|status| &*status.report.conditions).unwrap_or_default());
+        let since_last = self.last_write.map(|last| last.elapsed());
+        match due::due_in(before, &report, cluster.metadata.generation, since_last) {
+            None => Ok(Reported::Unchanged),
+            Some(Duration::ZERO) => {
+                let written = self.write(cluster, report, ledger, ledger.clone()).await?;
+                Ok(Reported::Written(Box::new(written)))
+            }
+            Some(due) => Ok(Reported::DueIn(due)),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Between two reconciles: until a watch, a manager or the engine reports a change, or the time is
+//! over.
+
+mod engine_change;
+mod manager_polls;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::{Either, pending};
+use tokio::time::{Instant, sleep_until};
+
+use super::context::Context;
+use super::observe::Managers;
+use super::requeue::Next;
+use super::snapshot_requests::SnapshotQueue;
+use super::snapshot_view::snapshot;
+use stayput_api::Cursor;
+use stayput_net::manager_client::ManagerClient;
+use stayput_restart::Snapshot;
+
+use engine_change::{Awaited, wait_for_change};
+pub(super) use manager_polls::ManagerPolls;
+
+/// Waits for a change that `next` is about. Requests for snapshots are answered meanwhile.
+pub(super) async fn wait(
+    cx: &mut Context,
+    polls: &mut ManagerPolls,
+    snapshots: &mut SnapshotQueue,
+    next: Next,
+) {
+    let until = Instant::now() + next.after;
+    // Managers: long polls of those whose engine is about to change.
+    polls.set(managers_to_poll(next.seen.as_deref(), &cx.observer.managers));
+    // Engine: its nodes or its health.
+    let client = cx.observer.engine.client().map(|(client, _)| client);
+    let engine = match (next.seen.as_deref().and_then(Awaited::of), client) {
+        (Some(awaited), Some(client)) => {
+            Either::Left(wait_for_change(client, awaited, Arc::clone(&cx.metrics)))
+        }
+        (Some(_) | None, _) => Either::Right(pending()),
+    };
+    tokio::pin!(engine);
+    loop {
+        tokio::select! {
+            biased;
+            () = sleep_until(until) => return,
+            () = polls.changed() => return,
+            requester = snapshots.next() => {
+                let answer = Box::pin(snapshot(cx)).await;
+                // A client that has gone needs no answer.
+                let _ = requester.send(answer);
+            }
+            () = &mut engine => return,
+            // Apiserver, watches: the pods and the SearchCluster.
+            () = cx.pod_watch.changed(&mut cx.observer.pods) => return,
+            () = cx.cluster.changed() => return,
+        }
+    }
+}
+
+/// The managers whose next change matters: those of the pods that the ledger has in hand.
+fn managers_to_poll(
+    seen: Option<&Snapshot>,
+    managers: &Managers,
+) -> Vec<(String, ManagerClient, Cursor)> {
+    let Some(snapshot) = seen else { return Vec::new() };
+    let uids: BTreeSet<&str> = snapshot.ledger.in_hand().collect();
+    let poll = |uid: &str| {
+        let (client, cursor) = managers.cursor(uid)?;
+        Some((uid.to_owned(), client.clone(), cursor.clone()))
+    };
+    uids.into_iter().filter_map(poll).collect()
+}

@@ -1,0 +1,27 @@
+//! The quorum rule alone, asked about one node of an observed cluster.
+
+use std::collections::BTreeSet;
+
+use super::rules::{Electorate, Votes};
+use super::{Code, Engine};
+
+/// What the stop of one node does to the quorum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuorumAfterStop {
+    /// Enough votes are left.
+    Kept,
+    /// The node has the only vote. Enough are left once this node votes in its place.
+    KeptAfterHandover(String),
+    /// No master could be elected, or that is not known: code and message of the rule.
+    Lost(Code, String),
+}
+
+/// What the stop of `node` does to the quorum while the nodes `down` are stopped or being stopped.
+/// All are names of nodes.
+pub fn quorum_after_stop(engine: &Engine, node: &str, down: &BTreeSet<String>) -> QuorumAfterStop {
+    match Electorate::of(engine).without(node, down, None) {
+        Votes::Kept => QuorumAfterStop::Kept,
+        Votes::HandedOverFirst(recipient) => QuorumAfterStop::KeptAfterHandover(recipient),
+        Votes::Lost(blocker) => QuorumAfterStop::Lost(blocker.code, blocker.message),
+    }
+}
