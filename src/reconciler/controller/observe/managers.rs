@@ -187,7 +187,7 @@ mod tests {
     use crate::cluster::SearchCluster;
     use crate::controller::credentials::CredentialsError;
     use stayput_api::Problem;
-    use stayput_net::https::{NoAnswer, Target, UntrustedCertificate};
+    use stayput_net::https::{self, Target, UntrustedCertificate};
     use stayput_net::manager_client::{NotReachable, Refused, Unanswered, Untrusted};
 
     fn refused(code: Code) -> ClientError {
@@ -230,7 +230,7 @@ mod tests {
         let (manager, name, refused_it) = ("m", "m", std::io::ErrorKind::ConnectionRefused);
         let not_reachable = NotReachable::new(&Target::socket(manager), refused_it.into());
         assert!(doubt(&not_reachable.into(), "u").is_none());
-        let source = NoAnswer::Timeout(std::time::Duration::ZERO);
+        let source = https::NoAnswer::Timeout(std::time::Duration::ZERO);
         assert!(doubt(&Unanswered { manager: None, source }.into(), "u").is_none());
         let source =
             UntrustedCertificate::WrongName { name: name.into(), source: refused_it.into() };
