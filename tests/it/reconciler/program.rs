@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 use super::ground::{NAMESPACE, eventually, search_cluster};
 use super::stage::{Reconciler, Stage};
-use crate::support::standin::send;
+use crate::support::processes::send;
 
 /// A running `stayput-reconciler`; killed when dropped.
 struct Program {

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 /// Notes that the test `name` was not run.
-pub(crate) fn skip(name: &str, reason: &str) {
+pub fn skip(name: &str, reason: &str) {
     println!("skipped {name}: {reason}");
     if let Some(path) = std::env::var_os("STAYPUT_SKIPS") {
         let file = OpenOptions::new().create(true).append(true).open(path);

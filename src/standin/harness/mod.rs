@@ -1,0 +1,12 @@
+//! Starts and observes programs, for the demo and the tests alike.
+
+#![allow(
+    clippy::disallowed_types,
+    reason = "outside the manager, whoever starts a child waits for it"
+)]
+
+pub mod atomic_writer;
+pub mod engine;
+pub mod processes;
+pub mod programs;
+pub mod skip;
