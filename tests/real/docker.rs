@@ -114,7 +114,7 @@ fn killed_for_memory() {
     let why = status["why"]["message"].as_str().expect("a sentence");
     assert!(why.contains("out of memory"), "{why}");
     assert_eq!(container.inspect("{{.State.Running}} {{.RestartCount}}"), "true 0");
-    assert_eq!(api.get("/livez").code, 200);
+    assert_eq!(api.get("/livez").status, 200);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod aborts;
 mod elasticsearch;
 mod figures;
-pub(crate) mod ground;
+pub(crate) mod fixture;
 pub(crate) mod kube;
 pub(crate) mod kubelet;
 mod load;
@@ -20,10 +20,10 @@ use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
 
 /// Runs a story, unless something that it needs is missing here.
-fn on(name: &str, flavor: Flavor, story: impl FnOnce(ground::Ground)) {
+fn on(name: &str, flavor: Flavor, story: impl FnOnce(fixture::Fixture)) {
     let _turn = turn();
-    match ground::Ground::start(flavor) {
-        Ok(ground) => story(ground),
+    match fixture::Fixture::start(flavor) {
+        Ok(fixture) => story(fixture),
         Err(why) => skip(&format!("restart::{name}"), &why),
     }
 }

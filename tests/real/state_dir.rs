@@ -33,7 +33,7 @@ fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl F
         thread::spawn(move || api.post("/es/stop?wait=30s", &json!({})))
     };
     loop {
-        assert_eq!(api.get("/livez").code, 200);
+        assert_eq!(api.get("/livez").status, 200);
         assert_eq!(api.status()["run"]["id"], status["run"]["id"]);
         if stopping.is_finished() {
             break;
@@ -48,12 +48,12 @@ fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl F
     manager.find(ENGINE[0]).signal(Signal::SIGKILL);
     api.until_state("failed");
     let answer = api.post("/es/start", &json!({}));
-    assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+    assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
     let started = api.status_when("another run", |now| {
         !matches!(&now["run"]["id"], Value::Null) && now["run"]["id"] != status["run"]["id"]
     });
     assert_eq!(started["manager"]["durable"], false, "{started:#}");
-    assert_eq!(api.get("/livez").code, 200);
+    assert_eq!(api.get("/livez").status, 200);
 
     mend();
     let status = api.stop();

@@ -1,7 +1,7 @@
 //! A stand-in engine: its config directory, its process, its HTTP interface.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::http::exchange_text;
 use super::processes::{children, send};
 use super::programs::program;
 
@@ -139,21 +140,16 @@ impl Drop for Engine {
 
 /// `GET path` at the engine: status and body.
 pub fn get(port: u16, path: &str) -> (u16, Value) {
-    ask(port, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+    ask(port, ("GET", path), "")
 }
 
 /// `PUT path` at the engine: status and body.
 pub fn put(port: u16, path: &str, body: &str) -> (u16, Value) {
-    let length = body.len();
-    ask(port, &format!("PUT {path} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"))
+    ask(port, ("PUT", path), body)
 }
 
-fn ask(port: u16, request: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the engine listens");
-    stream.write_all(request.as_bytes()).expect("the request is taken");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer in UTF-8");
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.expect("a status line"), serde_json::from_str(body).expect("a JSON body"))
+fn ask(port: u16, request: (&str, &str), body: &str) -> (u16, Value) {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the engine listens");
+    let answer = exchange_text(stream, request, body).expect("an answer");
+    (answer.status, answer.body)
 }

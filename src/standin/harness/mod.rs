@@ -7,6 +7,10 @@
 
 pub mod atomic_writer;
 pub mod engine;
+pub mod http;
+pub mod kubelet;
+pub mod objects;
+pub mod pki;
 pub mod processes;
 pub mod programs;
 pub mod skip;

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use super::ground::{KEY, NAMESPACE};
+use super::objects::{KEY, NAMESPACE};
 use crate::support::atomic_writer::{AtomicWriter, payload};
 use crate::support::pki::Pki;
 use crate::support::processes::{children, send};

@@ -59,7 +59,7 @@ fn a_pod_of_the_manager() {
     admin.apply(&pod(IMAGE));
     kubectl.run(&["wait", "--for=condition=Ready", "--timeout=120s", "pod/es-0"]);
     let address = kubectl.run(&["get", "pod", "es-0", "--output", "jsonpath={.status.podIP}"]);
-    assert_eq!(Curl::tls_at(&address, 9199, &authority).get("/readyz").code, 200);
+    assert_eq!(Curl::tls_at(&address, 9199, &authority).get("/readyz").status, 200);
     assert!(kubectl.run(&["logs", "es-0"]).contains("\"message\""), "no log");
     let status = kubectl.run(&["exec", "es-0", "--", "/stayput", "status", "--json"]);
     let status: Value = serde_json::from_str(&status).expect("JSON");

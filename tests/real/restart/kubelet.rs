@@ -172,7 +172,7 @@ fn is_ready(socket: &Path) -> bool {
     let ask = || -> io::Result<u16> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PROBE))?;
-        exchange(stream, ("GET", "/readyz"), None).map(|answer| answer.code)
+        exchange(stream, ("GET", "/readyz"), None).map(|answer| answer.status)
     };
     ask().is_ok_and(|code| code == 200)
 }

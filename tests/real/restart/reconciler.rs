@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::ground::ACCOUNT;
+use super::fixture::ACCOUNT;
 use super::kube::NAMESPACE;
 use crate::support::curl::Curl;
 use crate::support::kubernetes::free_port;

@@ -63,7 +63,7 @@ impl Sampler {
 fn look(node: Rest, seen: &mut Seen) {
     let get = |target: &str| -> Option<Value> {
         let answer = node.send("GET", target, None).ok()?;
-        (answer.code == 200).then_some(answer.body)
+        (answer.status == 200).then_some(answer.body)
     };
     let Some(health) = get("/_cluster/health?master_timeout=1s") else { return };
     let color = health["status"].as_str().unwrap_or("no color").to_owned();

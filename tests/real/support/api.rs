@@ -50,7 +50,7 @@ impl Api {
             assert!(Instant::now() < deadline, "never happened: {what}; now {status:#}");
             let cursor = status["cursor"].as_str().expect("a cursor");
             let answer = self.get(&format!("/es/status?after={cursor}&timeout=10s"));
-            match answer.code {
+            match answer.status {
                 200 => status = answer.body,
                 204 => {}
                 code => panic!("waiting for {what}: {code} {:#}", answer.body),
@@ -84,7 +84,7 @@ impl Api {
     #[track_caller]
     pub(crate) fn start(&self, body: &Value) -> Value {
         let answer = self.post("/es/start", body);
-        assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+        assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
         self.until_ready()
     }
 }

@@ -174,7 +174,7 @@ impl Node {
     #[track_caller]
     pub(crate) fn index(&self, id: usize) {
         let answer = self.rest("PUT", &format!("/docs/_doc/{id}"), Some(&json!({ "number": id })));
-        assert!(matches!(answer.code, 200 | 201), "{:#}", answer.body);
+        assert!(matches!(answer.status, 200 | 201), "{:#}", answer.body);
     }
 
     /// How many documents are found.
@@ -217,7 +217,7 @@ impl Node {
 
     /// The JVM that is the node.
     #[track_caller]
-    pub(crate) fn server(&self, manager: &Manager) -> super::guests::Guest {
+    pub(crate) fn server(&self, manager: &Manager) -> super::namespace_processes::NamespaceProcess {
         match self.kind {
             Kind::OpenSearch => manager.find("org.opensearch.bootstrap.OpenSearch"),
             Kind::Elasticsearch => manager.find("org.elasticsearch.server/"),
@@ -226,7 +226,10 @@ impl Node {
 
     /// The JVM that the script becomes: Elasticsearch's is not the node.
     #[track_caller]
-    pub(crate) fn launcher(&self, manager: &Manager) -> super::guests::Guest {
+    pub(crate) fn launcher(
+        &self,
+        manager: &Manager,
+    ) -> super::namespace_processes::NamespaceProcess {
         match self.kind {
             Kind::OpenSearch => self.server(manager),
             Kind::Elasticsearch => manager.find("org.elasticsearch.launcher.CliToolLauncher"),

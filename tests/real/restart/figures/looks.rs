@@ -67,7 +67,7 @@ fn look(node: Rest) -> Look {
     let at = now();
     let get = |target: &str| {
         let answer = node.send("GET", target, None).ok()?;
-        (answer.code == 200).then_some(answer.body)
+        (answer.status == 200).then_some(answer.body)
     };
     let state = get("/_cluster/state/master_node,nodes?local=true").unwrap_or_default();
     let listed = match state["master_node"].is_string() {

@@ -46,7 +46,7 @@ impl Statuses {
                 while !is_over.load(Ordering::Relaxed) {
                     let cursor = told[told.len() - 1].1["cursor"].as_str().expect("a cursor");
                     let answer = api.get(&format!("/es/status?after={cursor}&timeout=1s"));
-                    match answer.code {
+                    match answer.status {
                         204 => {}
                         _ => told.push((now(), answer.expect(200))),
                     }

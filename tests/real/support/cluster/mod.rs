@@ -216,7 +216,7 @@ impl Cluster {
             format!("/_cluster/health?wait_for_nodes={nodes}&wait_for_status=green&timeout=5s");
         eventually(&format!("{nodes} nodes, green"), || {
             let health = self.members[0].rest.send("GET", &target, None).ok()?;
-            (health.code == 200 && health.body["timed_out"] == false).then_some(health.body)
+            (health.status == 200 && health.body["timed_out"] == false).then_some(health.body)
         })
     }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::kubectl::Kubectl;
 use super::pki::{Pki, text};
 use super::process::Process;
-use super::room::{directory, free_port};
+use super::resources::{directory, free_port};
 
 /// On a busy machine. Alone it needs three seconds.
 const PATIENCE: Duration = Duration::from_secs(120);

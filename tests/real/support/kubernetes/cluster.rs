@@ -17,7 +17,7 @@ use super::network::Network;
 use super::node::Node;
 use super::pki::text;
 use super::process::Process;
-use super::room::directory;
+use super::resources::directory;
 
 /// On a busy machine. Alone the whole cluster needs five seconds.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use super::pki::text;
 use super::process::Process;
-use super::room::remove_groups;
+use super::resources::remove_groups;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// `unshare` may be killed, too: then its child is.

@@ -13,12 +13,12 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Somebody with a shell, kubectl and its plugin.
 #[derive(Debug)]
-pub(super) struct People {
+pub(super) struct Shell {
     directory: TempDir,
     kubectl: Kubectl,
 }
 
-impl People {
+impl Shell {
     /// With the rights of `kubectl`; `program` is the real one.
     pub(super) fn new(kubectl: &Kubectl, program: &Path) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
