@@ -12,6 +12,6 @@
 #       docker build -f reconciler.Dockerfile -t stayput/reconciler:0.1.0 -
 FROM scratch
 COPY stayput-reconciler /stayput-reconciler
-# Somebody who is nobody, also where no securityContext says so.
+# Not root, also where no securityContext says so.
 USER 65532:65532
 ENTRYPOINT ["/stayput-reconciler"]

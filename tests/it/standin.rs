@@ -1,4 +1,4 @@
-//! The stand-in engine behaves as the real ones do, as far as a supervisor can tell.
+//! The stand-in engine behaves as the real ones do, as far as a supervisor can see.
 
 use std::fs;
 

@@ -20,7 +20,7 @@ struct Secured {
 }
 
 impl Secured {
-    /// Starts it in front of an engine; `Err` says what is missing here.
+    /// Starts it in front of an engine; `Err` names what is missing here.
     fn start(work: &Path, launch: Launch) -> Result<Self, String> {
         if let Some(why) = cannot_isolate() {
             return Err(why);
@@ -112,7 +112,7 @@ fn tokens_made_by_pyjwt() {
         assert_eq!(answer.status, 401, "{name}: {:#}", answer.body);
         refusals.push(answer.body);
     }
-    // Which check was not passed is not told.
+    // The answer does not name the check that failed.
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{refusals:#?}");
     assert_eq!(secured.manager.api.status()["desired"], "running");
     let log = secured.manager.log();

@@ -1,4 +1,4 @@
-//! Real clusters tell the stories that stand-in engines are held to.
+//! Real clusters pass the suite that stand-in engines must pass.
 
 use serde_json::{Value, json};
 

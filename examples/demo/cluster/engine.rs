@@ -65,7 +65,7 @@ impl Network {
     }
 }
 
-/// A port that nobody listens on; not one that the kernel gives to clients.
+/// A free port; not one that the kernel gives to clients.
 fn free_port(kind: u16) -> Result<u16> {
     let own = u16::try_from(std::process::id() % 2000).unwrap_or_default();
     (0..2000)

@@ -30,7 +30,7 @@ impl StandIn {
         standin
     }
 
-    /// Replaces the config. A free port is taken unless `settings` say otherwise.
+    /// Replaces the config. Uses a free port unless `settings` name one.
     pub fn configure(&self, settings: &str) {
         let data = self.directory.path().join("data");
         let text = format!("http.port: 0\npath.data: {}\n{settings}\n", data.display());

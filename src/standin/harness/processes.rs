@@ -1,4 +1,4 @@
-//! Signals to processes, and what `/proc` says about them.
+//! Signals to processes, and what `/proc` shows about them.
 
 use std::fs;
 

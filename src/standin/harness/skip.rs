@@ -1,4 +1,5 @@
-//! Says out loud, and in the file that `STAYPUT_SKIPS` names, what could not be run here and why.
+//! Reports tests that cannot run here, with the reason: on stdout, and in the file that
+//! `STAYPUT_SKIPS` names.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -54,7 +54,7 @@ impl Reconciler {
     }
 
     pub(super) fn start_with(client: Client, settings: Settings) -> Self {
-        // For whoever looks for what takes so long.
+        // To find out what takes so long.
         if std::env::var_os("STAYPUT_TEST_LOG").is_some() {
             telemetry::init(telemetry::LogFormat::Text, tracing::level_filters::LevelFilter::DEBUG);
         }
@@ -66,7 +66,7 @@ impl Reconciler {
         Self { stop, task }
     }
 
-    /// Tells it to end and waits for it.
+    /// Asks it to end, and waits for it.
     pub(super) async fn end(self) {
         drop(self.stop);
         let ended = timeout(DEADLINE, self.task).await.expect("it ends in time");
@@ -310,7 +310,7 @@ impl Drop for Fixture {
     }
 }
 
-/// Shows what the managers said if a wait comes to nothing.
+/// Prints the end of the managers' logs if a wait fails.
 struct PrintLogs<'a>(&'a Fixture);
 
 impl Drop for PrintLogs<'_> {

@@ -85,7 +85,7 @@ async fn spoiled() -> (Fixture, Reconciler) {
     (fixture, reconciler)
 }
 
-/// Waits until the node is back, the others are left alone, and people are told why.
+/// Waits until the node is back, the others are left alone, and the status names the reason.
 async fn until_held(fixture: &Fixture) {
     let cluster = fixture
         .until("the node is back, and no other is stopped", |cluster| {

@@ -1,4 +1,4 @@
-//! Addresses, objects and patience.
+//! Addresses, objects, and waiting.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 pub(super) use stayput_standin::harness::objects::{pod, pod_status, secret};
 
-/// Far beyond what any step takes on a busy machine: whoever hits it has found a fault.
+/// Much longer than any step takes on a busy machine: a test that reaches it has found a fault.
 pub(super) const DEADLINE: Duration = Duration::from_secs(90);
 /// The namespace of everything.
 pub(super) const NAMESPACE: &str = "default";

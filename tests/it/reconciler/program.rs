@@ -57,7 +57,7 @@ impl Program {
         .await;
     }
 
-    /// Tells it to end and waits for it.
+    /// Asks it to end, and waits for it.
     async fn end(mut self) -> Option<i32> {
         send(self.child.id(), Signal::SIGTERM);
         let ended = async || self.child.try_wait().expect("our own child");

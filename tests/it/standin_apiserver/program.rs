@@ -1,4 +1,4 @@
-//! The program that serves until it is told to end.
+//! The program that serves until SIGTERM.
 
 use std::process::Command;
 

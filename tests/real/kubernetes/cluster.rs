@@ -148,7 +148,7 @@ fn refuses_what_is_not_restricted(kubectl: &Search<'_>) {
     assert!(refused.is_err_and(|why| why.contains("violates PodSecurity")));
 }
 
-/// The kubelet looks at a pod's volumes when the pod changes, and else once in a minute or more.
+/// The kubelet updates a pod's volumes when the pod changes, and else once in a minute or more.
 fn a_secret_changes_at_once_with_a_patch_of_the_pod(kubectl: &Search<'_>) {
     let checksum = || kubectl.run(&["exec", "es-0", "--", "/stayput", "checksum", "/config"]);
     let before = checksum();

@@ -1,4 +1,4 @@
-//! Pods that nobody owns: the manager is the first process of a container that has it in its image,
+//! Pods without an owner: the manager is the first process of a container that has it in its image,
 //! config is staged, the keys are the apiserver's.
 
 use std::collections::BTreeMap;

@@ -23,11 +23,11 @@ use crate::support::skip::skip;
 use crate::support::wait::eventually;
 use ledgers::Ledgers;
 
-/// How many rounds, unless `STAYPUT_ROUNDS` says. Each takes pods' addresses, of which the nodes
+/// How many rounds, unless `STAYPUT_ROUNDS` is set. Each takes pods' addresses, of which the nodes
 /// know the first sixteen.
 const ROUNDS: u32 = 2;
 /// Longer than the engines take to be green on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[test]
 #[ignore = "a measurement: bench/rolling"]
@@ -170,7 +170,7 @@ impl Stage {
         eventually("three nodes, green", || {
             addresses.split(' ').find_map(|address| {
                 let stream = TcpStream::connect((address, 9200)).ok()?;
-                stream.set_read_timeout(Some(PATIENCE)).ok()?;
+                stream.set_read_timeout(Some(GREEN_TIMEOUT)).ok()?;
                 let health = exchange(stream, ("GET", target), None).ok()?;
                 (health.status == 200 && health.body["timed_out"] == false).then_some(())
             })

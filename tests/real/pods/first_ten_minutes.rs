@@ -1,4 +1,4 @@
-//! `docs/first-ten-minutes.md`, word for word: a StatefulSet of engines that know nothing of
+//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines that know nothing of
 //! stayput, and the reader's commands one after the other.
 
 use std::fs;
@@ -76,7 +76,7 @@ fn the_first_ten_minutes() {
     the_plugin(&fixture);
 }
 
-/// The engines as people have them before they hear of stayput.
+/// The engines as users have them before they install stayput.
 fn stateful_set() -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -139,7 +139,7 @@ fn stateful_set() -> Value {
     })
 }
 
-/// What `kubectl stayput` says afterwards.
+/// The output of `kubectl stayput` afterwards.
 fn the_plugin(fixture: &Fixture) {
     for (line, part) in [
         ("kubectl stayput -n search status logs", "Idle"),

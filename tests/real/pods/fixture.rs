@@ -33,7 +33,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// With engines that PodSecurity restricts to this; `Err` says what is missing here.
+    /// With engines that PodSecurity restricts to this; `Err` names what is missing here.
     pub(super) fn lay(security: &str) -> Result<Self, String> {
         let manager = part("STAYPUT_STATIC_BIN")?;
         let reconciler = part("STAYPUT_STATIC_RECONCILER_BIN")?;
@@ -165,7 +165,7 @@ impl Drop for Fixture {
         if !std::thread::panicking() {
             return;
         }
-        // What a person would look at first.
+        // What a user would check first.
         for line in [
             "get pods --all-namespaces --output wide",
             "get searchclusters --all-namespaces --output yaml",

@@ -20,7 +20,7 @@ pub(super) struct Node {
     /// All that a restart in place must not change: the pod's uid, its containers' ids, how often
     /// they were restarted.
     pub(super) stays: Value,
-    /// What the manager says.
+    /// The manager's status.
     pub(super) status: Value,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn assert_restarted_in_place(
     }
 }
 
-/// The value of a node attribute on every node, as the engines tell each other.
+/// The value of a node attribute on every node, from the cluster state.
 pub(super) fn attribute(nodes: &BTreeMap<String, Node>, name: &str) -> Vec<Value> {
     let all = nodes["logs-0"].ask("/_nodes").expect("the engine answers");
     let all = all["nodes"].as_object().expect("nodes").values();

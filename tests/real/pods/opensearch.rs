@@ -92,7 +92,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// `Err` says what is missing here.
+    /// `Err` names what is missing here.
     pub(super) fn find() -> Result<Self, String> {
         let home = home(Kind::OpenSearch).ok_or("opensearch is not installed")?;
         let java = std::env::var_os("JAVA_HOME").map(PathBuf::from).ok_or("no JAVA_HOME")?;
@@ -161,7 +161,7 @@ impl Parts {
     }
 }
 
-/// The library that tells engines of descriptors.
+/// The library that reports a higher limit of descriptors to engines.
 fn limits() -> TempDir {
     let directory = tempfile::tempdir().expect("a temp dir");
     let (source, library) = (directory.path().join("limits.c"), directory.path().join("limits.so"));

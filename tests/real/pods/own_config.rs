@@ -1,4 +1,4 @@
-//! Pods that nobody owns, each with a config of its own, staged; and a reconciler that is taken
+//! Pods without an owner, each with a config of its own, staged; and a reconciler that is taken
 //! away in the middle.
 
 use std::time::{Duration, Instant, SystemTime};

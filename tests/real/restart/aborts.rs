@@ -1,5 +1,5 @@
-//! Restarts that come to nothing leave the cluster as it was: every engine told to run, allocation
-//! as before, and the reason in words.
+//! Aborted restarts leave the cluster as it was: every engine is to run, allocation is as
+//! before, and the reason is reported.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn condition(fixture: &Fixture, kind: &str) -> Value {
     conditions.into_iter().find(|one| one["type"] == kind).unwrap_or_default()
 }
 
-/// The node runs in the process it had, and nothing says that it should not.
+/// The node runs in the process it had, and no record keeps it stopped.
 #[track_caller]
 fn assert_untouched(was: &Facts, is: &Facts) {
     assert_eq!(was, is);
@@ -107,7 +107,7 @@ fn frozen(fixture: &Fixture) {
     assert_eq!(debts.start.len(), 1, "{debts:?}");
     let degraded = condition(fixture, "Degraded");
     assert_eq!(degraded["status"], "True", "{degraded:#}");
-    // It cannot say what it was about to do: it is to come back on what last worked.
+    // Its intent is unknown: it is to come back with the config that last worked.
     assert_eq!((entry.outcome, entry.nodes), (Outcome::RolledBack, 0), "{entry:?}");
 
     fixture.with("logs-0", |member| member.manager().signal(Signal::SIGCONT));
@@ -124,7 +124,7 @@ fn frozen(fixture: &Fixture) {
     assert_eq!(was.checksum, is.checksum);
 }
 
-/// Two of three refuse their config, so no cluster forms under the new name: everybody returns to
+/// Two of three refuse their config, so no cluster forms under the new name: every node returns to
 /// the old one.
 fn half_of_all(fixture: &Fixture) {
     step("a coordinated restart, half of which fails");

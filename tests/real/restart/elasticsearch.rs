@@ -16,7 +16,7 @@ fn restarted_with_node_shutdown_records() {
         let (seen, _) = rolling::restart(&mut fixture, "with-records", 0, |_| {});
         for (name, facts) in &nodes {
             let id = facts.id.clone().expect("an id");
-            // Elasticsearch says `RESTART`.
+            // Elasticsearch reports `RESTART`.
             let record = seen.records.iter().find(|(node, _)| *node == id);
             let kind = record.map(|(_, kind)| kind.to_ascii_lowercase());
             assert_eq!(kind.as_deref(), Some("restart"), "{name}: {:?}", seen.records);

@@ -1,5 +1,5 @@
-//! When what happened in a rolling restart of three idle nodes: `bench/rolling` runs this and says
-//! whose time is whose. Nothing is mounted anew and nothing drained, so nobody but the engines and
+//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows which
+//! part took which time. Nothing is mounted anew and nothing drained, so only the engines and
 //! the kubelet's readiness is waited for.
 //!
 //! One line of JSON a restart, all times in milliseconds since 1970 by the one clock of this machine.
@@ -22,7 +22,7 @@ use looks::{Looks, Views};
 use proxy::Waits;
 use statuses::Statuses;
 
-/// How many restarts, unless `STAYPUT_ROUNDS` says.
+/// How many restarts, unless `STAYPUT_ROUNDS` is set.
 const ROUNDS: u32 = 3;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What every story stands on: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster
+//! What every test here needs: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster
 //! over them, a kubelet and the reconciler with the rights that `deploy/` gives it.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::support::kubernetes::apiserver::ApiServer;
 
 /// Namespace and name of the reconciler's service account, as `deploy/` makes it.
 pub(crate) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");
-/// Names of the pods, which are those of the nodes, where nothing else is said.
+/// Names of the pods, which are those of the nodes, unless a test names others.
 pub(crate) const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
 /// Nodes with every role, each in a zone of its own.
@@ -33,7 +33,7 @@ const THREE: [NodeSpec; 3] = [
     NodeSpec { name: NAMES[2], zone: "z2", roles: None },
 ];
 /// Longer than any restart here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A node to be.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +72,7 @@ pub(crate) struct Facts {
 }
 
 impl Fixture {
-    /// Three nodes in one green cluster, and a reconciler that has seen them. `Err` says what is
+    /// Three nodes in one green cluster, and a reconciler that has seen them. `Err` names what is
     /// missing here.
     pub(crate) fn start(flavor: Flavor) -> Result<Self, String> {
         Self::of(flavor, &THREE)
@@ -219,7 +219,7 @@ impl Fixture {
         self.kube.merge::<SearchCluster>("logs", &change);
     }
 
-    /// What `kubectl stayput` says, and whether it ends as done.
+    /// The output of `kubectl stayput`, and whether it succeeded.
     pub(crate) fn stayput(&self, args: &[&str]) -> (bool, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"))
             .args(["--namespace", NAMESPACE])
@@ -243,7 +243,7 @@ impl Fixture {
         what: &str,
         wanted: impl Fn(&SearchClusterStatus) -> bool,
     ) -> SearchClusterStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RESTART_TIMEOUT;
         loop {
             let status = self.status();
             if wanted(&status) {
@@ -320,7 +320,7 @@ impl Drop for Fixture {
 /// Looks until there is something to see.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RESTART_TIMEOUT;
     loop {
         if let Some(seen) = look() {
             return seen;
@@ -330,7 +330,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Nobody runs its container: the manager beside it does what that would.
+/// Its container is never run: the manager runs beside it.
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -159,7 +159,7 @@ impl Work {
             "podIPs": [{ "ip": address }],
             "conditions": [{ "type": "Ready", "status": ready }],
         } });
-        // What fails is tried again at the next look.
+        // What fails is tried again at the next observation.
         if self.kube.merge_status::<Pod>(name, &status).is_ok() {
             let said = (name.to_owned(), now(), ready == "True");
             self.said.lock().expect("a lock").push(said);

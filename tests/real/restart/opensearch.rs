@@ -47,7 +47,7 @@ fn story(mut fixture: Fixture) {
     assert_eq!(fixture.settings(), before);
 }
 
-/// At moments that a seed tells: a failure can be seen again.
+/// At moments from a seed, so that a failure can be repeated.
 fn kill_again_and_again(fixture: &mut Fixture) {
     let kills: u64 = match std::env::var("STAYPUT_RECONCILER_KILLS") {
         Ok(number) => number.parse().expect("STAYPUT_RECONCILER_KILLS is a number"),

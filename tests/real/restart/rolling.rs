@@ -7,7 +7,7 @@ use super::load::{self, Load, Work};
 use super::sampler::{Sampler, Seen};
 use super::step;
 
-/// Carries it out while somebody writes from the document `first` on; `meanwhile` is done during
+/// Carries it out while documents are written, from `first` on; `meanwhile` is done during
 /// it. What was seen, and how many documents there are now.
 pub(super) fn restart(
     fixture: &mut Fixture,

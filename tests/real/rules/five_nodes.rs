@@ -1,4 +1,4 @@
-//! The five nodes, and what every story asks of them.
+//! The five nodes, and what every test does with them.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl FiveNodes {
         said
     }
 
-    /// Waits until this rule keeps the node; what the status and `kubectl stayput why` say of it.
+    /// Waits until this rule keeps the node; the message in the status and of `kubectl stayput why`.
     /// The latter is asked until it has seen the status as well.
     #[track_caller]
     pub(super) fn until_blocked(&self, node: &str, rule: &str) -> String {

@@ -5,7 +5,7 @@ use crate::restart::step;
 
 use super::five_nodes::{FiveNodes, MASTERS, NODE_SPECS};
 
-/// A rolling restart of everybody takes them one by one, in the order of their roles.
+/// A rolling restart of all nodes takes them one by one, in the order of their roles.
 pub(super) fn by_role(cluster: &FiveNodes) {
     let elected = cluster.elected();
     step(&format!("rolling, by roles; {elected} is elected"));
@@ -30,7 +30,7 @@ pub(super) fn by_role(cluster: &FiveNodes) {
         assert!(color == "green" || color == "yellow", "{:?}", seen.health);
         assert!(*number >= 4, "{:?}", seen.health);
     }
-    // Nobody else was elected before its turn: one election for all of it.
+    // No other node was elected before its turn: one election in all.
     assert_eq!(seen.masters.len(), 2, "{:?}", seen.masters);
     assert_eq!(Some(&seen.masters[0]), before[&elected].id.as_ref());
     cluster.until_whole();

@@ -1,4 +1,4 @@
-//! Masters that somebody else has stopped keep those that are left.
+//! Masters that were stopped by hand keep the others from being stopped.
 
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
@@ -8,8 +8,8 @@ use crate::restart::step;
 
 use super::five_nodes::{FiveNodes, MASTERS};
 
-/// With one of three out by hand no other one goes, and with two out nothing does: there is nobody
-/// to say what may. As soon as both are back it does.
+/// With one of three out by hand no other one goes, and with two out nothing does: no node can
+/// answer. As soon as both are back, the restart continues.
 pub(super) fn masters_out(cluster: &FiveNodes) {
     let elected = cluster.elected();
     let others: Vec<&str> = MASTERS.into_iter().filter(|name| *name != elected).collect();
@@ -31,7 +31,7 @@ pub(super) fn masters_out(cluster: &FiveNodes) {
 
     step("both are back");
     // What a cluster has still to build after an election may begin after a slot was given; that is
-    // another story.
+    // another test.
     let pause = |is_paused: bool| {
         let change = json!({ "spec": { "paused": is_paused } });
         cluster.fixture.kube.merge::<SearchCluster>("logs", &change);

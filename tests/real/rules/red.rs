@@ -10,7 +10,7 @@ use super::five_nodes::FiveNodes;
 const RULE: &str = "only_restart_healthy_node_if_green_or_yellow";
 const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
 
-/// A shard that no node may have: the cluster is red, until somebody who knows it says that this
+/// A shard that no node may have: the cluster is red, until a user confirms that this
 /// rule is not to be asked.
 pub(super) fn index(cluster: &FiveNodes) {
     step("an index that no node may have");

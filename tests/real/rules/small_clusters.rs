@@ -37,7 +37,7 @@ fn one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over() {
     }
 }
 
-/// Nobody could elect a master meanwhile: it stays, until an outage is allowed. Then it goes, and
+/// No master could be elected meanwhile: it stays, until an outage is allowed. Then it goes, and
 /// so does what only it has.
 fn one(fixture: Fixture) {
     let cluster = FiveNodes { fixture };
@@ -88,7 +88,7 @@ fn two(fixture: Fixture) {
     assert!(seen.settings.iter().any(|one| one.contains("\"primaries\"")), "{seen:?}");
     assert!(seen.health.iter().all(|(color, _)| color != "red"), "{seen:?}");
 
-    // Whoever took the vote over still leads, and nobody is kept from voting.
+    // The vote recipient is still the master, and no node is excluded from voting.
     assert_eq!(cluster.elected(), heir);
     assert_eq!(seen.masters.last(), after[heir].id.as_ref(), "{seen:?}");
     assert_eq!(coordination(&cluster)["voting_config_exclusions"], json!([]));
@@ -106,7 +106,7 @@ fn voters(cluster: &FiveNodes) -> BTreeSet<String> {
     facts.into_iter().filter(|(_, node)| has(&node.id)).map(|(name, _)| name).collect()
 }
 
-/// What the cluster's state says of votes.
+/// The voting part of the cluster state.
 #[track_caller]
 fn coordination(cluster: &FiveNodes) -> Value {
     cluster.fixture.engine("/_cluster/state/metadata")["metadata"]["cluster_coordination"].clone()

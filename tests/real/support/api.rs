@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::http::{Answer, exchange};
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where a manager listens.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Api {
 
     fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
         let stream = UnixStream::connect(&self.socket).expect("the manager listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a setting");
         exchange(stream, (method, target), body).expect("the manager answers")
     }
 
@@ -44,7 +44,7 @@ impl Api {
     /// The first status that is as wished, from now on. Every status in between is looked at.
     #[track_caller]
     pub(crate) fn status_when(&self, what: &str, wished: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
         let mut status = self.status();
         while !wished(&status) {
             assert!(Instant::now() < deadline, "never happened: {what}; now {status:#}");

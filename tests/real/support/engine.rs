@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::api::PATIENCE;
+use super::api::ANSWER_TIMEOUT;
 use super::atomic_writer::{AtomicWriter, payload};
 use super::http::{Answer, exchange};
 use super::manager::{Launch, Manager, cannot_isolate};
@@ -58,7 +58,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node whose config is a volume at `mount`, to be staged into `config`. `Err` says what is
+    /// A node whose config is a volume at `mount`, to be staged into `config`. `Err` names what is
     /// missing here.
     pub(crate) fn new(kind: Kind) -> Result<Self, String> {
         let home = home(kind).ok_or_else(|| format!("{} is not installed", kind.name()))?;
@@ -157,11 +157,11 @@ impl Node {
     /// Asks the engine itself.
     pub(crate) fn rest(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
         let stream = TcpStream::connect(("127.0.0.1", self.http)).expect("the engine listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a setting");
         exchange(stream, (method, target), body).expect("the engine answers")
     }
 
-    /// What the engine says its `node.attr.stayput` is.
+    /// The engine's `node.attr.stayput`.
     #[track_caller]
     pub(crate) fn attribute(&self) -> String {
         let local = self.rest("GET", "/_nodes/_local", None).expect(200);

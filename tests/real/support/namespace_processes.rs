@@ -1,4 +1,4 @@
-//! Looks at a PID namespace from outside: who is in it, under which pid here and there.
+//! The processes of a PID namespace, seen from outside, with their pids outside and inside.
 
 use std::fs;
 use std::path::{Path, PathBuf};

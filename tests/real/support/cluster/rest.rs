@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::support::api::PATIENCE;
+use crate::support::api::ANSWER_TIMEOUT;
 use crate::support::http::{Answer, exchange};
 
 /// A node's REST interface, also for threads of their own.
@@ -24,7 +24,7 @@ impl Rest {
         body: Option<&Value>,
     ) -> io::Result<Answer> {
         let stream = TcpStream::connect((self.address, self.port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         exchange(stream, (method, target), body)
     }
 
