@@ -20,10 +20,10 @@ use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
 
 /// Runs a test, unless something that it needs is missing here.
-fn on(name: &str, flavor: Flavor, story: impl FnOnce(fixture::Fixture)) {
+fn on(name: &str, flavor: Flavor, test: impl FnOnce(fixture::Fixture)) {
     let _turn = turn();
     match fixture::Fixture::start(flavor) {
-        Ok(fixture) => story(fixture),
+        Ok(fixture) => test(fixture),
         Err(why) => skip(&format!("restart::{name}"), &why),
     }
 }

@@ -234,9 +234,7 @@ impl Kubernetes {
 
     fn call<T>(&self, what: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T> {
         let answer = self.handle.block_on(async { timeout(CALL_TIMEOUT, call).await });
-        answer
-            .map_err(|_| format!("{what}: no answer within {CALL_TIMEOUT:?}"))?
-            .context(format!("{what}"))
+        answer.map_err(|_| format!("{what}: no answer within {CALL_TIMEOUT:?}"))?.context(what)
     }
 }
 

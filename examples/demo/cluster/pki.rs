@@ -17,7 +17,7 @@ pub(super) fn write(directory: &Path) -> Result<String> {
     for (name, content) in
         [("tls.crt", certificate.as_str()), ("tls.key", key.as_str()), ("jwt.key", KEY)]
     {
-        fs::write(directory.join(name), content).context(format!("{name}"))?;
+        fs::write(directory.join(name), content).context(name)?;
     }
     Ok(ca.pem())
 }
