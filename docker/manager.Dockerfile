@@ -3,9 +3,9 @@
 #
 # The build context holds the static binary under the name `stayput`, best nothing else:
 #
-#   RUSTFLAGS="-C target-feature=+crt-static" cargo build --release \
+#   RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist \
 #       --target x86_64-unknown-linux-gnu --no-default-features --features manager --bin stayput
-#   tar -c -C target/x86_64-unknown-linux-gnu/release stayput -C "$PWD/docker" manager.Dockerfile |
+#   tar -c -C target/x86_64-unknown-linux-gnu/dist stayput -C "$PWD/docker" manager.Dockerfile |
 #       docker build -f manager.Dockerfile -t stayput/manager:0.1.0 -
 FROM scratch
 COPY stayput /stayput

@@ -1,4 +1,4 @@
-//! What stands in a plan, by number: whether it is about what its situation's name says.
+//! What stands in a plan, by number: whether it fits the name of its situation.
 
 use stayput_restart::{Action, Code, Plan, Reason};
 

@@ -72,7 +72,7 @@ fn lowest(rounds: u32, mut work: impl FnMut()) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// Every pod is acted on or told why not.
+/// Every pod is acted on, or has a reason why not.
 fn covers(snapshot: &Snapshot, planned: &Plan) -> bool {
     let acted = planned.actions.iter().filter_map(Action::pod);
     let told = planned.waiting.iter().filter_map(|waiting| waiting.pod.as_deref());

@@ -145,7 +145,7 @@ pub(super) fn node(number: usize) -> Node {
     }
 }
 
-/// The sources have moved on, and nobody asked for a restart.
+/// The config sources have changed, and no restart is requested.
 pub(super) fn drifting(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
     for pod in &mut snapshot.pods {

@@ -56,7 +56,7 @@ pub(super) fn restart(strategy: Strategy, members: Vec<Member>) -> Restart {
     }
 }
 
-/// Every pod shows what the ledger says.
+/// The annotations of every pod agree with the ledger.
 pub(super) fn shown(mut snapshot: Snapshot) -> Snapshot {
     let Some(restart) = &snapshot.ledger.restart else { return snapshot };
     let word = |step: Step| match step {

@@ -10,7 +10,7 @@ use crate::under_way::{blocked_by_health, blocked_by_shards, to_be_shown, under_
 
 /// What goes on in a cluster of so many nodes.
 pub(super) type Situation = fn(usize) -> (Snapshot, Policy);
-/// Whether the plan is about what the situation's name says: a plan about nothing would be fast for
+/// Whether the plan is about what the situation is named after: an empty plan would be fast for
 /// the wrong reason.
 pub(super) type Comes = fn(&Plan, usize) -> bool;
 
@@ -23,7 +23,7 @@ pub(super) const SITUATIONS: [(&str, Situation, Comes); 14] = [
     ("last-but-one", |n| (shown(rolling(n, n - 2)), Policy::default()), |plan, _| slots(plan) == 1),
     ("to-be-shown", to_be_shown, |plan, n| patches(plan) == n),
     ("under-way", under_way, |plan, _| stops(plan) == 1),
-    // Higher tiers wait for lower ones by a rule of their own, the elected master for everybody.
+    // Higher tiers wait for lower ones by a rule of their own, the elected master for all others.
     ("blocked-by-health", blocked_by_health, |plan, n| {
         waits(plan, Code::Predicate(Predicate::GreenOrYellow)) > 0 && ruled(plan) == n - 1
     }),

@@ -42,7 +42,7 @@ fn tighten(snapshot: &mut Snapshot, holders: Vec<String>) {
     }
 }
 
-/// Nobody may go: the cluster is red.
+/// No node may be stopped: the cluster is red.
 pub(super) fn blocked_by_health(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = shown(rolling(nodes, 0));
     if let Ok(Engine { health: Ok(health), .. }) = &mut snapshot.engine {
@@ -52,7 +52,7 @@ pub(super) fn blocked_by_health(nodes: usize) -> (Snapshot, Policy) {
     (snapshot, Policy::default())
 }
 
-/// Nobody may go: no replica is started.
+/// No node may be stopped: no replica is started.
 pub(super) fn blocked_by_shards(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = shown(rolling(nodes, 0));
     if let Ok(Engine { shards: Ok(copies), .. }) = &mut snapshot.engine {

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: a demo that is broken off fails at its next call, and then cleans up as after
+//! Ctrl-C and other signals: an interrupted demo fails at its next call, and then cleans up as after
 //! any failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,9 @@ use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Waits for a signal, and ends the processes without which nothing goes on.
+use crate::error::Result;
+
+/// Waits for a signal, and then kills the processes that the demo needs to continue.
 #[derive(Clone, Default)]
 pub(crate) struct Interruption {
     state: Arc<Mutex<State>>,
@@ -18,12 +20,12 @@ pub(crate) struct Interruption {
 #[derive(Default)]
 struct State {
     came: bool,
-    victims: Vec<Pid>,
+    processes: Vec<Pid>,
 }
 
 impl Interruption {
     /// Takes the signals from now on.
-    pub(crate) fn watch() -> Result<Self, String> {
+    pub(crate) fn watch() -> Result<Self> {
         let mut signals =
             Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
         let interruption = Self::default();
@@ -32,28 +34,28 @@ impl Interruption {
             if signals.forever().next().is_some() {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 state.came = true;
-                for victim in &state.victims {
-                    // Nobody has collected it yet, so the pid is still its own.
-                    let _ = kill(*victim, Signal::SIGKILL);
+                for process in &state.processes {
+                    // It has not been waited for, so the pid is still its own.
+                    let _ = kill(*process, Signal::SIGKILL);
                 }
             }
         });
         Ok(interruption)
     }
 
-    /// Kills this process when a signal comes, until [`Self::forgets`].
-    pub(crate) fn kills(&self, victim: Pid) {
+    /// Kills this process when a signal comes, until [`Self::unregister`].
+    pub(crate) fn register(&self, process: Pid) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.victims.push(victim);
+        state.processes.push(process);
         if state.came {
-            let _ = kill(victim, Signal::SIGKILL);
+            let _ = kill(process, Signal::SIGKILL);
         }
     }
 
-    /// To be called before the process is collected: its pid may be another's after that.
-    pub(crate) fn forgets(&self, victim: Pid) {
+    /// To be called before the process is waited for: after that, another process may get its pid.
+    pub(crate) fn unregister(&self, process: Pid) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.victims.retain(|pid| *pid != victim);
+        state.processes.retain(|pid| *pid != process);
     }
 
     /// Whether one came.

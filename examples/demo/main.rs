@@ -1,12 +1,11 @@
-//! The whole story of stayput in less than a minute: `cargo run --release --example demo`.
+//! What stayput does, in less than a minute: `cargo run --release --example demo`.
 //!
-//! Nothing is needed but this program: it starts itself again as the manager (what `stayput run`
-//! does), below that as the stand-in engine, and beside them as `kubectl stayput`. It is an
-//! acceptance test as well: an answer that is not what was promised ends it with exit code 1.
+//! It needs nothing but this program, which starts itself again as the manager (`stayput run`), as the
+//! stand-in engine, and as `kubectl stayput`. It is also an acceptance test: an answer that is not as
+//! promised ends it with exit code 1.
 //!
-//! The first act is one engine under one manager ([`story`]); the second is a cluster of three on a
-//! Kubernetes ([`cluster`]), of which the apiserver is a stand-in. `--engine HOME` takes a real
-//! OpenSearch for the second act.
+//! Part 1 is one engine under one manager ([`steps`]). Part 2 is a cluster of three nodes with a
+//! stand-in apiserver ([`cluster`]); `--engine HOME` takes a real OpenSearch there.
 
 use std::ffi::OsString;
 use std::iter;
@@ -18,14 +17,15 @@ use nix::sys::signal::Signal;
 use stayput_standin::engine;
 
 mod cluster;
-mod ground;
+mod error;
+mod files;
 mod http;
 mod interruption;
 mod manager;
 mod narrator;
+mod pod;
 mod processes;
-mod stage;
-mod story;
+mod steps;
 mod volume;
 
 /// First argument that makes this program the manager.
@@ -38,7 +38,7 @@ const KUBECTL: &str = "kubectl";
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
-        None => play(None),
+        None => run(None),
         Some(role) if role == MANAGER => manage(arguments),
         Some(role) if role == ENGINE => {
             ExitCode::from(engine::main(&[ENGINE.into()], arguments.collect()))
@@ -47,16 +47,16 @@ fn main() -> ExitCode {
             stayput_reconciler::kubectl::main(iter::once("kubectl-stayput".into()).chain(arguments))
         }
         Some(option) if option == "--engine" => match (arguments.next(), arguments.next()) {
-            (Some(home), None) => play(Some(home.into())),
+            (Some(home), None) => run(Some(home.into())),
             (_, _) => usage("--engine takes one directory"),
         },
-        Some(other) => usage(&format!("{} is not known here", other.display())),
+        Some(other) => usage(&format!("unknown argument {}", other.display())),
     }
 }
 
 /// Is `stayput` with `arguments`.
 fn manage(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    // However the demo ends, its manager ends with it, and the engine with the manager.
+    // The manager ends with the demo, also if the demo is killed; the engine ends with the manager.
     if let Err(error) = prctl::set_pdeathsig(Signal::SIGTERM) {
         eprintln!("the manager would outlive a demo that is killed: {error}");
     }
@@ -68,11 +68,11 @@ fn usage(what: &str) -> ExitCode {
     ExitCode::from(64)
 }
 
-fn play(engine: Option<PathBuf>) -> ExitCode {
-    match story::play(engine) {
+fn run(engine: Option<PathBuf>) -> ExitCode {
+    match steps::run(engine) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(sentence) => {
-            eprintln!("\nThe demo failed: {sentence}");
+        Err(error) => {
+            eprintln!("\nThe demo failed: {error}");
             ExitCode::FAILURE
         }
     }

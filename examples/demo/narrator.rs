@@ -1,4 +1,4 @@
-//! The telling: steps, calls with their answers, what each proves. Plain text, colours on a tty.
+//! What the demo prints: steps, requests with their answers, what each proves. Colours on a tty.
 
 use std::io::IsTerminal;
 
@@ -12,14 +12,14 @@ pub(crate) struct Narrator {
 }
 
 impl Narrator {
-    /// Colours only where a person looks, and not if that person asked for none.
+    /// Colours only on a terminal, and not if NO_COLOR is set.
     pub(crate) fn new() -> Self {
         let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         Self { colours, steps: 0 }
     }
 
-    /// Begins an act.
-    pub(crate) fn act(&self, title: &str) {
+    /// Begins a part.
+    pub(crate) fn part(&self, title: &str) {
         println!("\n{}", self.paint("1", &format!("== {title} ==")));
     }
 
@@ -29,8 +29,8 @@ impl Narrator {
         println!("\n{}", self.paint("1", &format!("{}. {title}", self.steps)));
     }
 
-    /// Tells what is done, or why.
-    pub(crate) fn tell(&self, text: &str) {
+    /// Prints what is done, or why.
+    pub(crate) fn note(&self, text: &str) {
         println!("   {text}");
     }
 
@@ -50,7 +50,7 @@ impl Narrator {
         println!("   {}", self.paint("36", &format!("< {status} {body}")));
     }
 
-    /// Shows an answer of the manager that carries its status: the fields the story is about.
+    /// Shows an answer of the manager that carries its status: the fields the steps is about.
     pub(crate) fn status(&self, code: u16, status: &Status) {
         println!("   {}", self.paint("36", &format!("< {code} {}", engine_facts(status))));
         let config = config_facts(status);
@@ -66,8 +66,8 @@ impl Narrator {
     }
 
     /// States what was just proved.
-    pub(crate) fn proved(&self, sentence: &str) {
-        println!("   {} {sentence}", self.paint("32", "ok:"));
+    pub(crate) fn proved(&self, what: &str) {
+        println!("   {} {what}", self.paint("32", "ok:"));
     }
 
     /// How many steps there were.
@@ -105,7 +105,7 @@ fn config_facts(status: &Status) -> String {
     facts.join(" ")
 }
 
-/// Cuts every `sha256:` and its 64 digits down to what the eye can compare.
+/// Shortens every `sha256:` and its 64 digits, to be compared by eye.
 fn shorten(line: &str) -> String {
     let mut parts = line.split("sha256:");
     let mut short = parts.next().unwrap_or_default().to_owned();

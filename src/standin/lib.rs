@@ -2,6 +2,8 @@
 //!
 //! * [`engine`]: an Elasticsearch or OpenSearch without a JVM, alone or as a cluster.
 //! * [`apiserver`]: a kube-apiserver with just what `stayput` uses.
+//! * [`harness`]: starts these and other programs, and writes a mounted config as the kubelet does.
 
 pub mod apiserver;
 pub mod engine;
+pub mod harness;

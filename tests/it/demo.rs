@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::standin::example;
+use crate::support::programs::program;
 
 #[test]
 fn the_demo_keeps_its_promises_and_leaves_nothing_behind() {
-    let done = Command::new(example("demo")).stdin(Stdio::null()).output().expect("it starts");
+    let done =
+        Command::new(program("examples/demo")).stdin(Stdio::null()).output().expect("it starts");
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{told}\n{}", String::from_utf8_lossy(&done.stderr));
     assert!(!told.contains('\x1b'), "there are colours where nobody looks: {told}");

@@ -13,8 +13,8 @@ use stayput_reconciler::engine_client::{
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
 
-/// What the endpoints have, where they are to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long endpoints may take that are expected to answer.
+const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -40,7 +40,7 @@ fn answering(code: u16, body: impl serde::Serialize) -> (FakeManager, u16) {
     FakeManager::on_port(None, Script::Always(Reply::json(code, body)))
 }
 
-/// Nobody listens there.
+/// A port where nothing listens.
 fn dead() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
@@ -49,7 +49,7 @@ fn dead() -> u16 {
 #[test]
 fn what_cannot_be_sent_goes_to_the_next_endpoint() {
     let (fake, port) = answering(200, health());
-    let client = client(&[dead(), dead(), port], &Access::Plain, PATIENCE);
+    let client = client(&[dead(), dead(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     assert_eq!(wait(client.health()).expect("health").status, Color::Green);
     let line = &fake.seen()[0].line;
     assert_eq!(
@@ -61,7 +61,7 @@ fn what_cannot_be_sent_goes_to_the_next_endpoint() {
 #[test]
 fn writes_go_on_as_well_as_long_as_nothing_was_sent() {
     let (fake, port) = answering(200, json!({ "acknowledged": true }));
-    let client = client(&[dead(), port], &Access::Plain, PATIENCE);
+    let client = client(&[dead(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     wait(client.tighten(&Allocation::default(), "primaries", "{}")).expect("set");
     let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
     let settings = json!({ "persistent": {
@@ -101,9 +101,9 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
     let outside = json!({ "error": { "type": "master_not_discovered_exception", "reason": null } });
     let (_lost, lost) = answering(503, &outside);
     let (_fake, port) = answering(200, health());
-    let one = client(&[lost, port], &Access::Plain, PATIENCE);
+    let one = client(&[lost, port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     assert_eq!(wait(one.health()).expect("health").number_of_nodes, 3);
-    let all = client(&[dead(), lost], &Access::Plain, PATIENCE);
+    let all = client(&[dead(), lost], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     match wait(all.health()) {
         Err(EngineError::Refused { status, reason, message }) => {
             assert_eq!((status, reason.as_str()), (503, "master_not_discovered_exception"));
@@ -116,7 +116,7 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
 #[test]
 fn nobody_there_is_told_for_each_up_to_three() {
     let ports = [dead(), dead(), dead(), dead(), dead()];
-    match wait(client(&ports, &Access::Plain, PATIENCE).health()) {
+    match wait(client(&ports, &Access::Plain, ENGINE_ANSWER_TIMEOUT).health()) {
         Err(EngineError::NotReachable(why)) => {
             assert_eq!(why.matches("cannot connect to").count(), 3, "{why}");
             assert!(why.contains(&format!("http://127.0.0.1:{}", ports[0])), "{why}");
@@ -146,15 +146,15 @@ fn all_endpoints_together_have_twice_the_time_of_one() {
 fn a_flush_never_fails_and_never_waits_longer_than_it_may() {
     let (_mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (_fake, port) = answering(200, identity_of_nobody());
-    let engine = wait(client(&[port], &Access::Plain, PATIENCE).identify());
+    let engine = wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).identify());
     let Ok(engine) = engine else { panic!("{engine:?}") };
-    let client = client(&[silent], &Access::Plain, PATIENCE);
+    let client = client(&[silent], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     let began = Instant::now();
     match wait(client.flush(&engine, Duration::from_millis(100))) {
         Flush::NotKnown(why) => assert!(why.contains("no answer within 100ms"), "{why}"),
         done @ Flush::Done { .. } => panic!("{done:?}"),
     }
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < ENGINE_ANSWER_TIMEOUT);
 }
 
 /// An answer that fits all of an OpenSearch's three questions.
@@ -179,19 +179,19 @@ fn credentials_are_shown_and_never_told() {
     ] {
         let access = Access::PlainWithCredentials(credentials, AllowPlain);
         let (fake, port) = answering(200, health());
-        wait(client(&[port], &access, PATIENCE).health()).expect("health");
+        wait(client(&[port], &access, ENGINE_ANSWER_TIMEOUT).health()).expect("health");
         assert_eq!(fake.seen()[0].authorization.as_deref(), Some(header));
         let (_wrong, port) = answering(401, &refusal);
-        match wait(client(&[port], &access, PATIENCE).health()) {
+        match wait(client(&[port], &access, ENGINE_ANSWER_TIMEOUT).health()) {
             Err(EngineError::Unauthorized(why)) => {
                 assert!(why.contains(shown) && !why.contains("hush"), "{why}");
             }
             other => panic!("{other:?}"),
         }
-        assert!(!format!("{:?}", client(&[port], &access, PATIENCE)).contains("hush"));
+        assert!(!format!("{:?}", client(&[port], &access, ENGINE_ANSWER_TIMEOUT)).contains("hush"));
     }
     let (fake, port) = answering(200, health());
-    wait(client(&[port], &Access::Plain, PATIENCE).health()).expect("health");
+    wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).health()).expect("health");
     assert_eq!(fake.seen()[0].authorization, None);
 }
 
@@ -206,7 +206,7 @@ fn tls_takes_certificates_for_the_address_or_for_the_name_and_no_other() {
             server_name: name.map(str::to_owned),
             credentials: None,
         };
-        wait(client(&[port], &access, PATIENCE).health())
+        wait(client(&[port], &access, ENGINE_ANSWER_TIMEOUT).health())
     };
     let ca = pki.pem("ca");
     assert_eq!(ask(&ca, Some("logs.search")).expect("health").status, Color::Green);
@@ -236,16 +236,18 @@ fn a_client_certificate_is_shown_and_old_engines_are_spoken_to() {
         server_name: None,
         credentials: None,
     };
-    let shown = wait(client(&[port], &access(Some(&identity)), PATIENCE).health());
+    let shown = wait(client(&[port], &access(Some(&identity)), ENGINE_ANSWER_TIMEOUT).health());
     assert_eq!(shown.expect("health").status, Color::Green);
-    let hidden = wait(client(&[port], &access(None), PATIENCE).health());
+    let hidden = wait(client(&[port], &access(None), ENGINE_ANSWER_TIMEOUT).health());
     assert!(matches!(hidden, Err(EngineError::NotReachable(_))), "{hidden:?}");
 }
 
 #[test]
 fn what_cannot_be_used_is_refused_before_anything_is_sent() {
     let unusable = |endpoints: &[Endpoint], access: &Access| match EngineClient::new(
-        endpoints, access, PATIENCE,
+        endpoints,
+        access,
+        ENGINE_ANSWER_TIMEOUT,
     ) {
         Err(EngineError::Unusable(why)) => why,
         other => panic!("{other:?}"),
@@ -269,7 +271,7 @@ fn what_cannot_be_used_is_refused_before_anything_is_sent() {
 fn an_answer_without_end_is_cut_off() {
     let reply = Reply { code: 200, content_type: "text/plain", body: " ".repeat(17 << 20) };
     let (_fake, port) = FakeManager::on_port(None, Script::Always(reply));
-    match wait(client(&[port], &Access::Plain, PATIENCE).health()) {
+    match wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).health()) {
         Err(EngineError::Unanswered(why)) => assert!(why.contains("larger than 16777216"), "{why}"),
         other => panic!("{other:?}"),
     }

@@ -2,11 +2,11 @@
 
 mod disabled;
 mod faults;
-mod ground;
+mod fixture;
 mod manager;
+mod mistakes;
+mod objects;
 mod program;
 mod refusals;
 mod rolling;
 mod snapshots;
-mod stage;
-mod upsets;

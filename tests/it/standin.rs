@@ -1,11 +1,12 @@
-//! The stand-in engine behaves as the real ones do, as far as a supervisor can tell.
+//! The stand-in engine behaves as the real ones do, as far as a supervisor can see.
 
 use std::fs;
 
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use serde_json::json;
 
-use crate::support::standin::{Engine, StandIn, command_line, get, put, send};
+use crate::support::processes::{command_line, send};
+use crate::support::standin::{Engine, StandIn, get, put};
 
 #[test]
 fn it_answers_with_what_its_config_says() {

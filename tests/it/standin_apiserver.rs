@@ -1,11 +1,11 @@
-//! The stand-in apiserver: the suite that the real one passes too, and the knobs only it has.
+//! The stand-in apiserver: the suite that the real one passes too, and the controls only it has.
 
 use kube::Client;
 
 use stayput_conformance::{apiserver as conformance, every_case};
 use stayput_standin::apiserver::ApiServer;
 
-mod knobs;
+mod controls;
 mod program;
 
 macro_rules! on_the_standin {

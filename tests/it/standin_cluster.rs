@@ -1,4 +1,4 @@
-//! Stand-in engines as a cluster: what the suite for real engines says, and what only they can do.
+//! Stand-in engines as a cluster: the suite for real engines, and what only stand-ins can do.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -20,7 +20,7 @@ struct Secured {
 }
 
 impl Secured {
-    /// Starts it in front of an engine; `Err` says what is missing here.
+    /// Starts it in front of an engine; `Err` names what is missing here.
     fn start(work: &Path, launch: Launch) -> Result<Self, String> {
         if let Some(why) = cannot_isolate() {
             return Err(why);
@@ -91,9 +91,9 @@ fn tokens_made_by_pyjwt() {
     let curl = &secured.curl;
     for (name, token) in secured.tokens("good") {
         let status = curl.bearer(token).get("/es/status");
-        assert_eq!(status.code, 200, "{name}: {:#}", status.body);
+        assert_eq!(status.status, 200, "{name}: {:#}", status.body);
         let start = curl.bearer(token).post("/es/start", "{}");
-        assert!(matches!(start.code, 200 | 202), "{name}: {:#}", start.body);
+        assert!(matches!(start.status, 200 | 202), "{name}: {:#}", start.body);
         let by = start.body["last_request"]["by"].as_str().expect("a subject").to_owned();
         let expected = if name == "service account" {
             "system:serviceaccount:search:stayput"
@@ -103,16 +103,16 @@ fn tokens_made_by_pyjwt() {
         assert!(by.ends_with(expected), "{name}: {by}");
     }
     for (name, token) in secured.tokens("read") {
-        assert_eq!(curl.bearer(token).get("/es/status").code, 200, "{name}");
+        assert_eq!(curl.bearer(token).get("/es/status").status, 200, "{name}");
         curl.bearer(token).post("/es/stop", "{}").expect_problem(403, "forbidden");
     }
     let mut refusals = vec![curl.get("/es/status").expect_problem(401, "unauthenticated")];
     for (name, token) in secured.tokens("bad") {
         let answer = curl.bearer(token).post("/es/stop", "{}");
-        assert_eq!(answer.code, 401, "{name}: {:#}", answer.body);
+        assert_eq!(answer.status, 401, "{name}: {:#}", answer.body);
         refusals.push(answer.body);
     }
-    // Which check was not passed is not told.
+    // The answer does not name the check that failed.
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{refusals:#?}");
     assert_eq!(secured.manager.api.status()["desired"], "running");
     let log = secured.manager.log();

@@ -16,7 +16,7 @@ use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 const NAMESPACE: &str = "search";
-const PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -70,7 +70,7 @@ fn a_node_is_given_another_config_and_comes_back_with_it() {
     let old = wait(manager.status()).expect("a status").status;
     let run = old.run.expect("a run");
     let stop = StopRequest { sequence: Some(1), ..StopRequest::default() };
-    assert!(wait(manager.stop(&stop, Some(PATIENCE))).expect("an answer").done);
+    assert!(wait(manager.stop(&stop, Some(REQUEST_TIMEOUT))).expect("an answer").done);
     assert!(member.rest.send("GET", "/", None).is_err());
     // Until the others have noticed.
     let found = eventually("the others search again", || rest.search("docs"));
@@ -90,7 +90,7 @@ fn a_node_is_given_another_config_and_comes_back_with_it() {
         checksum: Some(checksum.clone()),
         ..StartRequest::default()
     };
-    let started = wait(manager.start(&start, Some(PATIENCE))).expect("an answer").status;
+    let started = wait(manager.start(&start, Some(REQUEST_TIMEOUT))).expect("an answer").status;
     assert_eq!(started.run.and_then(|run| run.checksum), Some(checksum));
     cluster.until_formed();
     let member = cluster.member("logs-0");

@@ -41,7 +41,7 @@ fn from_scratch() {
     eventually("the manager answers", || api.is_up().then_some(()));
     assert_eq!(api.until_state("starting")["manager"]["pid"], 1);
 
-    // Somebody came in with docker exec, and stays when the engine goes.
+    // A process of docker exec stays when the engine ends.
     let visit = ["exec", "--detach", &container.inspect("{{.Id}}"), "/stayput", "status"];
     docker(&[&visit[..], &SOCKET, &["--watch", "--json"]].concat());
     eventually("the visitor", || container.commands().contains("--json").then_some(()));
@@ -55,7 +55,7 @@ fn from_scratch() {
     // A title, the manager, the visitor.
     assert!(commands.contains("--json") && commands.lines().count() == 3, "{commands}");
 
-    // Told to end while stopped: no failure. The next container keeps it stopped.
+    // SIGTERM while stopped: no failure. The next container keeps it stopped.
     container.act(&["stop", "--time", "20"]);
     assert_eq!(container.inspect("{{.State.ExitCode}}"), "0");
     container.act(&["start"]);
@@ -65,7 +65,7 @@ fn from_scratch() {
     });
     assert_eq!((&status["starts"], &status["desired"]), (&json!(0), &json!("stopped")));
 
-    // Told to end while it runs: the engine's code.
+    // SIGTERM while it runs: the engine's exit code.
     api.post("/es/start", &json!({})).expect(202);
     container.act(&["stop", "--time", "20"]);
     assert_eq!(container.inspect("{{.State.ExitCode}}"), "143");
@@ -114,7 +114,7 @@ fn killed_for_memory() {
     let why = status["reason"]["message"].as_str().expect("a sentence");
     assert!(why.contains("out of memory"), "{why}");
     assert_eq!(container.inspect("{{.State.Running}} {{.RestartCount}}"), "true 0");
-    assert_eq!(api.get("/livez").code, 200);
+    assert_eq!(api.get("/livez").status, 200);
 }
 
 #[test]

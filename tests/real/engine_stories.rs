@@ -1,4 +1,4 @@
-//! Real clusters tell the stories that stand-in engines are held to.
+//! Real clusters pass the suite that stand-in engines must pass.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ impl suite::Cluster for Cluster {
         body: Option<&Value>,
     ) -> Option<(u16, Value)> {
         let answer = self.members[node].rest.send(method, target, body).ok()?;
-        Some((answer.code, answer.body))
+        Some((answer.status, answer.body))
     }
 
     fn stop(&mut self, node: usize) {
@@ -33,7 +33,7 @@ impl suite::Cluster for Cluster {
     fn start(&mut self, node: usize) {
         // Without waiting: a node that comes first is not ready before the next.
         let answer = self.members[node].manager().api.post("/es/start", &json!({}));
-        assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+        assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
     }
 }
 

@@ -46,7 +46,7 @@ fn exit_codes_are_the_engines() {
 fn orphans_are_reaped() {
     let Some(binary) = static_binary("orphans_are_reaped") else { return };
     let work = work_directory(&[]);
-    // Each inner shell ends at once and leaves a child, whose end nobody but PID 1 can see.
+    // Each inner shell ends at once and leaves a child, whose end only PID 1 can see.
     let script = "i=0; while [ $i -lt 300 ]; do sh -c 'true & true &'; i=$((i+1)); done; \
                   : > done; exec sleep infinity";
     let manager = bare(&binary, work.path(), script).spawn();

@@ -4,8 +4,8 @@
 mod bare;
 mod figures;
 mod first_ten_minutes;
-mod ground;
+mod fixture;
 mod nodes;
 mod opensearch;
 mod own_config;
-mod people;
+mod shell;

@@ -1,11 +1,11 @@
 //! The shipped `stayput-reconciler` on real parts: the makers' apiserver and etcd, three real nodes
-//! under three real managers, and a kubelet that is this test's own. One story at a time: each has
+//! under three real managers, and a kubelet that is this test's own. One test at a time: each has
 //! three engines.
 
 mod aborts;
 mod elasticsearch;
 mod figures;
-pub(crate) mod ground;
+pub(crate) mod fixture;
 pub(crate) mod kube;
 pub(crate) mod kubelet;
 mod load;
@@ -19,11 +19,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
 
-/// Runs a story, unless something that it needs is missing here.
-fn on(name: &str, flavor: Flavor, story: impl FnOnce(ground::Ground)) {
+/// Runs a test, unless something that it needs is missing here.
+fn on(name: &str, flavor: Flavor, test: impl FnOnce(fixture::Fixture)) {
     let _turn = turn();
-    match ground::Ground::start(flavor) {
-        Ok(ground) => story(ground),
+    match fixture::Fixture::start(flavor) {
+        Ok(fixture) => test(fixture),
         Err(why) => skip(&format!("restart::{name}"), &why),
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says what comes next, and when: a failure is read together with the steps before it.
+/// Prints what comes next, and when: a failure is read together with the steps before it.
 pub(crate) fn step(what: &str) {
     let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
     println!("-- {now} {what}");

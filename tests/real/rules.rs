@@ -1,16 +1,16 @@
 //! The rule book on a real cluster of five OpenSearch nodes under five managers: which node goes,
-//! in what order, and what is said of those that may not. One cluster for all stories, one after
-//! the other: each leaves it green. Clusters too small for a majority have stories of their own.
+//! in what order, and which messages the others get. One cluster for all tests, one after
+//! the other: each leaves it green. Clusters too small for a majority have tests of their own.
 
-mod few;
-mod field;
+mod five_nodes;
 mod order;
 mod quorum;
 mod red;
+mod small_clusters;
 mod unreplicated;
 mod zone;
 
-use crate::restart::ground::Ground;
+use crate::restart::fixture::Fixture;
 use crate::restart::turn;
 use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
@@ -19,15 +19,15 @@ use crate::support::skip::skip;
 fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {
     let _turn = turn();
     let began = std::time::Instant::now();
-    let field = match Ground::of(Flavor::OpenSearch, &field::PLACES) {
-        Ok(ground) => field::Field::new(ground),
+    let cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
+        Ok(fixture) => five_nodes::FiveNodes::new(fixture),
         Err(why) => return skip("rules::five_nodes_go_by_the_rules_or_stay_with_a_reason", &why),
     };
     println!("{} s until five nodes serve", began.elapsed().as_secs());
-    order::by_role(&field);
-    zone::at_once(&field);
-    unreplicated::index(&field);
-    red::index(&field);
-    quorum::masters_out(&field);
+    order::by_role(&cluster);
+    zone::at_once(&cluster);
+    unreplicated::index(&cluster);
+    red::index(&cluster);
+    quorum::masters_out(&cluster);
     println!("{} s in all", began.elapsed().as_secs());
 }

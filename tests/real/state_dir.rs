@@ -27,13 +27,13 @@ fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl F
     let cursor = status["cursor"].as_str().expect("a cursor");
     fail();
 
-    // A stop is refused, and while that is found out everybody else is answered.
+    // A stop is refused, and while that is found out all other requests are answered.
     let stopping = {
         let api = api.clone();
         thread::spawn(move || api.post("/es/stop?wait=30s", &json!({})))
     };
     loop {
-        assert_eq!(api.get("/livez").code, 200);
+        assert_eq!(api.get("/livez").status, 200);
         assert_eq!(api.status()["run"]["id"], status["run"]["id"]);
         if stopping.is_finished() {
             break;
@@ -44,16 +44,16 @@ fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl F
     assert!(problem["detail"].as_str().is_some_and(|text| text.len() > 20), "{problem:#}");
     assert_eq!(api.status()["desired"], "running");
 
-    // A start is carried out, and says that it may be forgotten.
+    // A start is carried out, with the warning that it may be forgotten.
     manager.find(ENGINE[0]).signal(Signal::SIGKILL);
     api.until_state("failed");
     let answer = api.post("/es/start", &json!({}));
-    assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+    assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
     let started = api.status_when("another run", |now| {
         !matches!(&now["run"]["id"], Value::Null) && now["run"]["id"] != status["run"]["id"]
     });
     assert_eq!(started["manager"]["durable"], false, "{started:#}");
-    assert_eq!(api.get("/livez").code, 200);
+    assert_eq!(api.get("/livez").status, 200);
 
     mend();
     let status = api.stop();
@@ -144,7 +144,7 @@ fn hung_in_the_middle_of_a_write() {
     }
 }
 
-/// A manager whose disk hangs still ends when it is told to, and in time.
+/// A manager whose disk hangs still ends at SIGTERM, and in time.
 #[test]
 fn hung_at_the_end() {
     let work = work_directory(&["backing"]);

@@ -42,7 +42,7 @@ fn out_of_reach_of_kill_until_the_disk_is_gone() {
 
     // No other engine beside it.
     manager.api.post("/es/start", &json!({})).expect_problem(409, "stuck");
-    assert_eq!(manager.api.get("/livez").code, 200);
+    assert_eq!(manager.api.get("/livez").status, 200);
     assert_eq!(manager.others().len(), 1, "{:#?}", manager.others());
 
     // The disk is given up: the stop is done, and a start is possible.

@@ -1,10 +1,13 @@
-//! Whose engine, its config and its command: the stand-in's or a real OpenSearch's.
+//! The engine of the nodes, the stand-in or a real OpenSearch: its config and its command.
 
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::error::{Context, Result};
+use stayput_standin::harness::atomic_writer::Payload;
 
 use super::NAMES;
 
@@ -21,10 +24,7 @@ pub(crate) enum Engine {
     },
 }
 
-/// Files by name.
-pub(super) type Files = Vec<(String, String)>;
-
-/// What differs between the rounds.
+/// What differs between the restarts.
 pub(super) struct Settings {
     pub(super) network: Network,
     /// Value of `node.attr.round`.
@@ -40,7 +40,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn free() -> Result<Self, String> {
+    pub(super) fn free() -> Result<Self> {
         Ok(Self { http: free_port(0)?, manager: free_port(1)?, transport: free_port(2)? })
     }
 
@@ -53,8 +53,8 @@ impl Network {
         self.transport
     }
 
-    /// Takes another port for what the nodes say to each other.
-    pub(super) fn move_transport(&mut self) -> Result<(), String> {
+    /// Takes another transport port.
+    pub(super) fn move_transport(&mut self) -> Result<()> {
         self.transport = free_port(3)?;
         Ok(())
     }
@@ -65,21 +65,21 @@ impl Network {
     }
 }
 
-/// A port that nobody listens on; not one that the kernel gives to clients.
-fn free_port(kind: u16) -> Result<u16, String> {
+/// A free port; not one that the kernel gives to clients.
+fn free_port(kind: u16) -> Result<u16> {
     let own = u16::try_from(std::process::id() % 2000).unwrap_or_default();
     (0..2000)
         .map(|step| 20_000 + kind * 2000 + (own + step) % 2000)
         .find(|port| ADDRESSES.iter().all(|host| TcpListener::bind((*host, *port)).is_ok()))
-        .ok_or_else(|| format!("no free port on {}", ADDRESSES.join(", ")))
+        .ok_or_else(|| format!("no free port on {}", ADDRESSES.join(", ")).into())
 }
 
 impl Engine {
     /// Checks what is given, before anything is begun.
-    pub(crate) fn new(home: Option<PathBuf>) -> Result<Self, String> {
+    pub(crate) fn new(home: Option<PathBuf>) -> Result<Self> {
         let Some(home) = home else { return Ok(Self::StandIn) };
         if !home.join("bin/opensearch").exists() {
-            return Err(format!("{} is no home of an OpenSearch", home.display()));
+            return Err(format!("{} is no home of an OpenSearch", home.display()).into());
         }
         if nix::unistd::geteuid().is_root() {
             return Err("OpenSearch refuses to run as root: start the demo as another user".into());
@@ -89,7 +89,7 @@ impl Engine {
     }
 
     /// How long a restart of the whole cluster may take.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn restart_timeout(&self) -> Duration {
         match self {
             Self::StandIn => Duration::from_secs(120),
             Self::OpenSearch { .. } => Duration::from_secs(900),
@@ -102,7 +102,7 @@ impl Engine {
         directory: &Path,
         name: &str,
         settings: &Settings,
-    ) -> Result<Files, String> {
+    ) -> Result<Payload> {
         let Settings { network: Network { http, transport, .. }, round } = settings;
         let seeds: Vec<String> =
             ADDRESSES.iter().map(|address| format!("{address}:{transport}")).collect();
@@ -117,27 +117,27 @@ impl Engine {
         let Self::OpenSearch { home, .. } = self else {
             // The delay stands for the seconds in which a JVM starts.
             yml += "standin.start_delay_ms: 300\n";
-            return Ok(vec![("elasticsearch.yml".into(), yml)]);
+            return Ok(Payload::from([("elasticsearch.yml".into(), yml)]));
         };
         yml += &format!(
             "path.logs: {own}/logs\ncluster.routing.allocation.disk.threshold_enabled: false\n"
         );
         let read = |file: &str| {
             let path = home.join("config").join(file);
-            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+            fs::read_to_string(&path).context(format!("{}", path.display()))
         };
-        // What it writes is not for its home.
+        // Its home may be read-only.
         let options = read("jvm.options")?
             .lines()
             .filter(|line| !line.contains("logs/gc.log"))
             .map(|line| line.replace("=logs/", &format!("={own}/logs/")))
             .map(|line| line.replace("Path=data", &format!("Path={own}/data")) + "\n")
             .collect();
-        Ok(vec![
+        Ok(Payload::from([
             ("opensearch.yml".into(), yml),
             ("jvm.options".into(), options),
             ("log4j2.properties".into(), read("log4j2.properties")?),
-        ])
+        ]))
     }
 
     /// The command that starts it on the config in `config`.

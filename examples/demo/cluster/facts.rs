@@ -1,4 +1,4 @@
-//! What is so before and after a restart.
+//! The facts that are compared before and after a restart.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::engine::Network;
-use super::world::World;
+use super::kubernetes::Kubernetes;
+use crate::error::Result;
 use crate::http::ask_engine;
-use crate::stage::expect;
+use crate::pod::expect;
 
-/// Between two looks at what nobody tells by itself.
-const AGAIN: Duration = Duration::from_millis(50);
+/// Pause between two observations.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a restart may and may not change.
 pub(super) struct Facts {
@@ -22,7 +23,7 @@ pub(super) struct Facts {
     processes: BTreeMap<String, String>,
     /// `node.attr.round` of each node.
     rounds: BTreeMap<String, String>,
-    /// Where each node talks to the others.
+    /// The transport address of each node.
     transports: BTreeMap<String, String>,
     /// `cluster.routing.allocation.enable`.
     pub(super) allocation: Option<Value>,
@@ -30,23 +31,23 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Asks apiserver and engine.
-    pub(super) fn look(world: &World, network: &Network) -> Result<Self, String> {
+    pub(super) fn observe(kubernetes: &Kubernetes, network: &Network) -> Result<Self> {
         let nodes = ask(network, "/_nodes")?;
         let nodes = nodes["nodes"].as_object().ok_or("/_nodes lists no nodes")?;
-        let of = |pointer: &str| -> Result<BTreeMap<String, String>, String> {
+        let of = |pointer: &str| -> Result<BTreeMap<String, String>> {
             let field = |node: &Value| {
                 let name = node["name"].as_str()?.to_owned();
                 Some((name, node.pointer(pointer)?.as_str()?.to_owned()))
             };
             let fields: Option<_> = nodes.values().map(field).collect();
-            fields.ok_or_else(|| format!("/_nodes lacks {pointer}"))
+            fields.ok_or_else(|| format!("/_nodes lacks {pointer}").into())
         };
         let settings = ask(network, "/_cluster/settings?flat_settings=true")?;
         let allocation = ["persistent", "transient"]
             .iter()
             .find_map(|kind| settings[kind].get("cluster.routing.allocation.enable"));
         Ok(Self {
-            uids: world.pod_uids()?,
+            uids: kubernetes.pod_uids()?,
             processes: of("/ephemeral_id").or_else(|_| ephemeral(network))?,
             rounds: of("/attributes/round")?,
             transports: of("/transport_address")?,
@@ -55,7 +56,7 @@ impl Facts {
     }
 
     /// Checks that nothing was restarted.
-    pub(super) fn expect_same_processes(&self, before: &Self) -> Result<(), String> {
+    pub(super) fn expect_same_processes(&self, before: &Self) -> Result<()> {
         expect(&self.processes, &before.processes, "the engine processes")
     }
 
@@ -65,12 +66,12 @@ impl Facts {
         before: &Self,
         round: &str,
         transport: u16,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         expect(&self.uids, &before.uids, "the uids of the pods")?;
         expect(self.processes.len(), 3, "the number of nodes")?;
         for (node, process) in &self.processes {
             if before.processes.get(node) == Some(process) {
-                return Err(format!("{node} is the process that it was before the restart"));
+                return Err(format!("{node} is the process that it was before the restart").into());
             }
             expect(self.rounds[node].as_str(), round, "node.attr.round")?;
             let port = self.transports[node].rsplit(':').next().map(str::to_owned);
@@ -80,8 +81,8 @@ impl Facts {
     }
 }
 
-/// Where `/_nodes` does not tell them, as in OpenSearch.
-fn ephemeral(network: &Network) -> Result<BTreeMap<String, String>, String> {
+/// From the cluster state: in OpenSearch, `/_nodes` does not have them.
+fn ephemeral(network: &Network) -> Result<BTreeMap<String, String>> {
     let state = ask(network, "/_cluster/state/nodes")?;
     let nodes = state["nodes"].as_object().ok_or("/_cluster/state/nodes lists no nodes")?;
     let pair = |node: &Value| {
@@ -92,41 +93,41 @@ fn ephemeral(network: &Network) -> Result<BTreeMap<String, String>, String> {
 }
 
 /// `GET` at the first node that answers.
-fn ask(network: &Network, target: &str) -> Result<Value, String> {
-    let mut why = String::new();
+fn ask(network: &Network, target: &str) -> Result<Value> {
+    let mut last = "no node was asked".into();
     for (host, port) in network.addresses() {
         match ask_engine((&host, port), "GET", target, None) {
             Ok(answer) if answer.status == 200 => return Ok(answer.body),
-            Ok(answer) => why = format!("{target}: {} {}", answer.status, answer.body),
-            Err(sentence) => why = sentence,
+            Ok(answer) => last = format!("{target}: {} {}", answer.status, answer.body).into(),
+            Err(error) => last = error,
         }
     }
-    Err(why)
+    Err(last)
 }
 
 /// Waits until all three nodes are one green cluster.
-pub(super) fn until_formed(network: &Network, patience: Duration) -> Result<(), String> {
+pub(super) fn until_formed(network: &Network, timeout: Duration) -> Result<()> {
     let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=1s";
-    until("three nodes, green", patience, || {
+    until("three nodes, green", timeout, || {
         let health = ask(network, target);
         health.is_ok_and(|health| health["timed_out"] == false).then_some(())
     })
 }
 
-/// Looks until there is something to see.
+/// Calls `look` until it returns something.
 pub(super) fn until<T>(
     what: &str,
-    patience: Duration,
+    timeout: Duration,
     mut look: impl FnMut() -> Option<T>,
-) -> Result<T, String> {
-    let deadline = Instant::now() + patience;
+) -> Result<T> {
+    let deadline = Instant::now() + timeout;
     loop {
         if let Some(found) = look() {
             return Ok(found);
         }
         if Instant::now() > deadline {
-            return Err(format!("{patience:?} passed without {what}"));
+            return Err(format!("{timeout:?} passed without {what}").into());
         }
-        thread::sleep(AGAIN);
+        thread::sleep(PAUSE);
     }
 }

@@ -1,7 +1,6 @@
 //! One pod: its directories, and the manager in it.
 
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,10 +8,12 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use stayput_standin::harness::programs;
 
 use super::engine::{Engine, Network};
+use super::kubernetes::Kubernetes;
 use super::objects::NAMESPACE;
-use super::world::World;
+use crate::error::{Context, Result};
 
 /// The directories of a pod.
 pub(super) const DIRECTORIES: [&str; 6] = ["state", "mount", "staged", "data", "logs", "tmp"];
@@ -27,31 +28,31 @@ impl Member {
     /// Starts the manager, and with it the engine.
     pub(super) fn start(
         engine: &Engine,
-        world: &World,
+        kubernetes: &Kubernetes,
         network: &Network,
         name: &str,
         uid: &str,
-    ) -> Result<Self, String> {
-        let spawn = || command(engine, world.directory(), network, name, uid)?.spawn();
-        let child = spawn().map_err(|error| format!("the manager of {name}: {error}"))?;
-        let pid = i32::try_from(child.id()).map_err(|error| error.to_string())?;
+    ) -> Result<Self> {
+        let spawn = || command(engine, kubernetes.directory(), network, name, uid)?.spawn();
+        let child = spawn().context(format!("the manager of {name}"))?;
+        let pid = i32::try_from(child.id()).context("the pid")?;
         Ok(Self { pid: Pid::from_raw(pid), name: name.to_owned() })
     }
 
     /// Its process has not ended: what answers is what was started.
-    pub(super) fn expect_alive(&self) -> Result<(), String> {
+    pub(super) fn expect_alive(&self) -> Result<()> {
         match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => Ok(()),
-            other => Err(format!("the manager of {} has ended: {other:?}", self.name)),
+            other => Err(format!("the manager of {} has ended: {other:?}", self.name).into()),
         }
     }
 
     /// Ends it as kubelet does.
-    pub(super) fn terminate(&self) -> Result<(), String> {
-        kill(self.pid, Signal::SIGTERM).map_err(|error| format!("TERM: {error}"))?;
+    pub(super) fn terminate(&self) -> Result<()> {
+        kill(self.pid, Signal::SIGTERM).context("TERM")?;
         match waitpid(self.pid, None) {
             Ok(WaitStatus::Exited(_, _)) => Ok(()),
-            other => Err(format!("the manager of {} did not exit: {other:?}", self.name)),
+            other => Err(format!("the manager of {} did not exit: {other:?}", self.name).into()),
         }
     }
 }
@@ -68,13 +69,7 @@ fn command(
     let host = Network::address(name);
     let log = File::create(own.join("log"))?;
     let mut command = Command::new(std::env::current_exe()?);
-    // Settings of a stayput or an engine that this shell knows are not meant for this one.
-    for (name, _) in std::env::vars_os() {
-        let bytes = name.as_bytes();
-        if [&b"STAYPUT_"[..], b"ES_", b"OPENSEARCH_"].iter().any(|start| bytes.starts_with(start)) {
-            command.env_remove(name);
-        }
-    }
+    programs::without_settings(&mut command);
     command
         .args([crate::MANAGER, "run", "--log-format", "text", "--keep-last-good"])
         .arg("--listen")
@@ -104,7 +99,7 @@ fn command(
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // A Ctrl-C at the demo is the demo's to handle.
+        // Ctrl-C is handled by the demo alone.
         .process_group(0);
     Ok(command)
 }

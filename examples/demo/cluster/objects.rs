@@ -1,6 +1,6 @@
-//! The objects that people and controllers would have made.
+//! The SearchCluster, as a user would write it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::engine::Network;
 
@@ -24,38 +24,5 @@ pub(super) fn search_cluster(network: &Network) -> Value {
             "config": {"sources": [{"secret": "{pod}-config"}]},
             "restart": {"drain": "0s"},
         },
-    })
-}
-
-/// A pod, before anybody has run it.
-pub(super) fn pod(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "logs"}},
-        "spec": {"containers": [{"name": "search", "image": "search"}]},
-    })
-}
-
-/// What the kubelet says of a pod that runs.
-pub(super) fn pod_status(address: &str) -> Value {
-    json!({"status": {
-        "phase": "Running",
-        "podIP": address,
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }})
-}
-
-/// A Secret that this SearchCluster may use.
-pub(super) fn secret(name: &str, data: &[(String, String)]) -> Value {
-    let data: Map<String, Value> =
-        data.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": name, "namespace": NAMESPACE, "annotations": {"stayput.dev/allow": "logs"},
-        },
-        "stringData": data,
     })
 }

@@ -1,4 +1,4 @@
-//! Documents that come in all the time, whatever is restarted, and the proof that none is lost.
+//! Indexes documents all the time, during restarts too, and checks that none is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::error::Result;
 use crate::http::ask_engine;
-use crate::stage::expect;
+use crate::pod::expect;
 
-/// Between two documents.
-const PACE: Duration = Duration::from_millis(10);
+/// Pause between two documents.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A thread that indexes documents.
 pub(super) struct Traffic {
@@ -27,8 +28,8 @@ struct Shared {
     end: bool,
 }
 
-/// What is known after a check.
-pub(super) struct Told {
+/// The result of a check.
+pub(super) struct Documents {
     pub(super) acknowledged: usize,
     /// The longest time between two acknowledgements.
     pub(super) longest: Duration,
@@ -36,7 +37,7 @@ pub(super) struct Told {
 
 impl Traffic {
     /// Makes the index, each shard with a replica, and begins.
-    pub(super) fn start(addresses: Vec<(String, u16)>) -> Result<Self, String> {
+    pub(super) fn start(addresses: Vec<(String, u16)>) -> Result<Self> {
         let settings = json!({"settings": {"number_of_shards": 3, "number_of_replicas": 1}});
         let (host, port) = &addresses[0];
         let made = ask_engine((host, *port), "PUT", "/journal", Some(&settings))?;
@@ -57,7 +58,7 @@ impl Traffic {
     }
 
     /// Reads every document that was acknowledged.
-    pub(super) fn check(&self) -> Result<Told, String> {
+    pub(super) fn check(&self) -> Result<Documents> {
         let (acknowledged, longest) = {
             let shared = lock(&self.shared);
             (shared.acknowledged, shared.longest)
@@ -73,14 +74,15 @@ impl Traffic {
                 return Err(format!(
                     "document {number} was acknowledged and is lost: {} {}",
                     found.status, found.body
-                ));
+                )
+                .into());
             }
         }
-        Ok(Told { acknowledged, longest })
+        Ok(Documents { acknowledged, longest })
     }
 
     /// Ends it; how many documents there are.
-    pub(super) fn end(self) -> Result<usize, String> {
+    pub(super) fn end(self) -> Result<usize> {
         lock(&self.shared).end = true;
         self.thread.join().map_err(|_| "the thread that indexes has panicked")?;
         Ok(lock(&self.shared).acknowledged)
@@ -112,6 +114,6 @@ fn write(shared: &Mutex<Shared>, addresses: &[(String, u16)]) {
             shared.longest = shared.longest.max(now - shared.since);
             shared.since = now;
         }
-        thread::sleep(PACE);
+        thread::sleep(PAUSE);
     }
 }

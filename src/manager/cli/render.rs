@@ -14,7 +14,7 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     page.fact("since", page.when(&status.since));
     page.fact("desired", status.desired.as_str());
     if let Some(why) = &status.reason {
-        page.fact("why", format!("{} ({})", why.message, why.code));
+        page.fact("reason", format!("{} ({})", why.message, why.code));
     }
     let pod = &status.manager.pod;
     if let Some(name) = &pod.name {

@@ -1,4 +1,4 @@
-//! What is wrong with a field, in the words of the real server.
+//! What is wrong with a field, with the texts of the real server.
 
 use serde_json::{Value, json};
 

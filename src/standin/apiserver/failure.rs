@@ -129,7 +129,7 @@ impl Failure {
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// `accepted` is empty for a patch of what is built in, where the real server does not tell.
+    /// `accepted` is empty for a patch of what is built in, where the real server does not list them.
     pub(super) fn unsupported_media_type(accepted: &[&str]) -> Self {
         if accepted.is_empty() {
             let message = "415: Unsupported Media Type";

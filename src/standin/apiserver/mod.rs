@@ -1,7 +1,7 @@
 //! A stand-in for kube-apiserver: stateful, in memory, plain HTTP on loopback.
 //!
-//! It speaks what `kube` clients and `kubectl` need of the Kubernetes API, with the codes, reasons
-//! and versions of the real one; `tests/conformance` runs against both. Everybody may do everything.
+//! It serves what `kube` clients and `kubectl` need of the Kubernetes API, with the codes, reasons
+//! and versions of the real one; `tests/conformance` runs against both. There is no authorization.
 //!
 //! Left out: managed fields, so that server-side apply creates, and otherwise merges if forced;
 //! strategic merge patches with lists (501); tables (`kubectl get` falls back); owner references;
@@ -43,7 +43,7 @@ use fault::Faults;
 use token::Signer;
 use verbs::State;
 
-/// What it says it is.
+/// The version that it reports.
 const VERSION: &str = "v1.34.2+standin";
 
 /// What watches wake up for.

@@ -52,7 +52,7 @@ impl Shape {
             .iter()
             .map(|item| {
                 let mut item = self.object(resource, item);
-                // The real server leaves these out where the list says them already.
+                // The real server leaves these out because the list has them already.
                 if self == Self::Whole && resource.schema().is_none() {
                     item.as_object_mut()
                         .map(|item| (item.remove("kind"), item.remove("apiVersion")));

@@ -15,7 +15,7 @@ use super::object::{meta, seconds, timestamp, uid};
 use super::store::Key;
 use super::verbs::State;
 
-/// Who the tokens say made them.
+/// The issuer in the tokens.
 pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const DEFAULT_SECONDS: i64 = 3600;
 const LEAST_SECONDS: i64 = 600;

@@ -20,9 +20,9 @@ use super::store::Change;
 use super::verbs::State;
 use super::{Shared, Signals};
 
-/// How long a watch lasts whose client does not say.
+/// How long a watch lasts if the client does not set it.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
-/// How often a client that likes bookmarks is told the version.
+/// How often a client that asked for bookmarks gets the version.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
 /// One watch.
@@ -219,7 +219,7 @@ impl Watcher {
     }
 }
 
-/// `sendInitialEvents` has to come with the match that says what it means.
+/// `sendInitialEvents` has to come with `resourceVersionMatch`.
 fn check_initial(call: &Call, initial: Option<bool>) -> Result<(), Failure> {
     let matching = call.parameter("resourceVersionMatch");
     let note = match (initial, matching) {

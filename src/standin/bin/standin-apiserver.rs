@@ -1,7 +1,7 @@
-//! A stand-in for kube-apiserver that serves until it is told to end (SIGTERM, SIGINT).
+//! A stand-in for kube-apiserver that serves until SIGTERM or SIGINT.
 //!
 //! `standin-apiserver [KUBECONFIG]` writes a kubeconfig, to that file or to
-//! `standin-apiserver.kubeconfig`, and says its address.
+//! `standin-apiserver.kubeconfig`, and prints its address.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ fn serve(file: &std::path::Path) -> std::io::Result<()> {
     })
 }
 
-/// Returns when the process is told to end.
+/// Returns at SIGTERM or SIGINT.
 async fn ended() -> std::io::Result<()> {
     let (mut reader, writer) = tokio::net::UnixStream::pair()?;
     let writer = writer.into_std()?;

@@ -21,9 +21,9 @@ pub(super) struct Config {
     pub(super) data: PathBuf,
     /// `http.host`, default `network.host`, default loopback.
     pub(super) http_host: String,
-    /// `http.port`, default 9200; 0 takes a free one, which the log tells.
+    /// `http.port`, default 9200; 0 takes a free one, which the log names.
     pub(super) http_port: u16,
-    /// Who it forms a cluster with: nobody unless `discovery.seed_hosts` is set.
+    /// The nodes that it forms a cluster with: none unless `discovery.seed_hosts` is set.
     pub(super) transport: Option<Transport>,
     /// No setting says with whom: nothing but its name tells it from others.
     pub(super) alone: bool,
@@ -75,7 +75,7 @@ pub(super) struct Behaviour {
     pub(super) fault_detection: Option<Duration>,
     /// `standin.distribution`: `opensearch` or `elasticsearch`.
     pub(super) distribution: Distribution,
-    /// `standin.version`: the version it says it has.
+    /// `standin.version`: the version that it reports.
     pub(super) version: Option<String>,
     /// `standin.ignore_term`: TERM does nothing, in no process of the engine.
     pub(super) ignore_term: bool,
@@ -199,7 +199,7 @@ impl Config {
             "standin.crash_after_ms" => behaviour.crash_after = Some(milliseconds(key, value)?),
             _ => match key.strip_prefix("node.attr.") {
                 Some(name) => drop(self.attributes.insert(name.to_owned(), value.to_owned())),
-                // Word for word what the real engines say.
+                // The same text as the real engines print.
                 None => {
                     return Err(Refusal::config(format!(
                         "unknown setting [{key}] please check that any required plugins are \

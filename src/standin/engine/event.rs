@@ -14,7 +14,7 @@ use super::say;
 pub(super) enum Event {
     /// A signal arrived.
     Signal(i32),
-    /// The launcher told the server to shut down.
+    /// The launcher asked the server to shut down.
     ShutdownMarker,
     /// The launcher is gone.
     LauncherGone,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// No head and no document here is longer.
 const MAX_BYTES: u64 = 64 * 1024;
 /// A client that is silent for longer has gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLIENT_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What was asked, without its headers.
 pub(super) struct Request {
@@ -70,7 +70,7 @@ pub(super) fn serve(
 }
 
 fn exchange(stream: TcpStream, answer: &dyn Fn(&Request) -> Answer) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(CLIENT_READ_TIMEOUT))?;
     let mut head_only = false;
     let answer = match read_request(&mut BufReader::new((&stream).take(MAX_BYTES))) {
         Ok(request) => {

@@ -35,7 +35,7 @@ const LAUNCHER_JVM: &str = "org.elasticsearch.launcher.CliToolLauncher";
 const SERVER_JVM: &str = "org.elasticsearch.server/org.elasticsearch.bootstrap.Elasticsearch";
 
 /// How this program is started again as another process of the engine: `prefix` are the arguments
-/// that a program with other jobs needs before it gives us the word.
+/// that a program with other jobs needs before it calls [`main`].
 struct Myself<'a> {
     prefix: &'a [OsString],
 }
@@ -86,7 +86,7 @@ impl Refusal {
     }
 }
 
-/// A line on stdout. Whoever reads it may have gone, which must not end an engine as `println!`
+/// A line on stdout. The reader may be gone, which must not end an engine as `println!`
 /// would.
 fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");

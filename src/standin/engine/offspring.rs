@@ -35,7 +35,7 @@ pub(super) fn spawn(behaviour: &Behaviour, myself: &Myself<'_>) -> Result<(), Re
                 myself.command("standin", SETSID_CHILD)?.stdout(Stdio::piped()).spawn()?;
             ready.extend(child.stdout.take());
         }
-        // Each says one byte when it is deaf to TERM; before that, a stop would be too easy.
+        // Each writes one byte once it ignores SIGTERM; before that, a signal would still end it.
         ready.iter_mut().try_for_each(|pipe| pipe.read_exact(&mut [0]))
     };
     make().map_err(|error: io::Error| {
@@ -89,7 +89,7 @@ pub(super) fn setsid_child() -> Result<u8, Refusal> {
     }
 }
 
-/// Runs until somebody ends it.
+/// Runs until it is ended.
 pub(super) fn helper() -> Result<u8, Refusal> {
     alarm::set(LIFETIME_SECONDS);
     loop {

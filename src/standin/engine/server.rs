@@ -14,10 +14,10 @@ use super::event::{self, Event};
 use super::rest::Node;
 use super::{EXIT_FAILED, Myself, Refusal, complain, http, offspring, say};
 
-/// Who tells the server to end.
+/// How the server is asked to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
-    /// Whoever sends it a signal.
+    /// By a signal.
     Signals,
     /// Its launcher as well, over stdin.
     Launcher,
@@ -123,7 +123,7 @@ fn listen(config: Config, data: Data) -> Result<Arc<Node>, Refusal> {
     Ok(node)
 }
 
-/// What this node tells the others about itself.
+/// What this node sends to the others about itself.
 fn introduce(config: &Config, data: &Data, http: &str) -> std::io::Result<NodeInfo> {
     let version = match config.behaviour.distribution {
         Distribution::OpenSearch => "2.19.3",
@@ -134,7 +134,7 @@ fn introduce(config: &Config, data: &Data, http: &str) -> std::io::Result<NodeIn
         None => "127.0.0.1:9300".to_owned(),
     };
     Ok(NodeInfo {
-        // Alone, there is nobody to be told apart from: the name is what a reader knows it by.
+        // A single node needs no unique id: the name is easier to read.
         id: data.node_id(config.alone.then_some(config.node_name.as_str()))?,
         name: config.node_name.clone(),
         ephemeral_id: data::random_id()?,

@@ -3,7 +3,7 @@
 //! Each case makes a namespace of its own, so that they run side by side and on a server that is
 //! used for other things as well. Their client must not try again by itself
 //! (`default_retry: false`): refusals are what they look at. [`watches::forgotten_versions_are_expired`]
-//! needs a hand on the server, and is therefore not in the list.
+//! needs control over the server, and is therefore not in the list.
 
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 

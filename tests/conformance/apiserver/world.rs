@@ -10,8 +10,8 @@ use kube::client::Body;
 use kube::core::WatchEvent;
 use serde_json::{Value, json};
 
-/// For what happens without being asked for again.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an event of a watch may take.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The group of the kind that the cases declare.
 pub(super) const GROUP: &str = "conformance.stayput.dev";
@@ -189,22 +189,22 @@ impl World {
                 if let Some(value) = ready().await {
                     return value;
                 }
-                // The server tells nobody when it is so far.
+                // The server does not announce it.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let found = tokio::time::timeout(PATIENCE, looking).await;
+        let found = tokio::time::timeout(EVENT_TIMEOUT, looking).await;
         found.unwrap_or_else(|_| panic!("never happened: {what}"))
     }
 }
 
-/// What a watch says.
+/// The events of a watch.
 pub(super) struct Events(futures_util::stream::BoxStream<'static, kube::Result<WatchEvent<Value>>>);
 
 impl Events {
     /// The next event: its type and object. `None` at the end.
     pub(super) async fn next(&mut self) -> Option<(&'static str, Value)> {
-        let next = tokio::time::timeout(PATIENCE, self.0.next()).await;
+        let next = tokio::time::timeout(EVENT_TIMEOUT, self.0.next()).await;
         let event = next.expect("an event in time")?.unwrap();
         Some(match event {
             WatchEvent::Added(object) => ("ADDED", object),
@@ -240,7 +240,7 @@ pub(super) fn config_map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-/// A pod that nobody runs.
+/// A pod that no kubelet starts.
 pub(super) fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "logs"}},

@@ -16,8 +16,8 @@ mod routes;
 mod stops;
 
 /// A real engine on busy cores takes half a minute to be back.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// The setting that says which copies may get a place.
+const NODE_RETURN_TIMEOUT: Duration = Duration::from_secs(120);
+/// The setting for which copies may be allocated.
 const ALLOCATION: &str = "cluster.routing.allocation.enable";
 
 /// Three nodes of one cluster, all of them data nodes and master-eligible.
@@ -26,7 +26,7 @@ pub trait Cluster {
     fn is_elasticsearch(&self) -> bool;
     /// `node.name` of the node.
     fn name(&self, node: usize) -> String;
-    /// Asks that node: status and body, null if the body is no JSON. `None`: nobody answered.
+    /// Asks that node: status and body, null if the body is no JSON. `None`: no answer.
     fn ask(
         &self,
         node: usize,
@@ -34,7 +34,7 @@ pub trait Cluster {
         target: &str,
         body: Option<&Value>,
     ) -> Option<(u16, Value)>;
-    /// Tells the node to stop, and returns when its process is gone.
+    /// Stops the node, and returns when its process is gone.
     fn stop(&mut self, node: usize);
     /// Starts the node's process again.
     fn start(&mut self, node: usize);
@@ -74,7 +74,7 @@ pub fn tell(cluster: &mut dyn Cluster, (name, story): Story) {
     assert_eq!(settings(cluster, 0), json!({"persistent": {}, "transient": {}}), "{name}");
 }
 
-/// Asks until somebody answers, and expects this status.
+/// Asks until there is an answer, and expects this status.
 #[track_caller]
 fn ask(
     cluster: &dyn Cluster,
@@ -135,7 +135,7 @@ fn settings(cluster: &dyn Cluster, node: usize) -> Value {
     get(cluster, node, "/_cluster/settings?flat_settings=true")
 }
 
-/// What a node says about the cluster.
+/// What a node reports about the cluster.
 #[derive(Debug, PartialEq)]
 struct View {
     uuid: String,
@@ -230,7 +230,7 @@ fn primary_and_replica(cluster: &dyn Cluster, node: usize, index: &str) -> (usiz
 /// Looks until there is something to see.
 #[track_caller]
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + NODE_RETURN_TIMEOUT;
     loop {
         if let Some(seen) = look() {
             return seen;

@@ -124,7 +124,7 @@ pub(super) fn settings_come_and_go(cluster: &mut dyn Cluster) {
     let gone = json!({"persistent": {"cluster.metadata.stayput": null}});
     put(cluster, 0, "/_cluster/settings", &gone);
 
-    // Word for word alike only where the engines are.
+    // The texts are the same only for the same engine.
     for (body, part) in [
         (json!({"persistent": {"no.such": 1}}), "persistent setting [no.such], not recognized"),
         (json!({"persistent": {ALLOCATION: "bogus"}}), "BOGUS"),

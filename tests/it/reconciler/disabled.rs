@@ -6,8 +6,8 @@ use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::{Condition, annotation};
 
-use super::ground::eventually;
-use super::stage::{Reconciler, Stage};
+use super::fixture::{Fixture, Reconciler};
+use super::objects::eventually;
 
 /// The condition, if it is this.
 fn disabled(cluster: &SearchCluster, status: &str, reason: &str) -> Option<Condition> {
@@ -16,28 +16,28 @@ fn disabled(cluster: &SearchCluster, status: &str, reason: &str) -> Option<Condi
     (found.status == status && found.reason == reason).then(|| found.clone())
 }
 
-async fn until(stage: &Stage, status: &str, reason: &str) -> String {
+async fn until(fixture: &Fixture, status: &str, reason: &str) -> String {
     let what = format!("PredicatesDisabled is {status} {reason}");
-    let cluster = stage.until(&what, |cluster| disabled(cluster, status, reason).is_some()).await;
+    let cluster = fixture.until(&what, |cluster| disabled(cluster, status, reason).is_some()).await;
     disabled(&cluster, status, reason).expect("it is").message
 }
 
 #[tokio::test]
 async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back() {
     // At rest nothing else makes the reconciler look.
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    until(&stage, "False", "NothingDisabled").await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    until(&fixture, "False", "NothingDisabled").await;
 
-    stage
+    fixture
         .annotate(annotation::DISABLE, Some("one_master_at_a_time, requires_started_replica"))
         .await;
-    let message = until(&stage, "True", "Disabled").await;
+    let message = until(&fixture, "True", "Disabled").await;
     assert!(message.starts_with("one_master_at_a_time is not evaluated"), "{message}");
     assert!(message.contains(&format!("{}-", annotation::DISABLE)), "{message}");
     assert!(message.contains("the nearest is require_started_replica"), "{message}");
     eventually("the name that means nothing is told", async || {
-        let events = stage.api::<Event>().list(&ListParams::default()).await.ok()?;
+        let events = fixture.api::<Event>().list(&ListParams::default()).await.ok()?;
         let told =
             events.items.iter().filter(|event| event.reason.as_deref() == Some("InputIgnored"));
         let told: Vec<&str> = told.filter_map(|event| event.message.as_deref()).collect();
@@ -45,12 +45,14 @@ async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back()
     })
     .await;
 
-    stage.annotate(annotation::DISABLE, None).await;
-    until(&stage, "False", "NothingDisabled").await;
-    stage.respec(json!({"restart": {"disabledPredicates": ["*"], "maxUnavailable": "50%"}})).await;
-    let message = until(&stage, "True", "Disabled").await;
+    fixture.annotate(annotation::DISABLE, None).await;
+    until(&fixture, "False", "NothingDisabled").await;
+    fixture
+        .respec(json!({"restart": {"disabledPredicates": ["*"], "maxUnavailable": "50%"}}))
+        .await;
+    let message = until(&fixture, "True", "Disabled").await;
     assert!(message.contains("--patch '{\"spec\":{\"restart\":{\"disabledPredicates\":[]}}}'"));
-    stage.respec(json!({"restart": {"disabledPredicates": []}})).await;
-    until(&stage, "False", "NothingDisabled").await;
+    fixture.respec(json!({"restart": {"disabledPredicates": []}})).await;
+    until(&fixture, "False", "NothingDisabled").await;
     reconciler.end().await;
 }

@@ -9,11 +9,12 @@ use std::process::{Child, Stdio};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use super::ground::{KEY, NAMESPACE};
+use super::objects::{KEY, NAMESPACE};
 use crate::support::atomic_writer::{AtomicWriter, payload};
 use crate::support::pki::Pki;
+use crate::support::processes::{children, send};
 use crate::support::program::stayput;
-use crate::support::standin::{children, example, send};
+use crate::support::programs::program;
 
 /// The volumes of one pod, and the manager in it; killed, with all below it, when dropped.
 pub(super) struct Manager {
@@ -75,7 +76,7 @@ impl Manager {
             .arg(format!("{}={}", path(&self.path("config")), path(&self.path("staged"))))
             .args(options)
             .arg("--")
-            .arg(example("standin-engine"))
+            .arg(program("standin-engine"))
             .arg("--config")
             .arg(self.path("staged"))
             .env("STAYPUT_POD_NAMESPACE", NAMESPACE)

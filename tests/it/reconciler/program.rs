@@ -14,9 +14,9 @@ use stayput_restart::Outcome;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::ground::{NAMESPACE, eventually, search_cluster};
-use super::stage::{Reconciler, Stage};
-use crate::support::standin::send;
+use super::fixture::{Fixture, Reconciler};
+use super::objects::{NAMESPACE, eventually, search_cluster};
+use crate::support::processes::send;
 
 /// A running `stayput-reconciler`; killed when dropped.
 struct Program {
@@ -57,7 +57,7 @@ impl Program {
         .await;
     }
 
-    /// Tells it to end and waits for it.
+    /// Asks it to end, and waits for it.
     async fn end(mut self) -> Option<i32> {
         send(self.child.id(), Signal::SIGTERM);
         let ended = async || self.child.try_wait().expect("our own child");
@@ -74,14 +74,14 @@ impl Drop for Program {
 
 #[tokio::test]
 async fn of_two_programs_one_works_and_the_other_takes_over() {
-    let stage = Stage::new("").await;
+    let fixture = Fixture::new("").await;
     let directory = tempfile::tempdir().expect("a directory");
     let kubeconfig = directory.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, stage.server.kubeconfig()).expect("a file");
+    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
     let first = Program::start(&kubeconfig, "first");
     first.until_ready().await;
     let holder = async || {
-        let lease = stage.api::<Lease>().get("stayput-reconciler").await.ok()?;
+        let lease = fixture.api::<Lease>().get("stayput-reconciler").await.ok()?;
         lease.spec?.holder_identity
     };
     let held_by = async |name: &str| {
@@ -91,10 +91,10 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
         .await;
     };
     held_by("first").await;
-    stage.until_seen().await;
+    fixture.until_seen().await;
     let second = Program::start(&kubeconfig, "second");
     second.until_ready().await;
-    let entry = stage.restart("r1", "rolling").await;
+    let entry = fixture.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     assert_eq!(holder().await.as_deref(), Some("first"));
     for line in [
@@ -118,37 +118,37 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
     assert!(!metrics.contains("to=\"manager\""), "{metrics}");
     assert_eq!(first.end().await, Some(0));
     held_by("second").await;
-    let entry = stage.restart("r2", "rolling").await;
+    let entry = fixture.restart("r2", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     assert_eq!(second.end().await, Some(0));
 }
 
 #[tokio::test]
 async fn a_searchcluster_that_is_deleted_goes_once_nothing_is_owed() {
-    let stage = Stage::new("standin.stop_delay_ms: 500").await;
-    let reconciler = Reconciler::start(stage.server.client());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    stage
+    let fixture = Fixture::new("standin.stop_delay_ms: 500").await;
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    fixture
         .until("a node is under way", |cluster| {
             let status = cluster.status.as_ref();
             let restart = status.and_then(|status| status.ledger.restart.as_ref());
             restart.is_some_and(|restart| restart.members.iter().any(|one| one.is_under_way()))
         })
         .await;
-    let api = stage.api::<SearchCluster>();
+    let api = fixture.api::<SearchCluster>();
     api.delete("logs", &kube::api::DeleteParams::default()).await.expect("it is taken");
     eventually("it is gone", async || {
         api.get_opt("logs").await.expect("an answer").is_none().then_some(())
     })
     .await;
-    stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
-    let settings = stage.engine_until("/_cluster/settings?flat_settings=true").await;
+    fixture.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+    let settings = fixture.engine_until("/_cluster/settings?flat_settings=true").await;
     assert_eq!(settings["persistent"], serde_json::json!({}));
     // And a new one of the same name is looked after again.
-    stage.create::<SearchCluster>(search_cluster(true)).await;
-    stage.until_seen().await;
-    let entry = stage.restart("r2", "rolling").await;
+    fixture.create::<SearchCluster>(search_cluster(true)).await;
+    fixture.until_seen().await;
+    let entry = fixture.restart("r2", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     tokio::time::timeout(Duration::from_secs(30), reconciler.end()).await.expect("it ends");
 }

@@ -7,65 +7,65 @@ use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
 
-use super::ground::{KEY, NAMESPACE, search_cluster, secret};
-use super::stage::{NODES, Reconciler, Stage};
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::{KEY, NAMESPACE, search_cluster, secret};
 use crate::support::pki::Pki;
 
 /// Waits until the rule is named, checks that nothing was stopped, and gives the sentence.
-async fn refused(stage: &Stage, rule: &str) -> String {
-    let sentence = stage.until_blocked(rule).await;
-    for (name, (_, engine)) in stage.processes() {
+async fn refused(fixture: &Fixture, rule: &str) -> String {
+    let sentence = fixture.until_blocked(rule).await;
+    for (name, (_, engine)) in fixture.processes() {
         assert!(engine.is_some(), "{name} was stopped");
     }
     sentence
 }
 
-async fn done(stage: &Stage, id: &str) {
-    let entry = stage.until_over(id).await;
+async fn done(fixture: &Fixture, id: &str) {
+    let entry = fixture.until_over(id).await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
 }
 
 #[tokio::test]
 async fn a_wrong_key_is_told_and_a_right_one_is_taken_up() {
-    let stage = Stage::new("").await;
-    stage.reveal("manager-key", json!({"key": "another key of thirty-two bytes!"})).await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    let sentence = refused(&stage, "manager_unreachable").await;
+    let fixture = Fixture::new("").await;
+    fixture.reveal("manager-key", json!({"key": "another key of thirty-two bytes!"})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "manager_unreachable").await;
     assert!(sentence.contains("unauthenticated"), "{sentence}");
-    stage.reveal("manager-key", json!({"key": KEY})).await;
-    done(&stage, "r1").await;
+    fixture.reveal("manager-key", json!({"key": KEY})).await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn a_wrong_ca_is_told_with_its_secret_and_a_right_one_is_taken_up() {
-    let stage = Stage::new("").await;
+    let fixture = Fixture::new("").await;
     let read = |pki: &Pki| std::fs::read_to_string(pki.file("ca")).expect("a file");
-    stage.reveal("manager-ca", json!({"ca.crt": read(&Pki::named(&["stayput"]))})).await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    let sentence = refused(&stage, "manager_unreachable").await;
+    fixture.reveal("manager-ca", json!({"ca.crt": read(&Pki::named(&["stayput"]))})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "manager_unreachable").await;
     assert!(sentence.contains("Secret manager-ca"), "{sentence}");
-    stage.reveal("manager-ca", json!({"ca.crt": read(&stage.pki)})).await;
-    done(&stage, "r1").await;
+    fixture.reveal("manager-ca", json!({"ca.crt": read(&fixture.pki)})).await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn credentials_have_to_allow_their_use() {
-    let stage = Stage::new("").await;
-    let api = stage.api::<Secret>();
+    let fixture = Fixture::new("").await;
+    let api = fixture.api::<Secret>();
     api.delete("manager-key", &DeleteParams::default()).await.expect("it is deleted");
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    let sentence = refused(&stage, "manager_unreachable").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "manager_unreachable").await;
     assert!(sentence.contains("Secret manager-key"), "{sentence}");
-    stage.create::<Secret>(secret("manager-key", None, &[("key", KEY)])).await;
-    stage
+    fixture.create::<Secret>(secret("manager-key", None, [("key", KEY)])).await;
+    fixture
         .until("how to allow it", |cluster| {
             let status = cluster.status.as_ref();
             let message = status.and_then(|status| status.report.message.as_deref());
@@ -75,65 +75,65 @@ async fn credentials_have_to_allow_their_use() {
     let allow = json!({"metadata": {"annotations": {"stayput.dev/allow": "logs"}}});
     let (name, params) = ("manager-key", PatchParams::default());
     api.patch(name, &params, &Patch::Merge(allow)).await.expect("it is taken");
-    done(&stage, "r1").await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn an_absent_source_is_unknown_and_named() {
-    let stage = Stage::new("").await;
-    let api = stage.api::<Secret>();
+    let fixture = Fixture::new("").await;
+    let api = fixture.api::<Secret>();
     let config = api.get("logs-1-config").await.expect("it is there");
     api.delete("logs-1-config", &DeleteParams::default()).await.expect("it is deleted");
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    let sentence = refused(&stage, "source_absent").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "source_absent").await;
     assert!(sentence.contains("Secret logs-1-config is absent"), "{sentence}");
     let data = config.data.expect("data");
     let text = String::from_utf8(data["elasticsearch.yml"].0.clone()).expect("UTF-8");
     let files = [("elasticsearch.yml", text.as_str())];
-    stage.create::<Secret>(secret("logs-1-config", None, &files)).await;
-    done(&stage, "r1").await;
+    fixture.create::<Secret>(secret("logs-1-config", None, files)).await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn an_invalid_spec_has_a_condition_and_nothing_is_done() {
-    let stage = Stage::bare("").await;
+    let fixture = Fixture::bare("").await;
     let mut cluster = search_cluster(true);
     cluster["spec"]["restart"] = json!({"drain": "2m", "phaseTimeout": "1m"});
-    stage.create::<SearchCluster>(cluster).await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    let sentence = refused(&stage, "invalid_spec").await;
+    fixture.create::<SearchCluster>(cluster).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    let sentence = refused(&fixture, "invalid_spec").await;
     assert!(sentence.contains("spec.restart.drain"), "{sentence}");
-    stage.ask("r1", "rolling").await;
-    stage.respec(json!({"restart": {"drain": "0s"}})).await;
-    done(&stage, "r1").await;
+    fixture.ask("r1", "rolling").await;
+    fixture.respec(json!({"restart": {"drain": "0s"}})).await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn no_pods_and_pods_of_two_are_told() {
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
     let mut other = search_cluster(true);
     other["metadata"]["name"] = json!("logs-too");
-    stage.create::<SearchCluster>(other).await;
-    stage.ask("r1", "rolling").await;
-    let sentence = refused(&stage, "overlapping_selectors").await;
+    fixture.create::<SearchCluster>(other).await;
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "overlapping_selectors").await;
     assert!(sentence.contains("logs-too"), "{sentence}");
-    let api = stage.api::<SearchCluster>();
+    let api = fixture.api::<SearchCluster>();
     api.delete("logs-too", &DeleteParams::default()).await.expect("it is deleted");
-    done(&stage, "r1").await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
-    let stage = Stage::new("").await;
-    let set: StatefulSet = stage
+    let fixture = Fixture::new("").await;
+    let set: StatefulSet = fixture
         .create(json!({
             "metadata": {"name": "logs", "namespace": NAMESPACE},
             "spec": {
@@ -155,38 +155,38 @@ async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
         }],
     }});
     for name in NODES {
-        let (api, patch) = (stage.api::<Pod>(), Patch::Merge(&owned));
+        let (api, patch) = (fixture.api::<Pod>(), Patch::Merge(&owned));
         api.patch(name, &PatchParams::default(), &patch).await.expect("it is taken");
     }
     let revise = async |revision: &str| {
         let status = Patch::Merge(json!({"status": {"updateRevision": revision, "replicas": 3}}));
-        let api = stage.api::<StatefulSet>();
+        let api = fixture.api::<StatefulSet>();
         api.patch_status("logs", &PatchParams::default(), &status).await.expect("it is taken");
     };
     revise("logs-2").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    let sentence = refused(&stage, "owner_will_replace").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "owner_will_replace").await;
     assert!(sentence.contains("StatefulSet logs"), "{sentence}");
     revise("logs-1").await;
-    done(&stage, "r1").await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn a_request_that_was_there_before_the_first_look_is_left_alone() {
-    let stage = Stage::new("").await;
-    stage.ask("old", "rolling").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage
+    let fixture = Fixture::new("").await;
+    fixture.ask("old", "rolling").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture
         .until("it is adopted", |cluster| {
             cluster.status.as_ref().is_some_and(|status| status.ledger.has_handled("old"))
         })
         .await;
-    let entry = stage.restart("new", "rolling").await;
+    let entry = fixture.restart("new", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let status = stage.cluster().await.status.expect("a status");
+    let status = fixture.cluster().await.status.expect("a status");
     assert_eq!(status.ledger.history.len(), 1);
     reconciler.end().await;
 }

@@ -9,15 +9,15 @@ use stayput_reconciler::cluster::SearchCluster;
 use stayput_reconciler::controller::{Account, Settings};
 use stayput_restart::{Outcome, Strategy, annotation};
 
-use super::ground::{NAMESPACE, eventually, search_cluster};
-use super::stage::{NODES, Reconciler, Stage};
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::{NAMESPACE, eventually, search_cluster};
 use stayput_standin::apiserver::ApiServer;
 
 /// Waits until no pod shows a phase; each shows how the restart `id` ended.
-async fn until_clean(stage: &Stage, id: &str) {
+async fn until_clean(fixture: &Fixture, id: &str) {
     eventually("nothing is left on the pods", async || {
         for name in NODES {
-            let annotations = stage.pod(name).await.metadata.annotations.unwrap_or_default();
+            let annotations = fixture.pod(name).await.metadata.annotations.unwrap_or_default();
             let left = [annotation::PHASE, annotation::SHOWN];
             if left.iter().any(|key| annotations.contains_key(*key)) {
                 return None;
@@ -31,31 +31,31 @@ async fn until_clean(stage: &Stage, id: &str) {
 
 #[tokio::test]
 async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods() {
-    let stage = Stage::new("").await;
-    let before = stage.processes();
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
+    let fixture = Fixture::new("").await;
+    let before = fixture.processes();
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
     for name in NODES {
-        stage.configure(name, "node.attr.round: two").await;
+        fixture.configure(name, "node.attr.round: two").await;
     }
-    let counts = stage.server.counts();
+    let counts = fixture.server.counts();
     let began = Instant::now();
-    let entry = stage.restart("r1", "rolling").await;
+    let entry = fixture.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let after = stage.processes();
+    let after = fixture.processes();
     for name in NODES {
         assert_eq!(before[name].0, after[name].0, "the manager of {name} stays");
         assert_ne!(before[name].1, after[name].1, "the engine of {name} is another");
-        assert_eq!(stage.starts(name).await, 2);
+        assert_eq!(fixture.starts(name).await, 2);
     }
-    let nodes = stage.engine_until("/_nodes").await;
+    let nodes = fixture.engine_until("/_nodes").await;
     for node in nodes["nodes"].as_object().expect("nodes").values() {
         assert_eq!(node["attributes"]["round"], "two", "{node}");
     }
-    let settings = stage.engine_until("/_cluster/settings?flat_settings=true").await;
+    let settings = fixture.engine_until("/_cluster/settings?flat_settings=true").await;
     assert_eq!(settings["persistent"], json!({}));
-    until_clean(&stage, "r1").await;
-    let counts = stage.server.counts().since(&counts);
+    until_clean(&fixture, "r1").await;
+    let counts = fixture.server.counts().since(&counts);
     assert_eq!(counts.conflicts(), 0, "{counts:?}");
     let writes = counts.matching(|asked| {
         (asked.verb == "patch" && asked.resource == "pods")
@@ -69,58 +69,58 @@ async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods(
 
 #[tokio::test]
 async fn a_coordinated_restart_changes_what_nodes_of_one_cluster_must_agree_on() {
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.respec(json!({"restart": {"allowOutage": true}})).await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.respec(json!({"restart": {"allowOutage": true}})).await;
     for name in NODES {
-        stage.configure(name, "transport.encrypted: true").await;
+        fixture.configure(name, "transport.encrypted: true").await;
     }
-    let entry = stage.restart("c1", "coordinated").await;
+    let entry = fixture.restart("c1", "coordinated").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+    fixture.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
     for name in NODES {
-        assert_eq!(stage.starts(name).await, 2);
+        assert_eq!(fixture.starts(name).await, 2);
     }
-    until_clean(&stage, "c1").await;
+    until_clean(&fixture, "c1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn where_the_engine_keeps_shutdown_records_they_are_used_and_taken_away() {
-    let stage = Stage::new("standin.distribution: elasticsearch").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    let entry = stage.restart("r1", "rolling").await;
+    let fixture = Fixture::new("standin.distribution: elasticsearch").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let entry = fixture.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let records = stage.engine_until("/_nodes/shutdown").await;
+    let records = fixture.engine_until("/_nodes/shutdown").await;
     assert_eq!(records["nodes"], json!([]));
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn words_on_pods_and_on_the_cluster_are_requests() {
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
     let word = json!({"metadata": {"annotations": {annotation::PHASE: "schedule"}}});
-    let api = stage.api::<Pod>();
+    let api = fixture.api::<Pod>();
     api.patch("logs-1", &PatchParams::default(), &Patch::Merge(word)).await.expect("it is taken");
     let over = |many: usize| {
         move |cluster: &SearchCluster| {
             cluster.status.as_ref().is_some_and(|status| status.ledger.history.len() == many)
         }
     };
-    let cluster = stage.until("logs-1 is restarted", over(1)).await;
+    let cluster = fixture.until("logs-1 is restarted", over(1)).await;
     let entry = &cluster.status.expect("a status").ledger.history[0];
     assert_eq!((entry.strategy, entry.nodes), (Strategy::Immediate, 1), "{entry:?}");
-    stage.annotate(annotation::PHASE, Some("schedule-rolling")).await;
-    let cluster = stage.until("all are restarted", over(2)).await;
+    fixture.annotate(annotation::PHASE, Some("schedule-rolling")).await;
+    let cluster = fixture.until("all are restarted", over(2)).await;
     let entry = &cluster.status.expect("a status").ledger.history[1];
     assert_eq!((entry.strategy, entry.nodes), (Strategy::Rolling, 3), "{entry:?}");
     let annotations = cluster.metadata.annotations.expect("annotations");
     assert!(!annotations.contains_key(annotation::PHASE), "{annotations:?}");
-    assert_eq!([stage.starts("logs-0").await, stage.starts("logs-1").await], [2, 3]);
+    assert_eq!([fixture.starts("logs-0").await, fixture.starts("logs-1").await], [2, 3]);
     reconciler.end().await;
 }
 
@@ -137,20 +137,20 @@ async fn managers_are_shown_tokens_of_the_service_account_one_per_pod() {
     ];
     let options: Vec<String> =
         options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect();
-    let stage = Stage::with_options(server, "", &options).await;
+    let fixture = Fixture::with_options(server, "", &options).await;
     let account = json!({"metadata": {"name": "stayput-reconciler", "namespace": NAMESPACE}});
-    stage.create::<ServiceAccount>(account).await;
+    fixture.create::<ServiceAccount>(account).await;
     let mut cluster = search_cluster(true);
     cluster["spec"]["manager"]["auth"] = json!({"serviceAccountToken": {}});
-    stage.create::<SearchCluster>(cluster).await;
+    fixture.create::<SearchCluster>(cluster).await;
     let account = Account { namespace: NAMESPACE.into(), name: "stayput-reconciler".into() };
     let settings = Settings { name: "test".into(), account: Some(account), ..Settings::default() };
-    let reconciler = Reconciler::start_with(stage.client.clone(), settings);
-    stage.until_seen().await;
-    let entry = stage.restart("r1", "rolling").await;
+    let reconciler = Reconciler::start_with(fixture.client.clone(), settings);
+    fixture.until_seen().await;
+    let entry = fixture.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     let tokens =
         |asked: &stayput_standin::apiserver::Asked| asked.resource == "serviceaccounts/token";
-    assert_eq!(stage.server.counts().matching(tokens), 3, "each is used until it is old");
+    assert_eq!(fixture.server.counts().matching(tokens), 3, "each is used until it is old");
     reconciler.end().await;
 }

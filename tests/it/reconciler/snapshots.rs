@@ -8,8 +8,8 @@ use stayput_restart::{Outcome, Saved, forecast};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::ground::{KEY, NAMESPACE, eventually};
-use super::stage::{NODES, Reconciler, Stage};
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::{KEY, NAMESPACE, eventually};
 
 fn free() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -28,12 +28,12 @@ async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String
 
 #[tokio::test]
 async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
-    let stage = Stage::new("node.attr.round: hush-hush").await;
+    let fixture = Fixture::new("node.attr.round: hush-hush").await;
     let address = free();
     let settings =
         Settings { name: "test".into(), snapshots: Some(address), ..Settings::default() };
-    let reconciler = Reconciler::start_with(stage.client.clone(), settings);
-    stage.until_seen().await;
+    let reconciler = Reconciler::start_with(fixture.client.clone(), settings);
+    fixture.until_seen().await;
     let path = format!("/snapshots/{NAMESPACE}/logs");
     let text = eventually("a snapshot", async || {
         get(address, "localhost", &path).await.filter(|(status, _)| *status == 200)
@@ -47,14 +47,14 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
     let told = forecast(&saved.snapshot, &saved.policy, None);
-    let turns = told.steps.iter().flat_map(|stage| &stage.turns);
+    let turns = told.steps.iter().flat_map(|fixture| &fixture.turns);
     let told: Vec<&str> = turns.map(|turn| turn.node.as_str()).collect();
     assert_eq!(told.len(), 3, "{told:?}");
-    let entry = stage.restart("r1", "rolling").await;
+    let entry = fixture.restart("r1", "rolling").await;
     assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");
     let mut ended: Vec<(String, String)> = Vec::new();
     for name in NODES {
-        let annotations = stage.pod(name).await.metadata.annotations.expect("annotations");
+        let annotations = fixture.pod(name).await.metadata.annotations.expect("annotations");
         let last: Value = serde_json::from_str(&annotations["stayput.dev/last-restart"]).unwrap();
         ended.push((last["started"].as_str().unwrap().to_owned(), name.to_owned()));
     }

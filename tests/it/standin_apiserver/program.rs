@@ -1,4 +1,4 @@
-//! The program that serves until it is told to end.
+//! The program that serves until SIGTERM.
 
 use std::process::Command;
 
@@ -6,13 +6,14 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use nix::sys::signal::Signal;
 
-use crate::support::standin::{Engine, example};
+use crate::support::programs::program;
+use crate::support::standin::Engine;
 
 #[test]
 fn it_writes_a_kubeconfig_and_ends_when_told_to() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("kubeconfig");
-    let mut program = Engine::spawn(Command::new(example("standin-apiserver")).arg(&file));
+    let mut program = Engine::spawn(Command::new(program("standin-apiserver")).arg(&file));
     program.expect_line("http://127.0.0.1:");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let version = runtime.block_on(async {

@@ -188,7 +188,7 @@ fn the_last_good_config_starts_and_is_what_the_next_container_starts_with() {
     swap(&mut volume, "bad: 1\n");
     pod.gate.set(false);
     assert_eq!(manager.post("/es/start", "{}").code, 202);
-    crate::support::standin::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     let held = manager.until_state("failed");
     assert_eq!(
         (&held["reason"]["code"], &held["last_exit"]["signal"]),

@@ -13,8 +13,8 @@ use super::manager::Manager;
 use super::pod::Pod;
 use super::processes::eventually;
 use crate::support::isolated::can_run;
+use crate::support::processes::children;
 use crate::support::skip::skip;
-use crate::support::standin::children;
 
 /// What the journal says: the desired state and the sequence.
 fn journaled(pod: &Pod) -> Option<(String, u64)> {

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 
 use super::pod::Pod;
 use super::processes::{eventually, is_alive, name};
-use crate::support::standin::send;
+use crate::support::processes::send;
 
 #[test]
 fn by_default_the_manager_ends_with_the_engines_code() {

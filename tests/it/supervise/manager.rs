@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::client::{self, Answer};
 use super::processes::{DEADLINE, descendants, eventually, is_alive, state};
-use crate::support::standin::send;
+use crate::support::processes::send;
 
 /// A manager; it and all that descends from it is killed when dropped.
 pub(super) struct Manager {

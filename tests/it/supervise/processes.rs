@@ -5,7 +5,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::standin::children;
+use crate::support::processes::children;
 
 /// Far beyond what any step takes on a busy machine: whoever hits it has found a fault.
 pub(super) const DEADLINE: Duration = Duration::from_secs(40);

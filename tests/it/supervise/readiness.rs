@@ -3,8 +3,8 @@
 use super::pod::Pod;
 use super::processes::wake_ups;
 use crate::support::program::stayput;
+use crate::support::programs::program;
 use crate::support::standin::StandIn;
-use crate::support::standin::example;
 
 #[test]
 fn at_rest_nobody_looks_and_nothing_wakes() {
@@ -74,7 +74,7 @@ fn the_stand_in_engine_is_ready_by_http_and_by_tcp() {
         let mut command = stayput(["run", "--socket"]);
         command.arg(pod.socket()).arg("--state-dir").arg(pod.path("state"));
         command.arg("--ready").arg(format!("{scheme}://127.0.0.1:{port}")).arg("--");
-        command.arg(example("standin-engine")).arg("--config").arg(standin.config());
+        command.arg(program("standin-engine")).arg("--config").arg(standin.config());
         let manager = pod.spawn(&mut command);
         assert_eq!(manager.until_state("running")["ready"], true);
         assert_eq!(manager.get("/readyz").code, 200);

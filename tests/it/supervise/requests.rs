@@ -6,7 +6,7 @@ use std::{fs, thread};
 use super::client::{self, Answer};
 use super::pod::Pod;
 use super::processes::is_alive;
-use crate::support::standin::children;
+use crate::support::processes::children;
 
 #[test]
 fn an_engine_is_stopped_and_started_again_under_one_manager() {

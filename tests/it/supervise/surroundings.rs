@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use super::pod::Pod;
 use super::processes::{descendants, eventually, is_alive, name as name_of};
 use crate::support::isolated::{NAMESPACE, can_run};
+use crate::support::processes::send;
 use crate::support::skip::skip;
-use crate::support::standin::send;
 
 #[test]
 fn it_knows_its_run_and_has_a_temporary_directory_emptied_between_runs() {
@@ -64,7 +64,7 @@ fn as_pid_1_a_stranger_is_neither_waited_for_nor_touched() {
 
     // As `kubectl exec` does: into the namespaces, beside the tree; its background job is adopted.
     let init = eventually("the namespace", || {
-        crate::support::standin::children(manager.pid()).first().copied()
+        crate::support::processes::children(manager.pid()).first().copied()
     });
     let entered = Command::new("nsenter")
         .args(["--target", &init.to_string(), "--pid", "--mount", "setsid", "sh", "-c"])
@@ -74,8 +74,8 @@ fn as_pid_1_a_stranger_is_neither_waited_for_nor_touched() {
         .unwrap();
     assert!(entered.status.success(), "{entered:?}");
     let stranger = eventually("the stranger among the manager's children", || {
-        let line = |pid: &u32| crate::support::standin::command_line(*pid).contains("sleep 599");
-        crate::support::standin::children(init).into_iter().find(line)
+        let line = |pid: &u32| crate::support::processes::command_line(*pid).contains("sleep 599");
+        crate::support::processes::children(init).into_iter().find(line)
     });
 
     let stopped = manager.post("/es/stop?wait=20s", "{}");
@@ -127,7 +127,8 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
     let left = eventually("the helper", || {
         // Not by its arguments alone: they stand in the manager's as well.
         let helper = |pid: &u32| {
-            name_of(*pid) == "sleep" && crate::support::standin::command_line(*pid).contains("7654")
+            name_of(*pid) == "sleep"
+                && crate::support::processes::command_line(*pid).contains("7654")
         };
         descendants(manager.pid()).into_iter().find(helper)
     });

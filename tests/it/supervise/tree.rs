@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use super::pod::Pod;
 use super::processes::{descendants, is_alive};
-use crate::support::standin::{StandIn, example};
+use crate::support::programs::program;
+use crate::support::standin::StandIn;
 
 /// The stand-in engine under a manager of `pod`.
 fn engine(standin: &StandIn) -> [String; 3] {
-    let program = example("standin-engine").display().to_string();
+    let program = program("standin-engine").display().to_string();
     [program, "--config".to_owned(), standin.config().display().to_string()]
 }
 
@@ -72,7 +73,7 @@ fn killing_the_launcher_alone_leaves_no_server_behind() {
     pod.gate.set(true);
     manager.until_state("running");
     let tree = descendants(manager.pid());
-    crate::support::standin::send(manager.engine(), nix::sys::signal::Signal::SIGKILL);
+    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGKILL);
     let status = manager.until_state("failed");
     assert!(!tree.iter().any(|&pid| is_alive(pid)), "failed means the tree is empty: {status}");
     assert_eq!(status["last_exit"]["reason"], "killed");

@@ -1,10 +1,11 @@
 //! What several test modules need.
 
-pub(crate) mod atomic_writer;
 pub(crate) mod fake_manager;
 pub(crate) mod isolated;
 pub(crate) mod pki;
 pub(crate) mod program;
-pub(crate) mod skip;
-pub(crate) mod standin;
 pub(crate) mod standin_cluster;
+
+pub(crate) use stayput_standin::harness::{
+    atomic_writer, engine as standin, processes, programs, skip,
+};

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fs, iter};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::KeyPair;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls};
+use stayput_standin::harness::pki::{Issued, issue};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
@@ -28,15 +29,7 @@ impl Pki {
 
     /// The certificate is for these names.
     pub(crate) fn named(names: &[&str]) -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"))
-            .expect("a CA");
-        let key = KeyPair::generate().expect("a key");
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let certificate = CertificateParams::new(names)
-            .and_then(|params| params.signed_by(&key, &ca))
-            .expect("a certificate");
+        let Issued { ca, certificate, key } = issue(names).expect("a certificate");
         let dir = TempDir::new().expect("a directory");
         for (name, text) in
             [("ca", ca.pem()), ("cert", certificate.pem()), ("key", key.serialize_pem())]

@@ -1,8 +1,10 @@
-//! Runs the built `stayput` and takes what it says.
+//! Runs the built `stayput` and reads its output.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use super::programs::without_settings;
 
 /// What a finished run left.
 #[derive(Debug)]
@@ -15,11 +17,7 @@ pub(crate) struct Ended {
 /// `stayput` without any of our variables around it.
 pub(crate) fn stayput<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stayput"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STAYPUT_") {
-            command.env_remove(name);
-        }
-    }
+    without_settings(&mut command);
     command.args(args).stdin(Stdio::null());
     command
 }

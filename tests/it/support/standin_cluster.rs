@@ -1,6 +1,5 @@
 //! Three stand-in engines that form a cluster.
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use serde_json::Value;
 
 use super::standin::{Engine, StandIn};
 use stayput_conformance::engine::Cluster;
+use stayput_standin::harness::http::exchange;
 
 /// Three nodes, `n0` to `n2`, each with an address of its own.
 pub(crate) struct Three {
@@ -105,15 +105,8 @@ pub(crate) fn ask_at(
     target: &str,
     body: Option<&Value>,
 ) -> Option<(u16, Value)> {
-    let mut stream = TcpStream::connect((host, 9200)).ok()?;
+    let stream = TcpStream::connect((host, 9200)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a setting");
-    let body = body.map(ToString::to_string).unwrap_or_default();
-    let length = body.len();
-    let request = format!("{method} {target} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let status = answer.split(' ').nth(1)?.parse().ok()?;
-    let (_, body) = answer.split_once("\r\n\r\n")?;
-    Some((status, serde_json::from_str(body).unwrap_or_default()))
+    let answer = exchange(stream, (method, target), body).ok()?;
+    Some((answer.status, answer.body))
 }

@@ -1,4 +1,4 @@
-//! An engine that somebody else kills, whole or by half.
+//! An engine that another process kills, wholly or in part.
 
 use nix::sys::signal::Signal;
 use serde_json::json;

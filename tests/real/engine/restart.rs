@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{on_both_engines, step};
 use crate::support::engine::{Kind, Node};
-use crate::support::guests::guests_of;
 use crate::support::manager::{AS_CONTAINED_ROOT, Launch};
+use crate::support::namespace_processes::namespace_processes;
 
 on_both_engines!(restarted_on_another_config, under_a_root_manager_with_a_dropping_entrypoint);
 
@@ -19,9 +19,9 @@ fn restarted_on_another_config(mut node: Node) {
     let status = api.until_state("starting");
     assert_eq!(status["ready"], false);
     assert_eq!(status["reason"]["code"], "starting");
-    assert_eq!((api.get("/livez").code, api.get("/readyz").code), (200, 503));
+    assert_eq!((api.get("/livez").status, api.get("/readyz").status), (200, 503));
     let status = api.until_ready();
-    assert_eq!(api.get("/readyz").code, 200);
+    assert_eq!(api.get("/readyz").status, 200);
     assert_eq!((&status["config"]["drift"], &status["reason"]), (&json!(false), &json!(null)));
     assert_eq!(node.attribute(), "first");
     assert!(!node.lock_is_free(), "a node holds node.lock");
@@ -40,7 +40,7 @@ fn restarted_on_another_config(mut node: Node) {
     assert_eq!((&exit["stragglers"], &exit["strangers"]), (&json!([]), &json!([])));
     assert_eq!((&status["run"], &status["ready"]), (&json!(null), &json!(false)));
     node.assert_gone(&manager);
-    assert_eq!((api.get("/livez").code, api.get("/readyz").code), (200, 503));
+    assert_eq!((api.get("/livez").status, api.get("/readyz").status), (200, 503));
 
     step("another config is mounted while it is stopped");
     let old = status["config"]["checksum"].clone();
@@ -108,7 +108,7 @@ fn under_a_root_manager_with_a_dropping_entrypoint(node: Node) {
     assert!(node.lock_is_free());
 
     step("the shell is still there");
-    let left: Vec<_> = guests_of(manager.init().expect("a manager"))
+    let left: Vec<_> = namespace_processes(manager.init().expect("a manager"))
         .into_iter()
         .filter(|guest| guest.pid != 1)
         .map(|guest| guest.command)

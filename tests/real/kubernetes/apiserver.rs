@@ -102,7 +102,7 @@ fn it_survives_its_own_death(server: &mut ApiServer) {
     let authority = server.authority();
     let port = server.url().rsplit_once(':').expect("a port").1.parse().expect("a number");
     let curl = Curl::tls(port, &authority);
-    assert_eq!(curl.get("/livez").code, 200);
+    assert_eq!(curl.get("/livez").status, 200);
     server.freeze();
     let asked = ["get", "things", "--request-timeout=1s"];
     let refused = server.admin().attempt(&asked, "").expect_err("nobody answers");

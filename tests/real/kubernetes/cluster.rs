@@ -59,7 +59,7 @@ fn a_pod_of_the_manager() {
     admin.apply(&pod(IMAGE));
     kubectl.run(&["wait", "--for=condition=Ready", "--timeout=120s", "pod/es-0"]);
     let address = kubectl.run(&["get", "pod", "es-0", "--output", "jsonpath={.status.podIP}"]);
-    assert_eq!(Curl::tls_at(&address, 9199, &authority).get("/readyz").code, 200);
+    assert_eq!(Curl::tls_at(&address, 9199, &authority).get("/readyz").status, 200);
     assert!(kubectl.run(&["logs", "es-0"]).contains("\"message\""), "no log");
     let status = kubectl.run(&["exec", "es-0", "--", "/stayput", "status", "--json"]);
     let status: Value = serde_json::from_str(&status).expect("JSON");
@@ -148,7 +148,7 @@ fn refuses_what_is_not_restricted(kubectl: &Search<'_>) {
     assert!(refused.is_err_and(|why| why.contains("violates PodSecurity")));
 }
 
-/// The kubelet looks at a pod's volumes when the pod changes, and else once in a minute or more.
+/// The kubelet updates a pod's volumes when the pod changes, and else once in a minute or more.
 fn a_secret_changes_at_once_with_a_patch_of_the_pod(kubectl: &Search<'_>) {
     let checksum = || kubectl.run(&["exec", "es-0", "--", "/stayput", "checksum", "/config"]);
     let before = checksum();

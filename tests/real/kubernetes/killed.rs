@@ -13,7 +13,7 @@ use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 const TEST: &str = "kubernetes::killed::a_killed_test_leaves_nothing_that_runs";
-/// Tells the test that it is the one to be killed.
+/// Set in the test process that is to be killed.
 const VICTIM: &str = "STAYPUT_TEST_IS_KILLED";
 const RUNS: &str = "the cluster runs";
 

@@ -1,4 +1,4 @@
-//! Pods that nobody owns: the manager is the first process of a container that has it in its image,
+//! Pods without an owner: the manager is the first process of a container that has it in its image,
 //! config is staged, the keys are the apiserver's.
 
 use std::collections::BTreeMap;
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 
-use super::ground::{ACCOUNT, ENGINE, Ground, HOME, MANAGER};
+use super::fixture::{ACCOUNT, ENGINE, Fixture, HOME, MANAGER};
 
 /// The reconciler, and the SearchCluster, whose config is in these Secrets.
-pub(super) fn install(ground: &Ground, source: &str) {
-    ground.people.run(
+pub(super) fn install(fixture: &Fixture, source: &str) {
+    fixture.people.run(
         "kubectl apply -k deploy/
          kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
     );
-    ground.admin().apply(&json!({
+    fixture.admin().apply(&json!({
         "apiVersion": "stayput.dev/v1alpha1",
         "kind": "SearchCluster",
         "metadata": { "name": "logs", "namespace": "search" },
@@ -26,11 +26,11 @@ pub(super) fn install(ground: &Ground, source: &str) {
             "restart": { "drain": "0s" },
         },
     }));
-    ground.until_idle();
+    fixture.until_idle();
 }
 
 /// A CA, a certificate for the name `stayput`, and the keys of the apiserver's tokens.
-pub(super) fn keys(ground: &Ground) {
+pub(super) fn keys(fixture: &Fixture) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = KeyPair::generate().expect("a key");
@@ -38,11 +38,11 @@ pub(super) fn keys(ground: &Ground) {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(["stayput".to_owned()]).expect("a name");
     let certificate = params.signed_by(&key, &authority).expect("a certificate");
-    ground.secret("logs-manager-ca", &[("ca.crt", &authority.pem())]);
+    fixture.secret("logs-manager-ca", &[("ca.crt", &authority.pem())]);
     let tls = [("tls.crt", certificate.pem()), ("tls.key", key.serialize_pem())];
-    ground.secret("logs-manager-tls", &tls.each_ref().map(|(name, pem)| (*name, pem.as_str())));
-    let keys = ground.cluster.api.raw("/openid/v1/jwks").to_string();
-    ground.admin().apply(&json!({
+    fixture.secret("logs-manager-tls", &tls.each_ref().map(|(name, pem)| (*name, pem.as_str())));
+    let keys = fixture.cluster.api.raw("/openid/v1/jwks").to_string();
+    fixture.admin().apply(&json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": "cluster-jwks", "namespace": "search" },
@@ -51,7 +51,7 @@ pub(super) fn keys(ground: &Ground) {
 }
 
 /// A pod with all that its manager needs; the engine is the stand-in.
-pub(super) fn pod(ground: &Ground, name: &str) -> Value {
+pub(super) fn pod(fixture: &Fixture, name: &str) -> Value {
     let settings: BTreeMap<&str, String> = BTreeMap::from([
         ("STAYPUT_LISTEN", ":9199".to_owned()),
         ("STAYPUT_SOCKET", "/state/stayput.sock".to_owned()),
@@ -59,7 +59,7 @@ pub(super) fn pod(ground: &Ground, name: &str) -> Value {
         ("STAYPUT_TLS_CERT", "/tls/tls.crt".to_owned()),
         ("STAYPUT_TLS_KEY", "/tls/tls.key".to_owned()),
         ("STAYPUT_JWKS", "/jwks/jwks.json".to_owned()),
-        ("STAYPUT_JWT_ISSUER", ground.cluster.api.url().to_owned()),
+        ("STAYPUT_JWT_ISSUER", fixture.cluster.api.url().to_owned()),
         ("STAYPUT_ALLOW_SUBJECT", format!("system:serviceaccount:{ACCOUNT}=es:read es:control")),
         ("STAYPUT_CONFIG", "/mounted".to_owned()),
         ("STAYPUT_STAGE", "/mounted=/config".to_owned()),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
-use super::ground::{ACCOUNT, Ground, MANAGER};
+use super::fixture::{ACCOUNT, Fixture, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
 use super::opensearch::Parts;
 use crate::support::http::exchange;
@@ -23,11 +23,11 @@ use crate::support::skip::skip;
 use crate::support::wait::eventually;
 use ledgers::Ledgers;
 
-/// How many rounds, unless `STAYPUT_ROUNDS` says. Each takes pods' addresses, of which the nodes
+/// How many rounds, unless `STAYPUT_ROUNDS` is set. Each takes pods' addresses, of which the nodes
 /// know the first sixteen.
 const ROUNDS: u32 = 2;
 /// Longer than the engines take to be green on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[test]
 #[ignore = "a measurement: bench/rolling"]
@@ -37,14 +37,14 @@ fn in_place_and_by_deletion() {
         Ok(parts) => parts,
         Err(why) => return skip(TEST, &why),
     };
-    let ground = match Ground::lay("privileged") {
-        Ok(ground) => ground,
+    let fixture = match Fixture::lay("privileged") {
+        Ok(fixture) => fixture,
         Err(why) => return skip(TEST, &why),
     };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     let storage = storage();
-    let stage = Stage { seeds: ground.seeds(), parts, ground };
+    let stage = Stage { seeds: fixture.seeds(), parts, fixture };
     stage.set_up(&storage);
     for round in 0..rounds {
         println!("{}", stage.in_place(&format!("in-place-{round}")));
@@ -53,20 +53,20 @@ fn in_place_and_by_deletion() {
 }
 
 struct Stage {
-    ground: Ground,
+    fixture: Fixture,
     parts: Parts,
     seeds: String,
 }
 
 impl Stage {
     fn set_up(&self, storage: &TempDir) {
-        keys(&self.ground);
+        keys(&self.fixture);
         self.configure("first");
-        self.ground
+        self.fixture
             .admin()
-            .apply(&stateful_set(self.parts.real(pod(&self.ground, "logs")), storage));
-        self.ground.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
-        let nodes = look(&self.ground, MANAGER);
+            .apply(&stateful_set(self.parts.real(pod(&self.fixture, "logs")), storage));
+        self.fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
+        let nodes = look(&self.fixture, MANAGER);
         until_formed(&nodes);
         // Something that has to be recovered.
         let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
@@ -74,44 +74,44 @@ impl Stage {
             let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
             let answer = exchange(stream.expect("it listens"), ("PUT", target), Some(body));
             let answer = answer.expect("an answer");
-            assert!(matches!(answer.code, 200 | 201), "{target}: {:#}", answer.body);
+            assert!(matches!(answer.status, 200 | 201), "{target}: {:#}", answer.body);
         };
         put("/load?wait_for_active_shards=all", &settings);
         for id in 0..300 {
             put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
         }
-        install(&self.ground, "logs-config");
+        install(&self.fixture, "logs-config");
     }
 
     /// Writes the Secret; returns the checksum of what is in it.
     fn configure(&self, round: &str) -> String {
         let files = self.parts.files("${NODE_NAME}", &self.seeds, round);
         let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
-        self.ground.secret("logs-config", &files);
-        self.ground.checksum(&files)
+        self.fixture.secret("logs-config", &files);
+        self.fixture.checksum(&files)
     }
 
     /// With what it has cost the apiserver.
     fn in_place(&self, round: &str) -> Value {
-        let ground = &self.ground;
+        let fixture = &self.fixture;
         // It has seen the pods that replaced the others, too.
         eventually("all are seen, and nothing goes on", || {
-            let status = ground.json(&["get", "searchcluster", "logs"])["status"].clone();
+            let status = fixture.json(&["get", "searchcluster", "logs"])["status"].clone();
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
-        let before = look(ground, MANAGER);
+        let before = look(fixture, MANAGER);
         let expected = self.configure(round);
-        let mark = ground.cluster.audit.now();
-        let ledgers = Ledgers::follow(ground);
+        let mark = fixture.cluster.audit.now();
+        let ledgers = Ledgers::follow(fixture);
         let began = Instant::now();
-        ground.people.run("kubectl stayput -n search restart logs --watch");
+        fixture.people.run("kubectl stayput -n search restart logs --watch");
         until_formed(&before);
         let took = began.elapsed();
-        let ledger_writes = ledgers.end(ground);
-        let after = look(ground, MANAGER);
+        let ledger_writes = ledgers.end(fixture);
+        let after = look(fixture, MANAGER);
         assert_restarted_in_place(&before, &after, |_| expected.clone());
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
-        let events = ground.cluster.audit.since(mark, ACCOUNT);
+        let events = fixture.cluster.audit.since(mark, ACCOUNT);
         let asked = |verb: &str, resource: &str, sub: &Value| {
             let is_one = |event: &&Value| {
                 let of = &event["objectRef"];
@@ -133,20 +133,20 @@ impl Stage {
             "status_writes": asked("update", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
             "conflicts": events.iter().filter(is_conflict).count(),
-            "all": ground.asked_since(mark).to_string(),
+            "all": fixture.asked_since(mark).to_string(),
         })
     }
 
     /// As operators do it, and people: the next pod when the last one is ready and all is green.
     fn by_deletion(&self, round: &str) -> Value {
-        let ground = &self.ground;
-        let before = look(ground, MANAGER);
+        let fixture = &self.fixture;
+        let before = look(fixture, MANAGER);
         self.configure(round);
         let began = Instant::now();
         for name in NODES.into_iter().rev() {
-            ground.run(&["delete", "pod", name]);
-            ground.run(&["wait", "--for=create", "--timeout=60s", &format!("pod/{name}")]);
-            ground.run(&[
+            fixture.run(&["delete", "pod", name]);
+            fixture.run(&["wait", "--for=create", "--timeout=60s", &format!("pod/{name}")]);
+            fixture.run(&[
                 "wait",
                 "--for=condition=Ready",
                 "--timeout=180s",
@@ -155,7 +155,7 @@ impl Stage {
             self.until_green();
         }
         let took = began.elapsed();
-        let after = look(ground, MANAGER);
+        let after = look(fixture, MANAGER);
         assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
         json!({ "way": "by deletion", "ms": took.as_millis() })
@@ -165,14 +165,14 @@ impl Stage {
     fn until_green(&self) {
         let path = "jsonpath={.items[*].status.podIP}";
         let addresses =
-            self.ground.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
+            self.fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
         let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
         eventually("three nodes, green", || {
             addresses.split(' ').find_map(|address| {
                 let stream = TcpStream::connect((address, 9200)).ok()?;
-                stream.set_read_timeout(Some(PATIENCE)).ok()?;
+                stream.set_read_timeout(Some(GREEN_TIMEOUT)).ok()?;
                 let health = exchange(stream, ("GET", target), None).ok()?;
-                (health.code == 200 && health.body["timed_out"] == false).then_some(())
+                (health.status == 200 && health.body["timed_out"] == false).then_some(())
             })
         });
     }

@@ -1,4 +1,4 @@
-//! `docs/first-ten-minutes.md`, word for word: a StatefulSet of engines that know nothing of
+//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines that know nothing of
 //! stayput, and the reader's commands one after the other.
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::ground::{ENGINE, Ground, HOME};
+use super::fixture::{ENGINE, Fixture, HOME};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -32,51 +32,51 @@ fn blocks() -> Vec<(String, String)> {
 
 #[test]
 fn the_first_ten_minutes() {
-    let ground = match Ground::lay("restricted") {
-        Ok(ground) => ground,
+    let fixture = match Fixture::lay("restricted") {
+        Ok(fixture) => fixture,
         Err(why) => return skip("pods::first_ten_minutes::the_first_ten_minutes", &why),
     };
     let config = format!(
         "cluster.name: logs\nnode.name: ${{NODE_NAME}}\nnetwork.host: 0.0.0.0\n\
          discovery.seed_hosts: [{}]\ncluster.initial_cluster_manager_nodes: {}\npath.data: {HOME}/data\n",
-        ground.seeds(),
+        fixture.seeds(),
         NODES.join(",")
     );
-    ground.secret("logs-config", &[("opensearch.yml", &config)]);
-    ground.admin().apply(&stateful_set());
-    ground.run(&["rollout", "status", "statefulset/logs", "--timeout=120s"]);
+    fixture.secret("logs-config", &[("opensearch.yml", &config)]);
+    fixture.admin().apply(&stateful_set());
+    fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=120s"]);
 
     let began = Instant::now();
     let mut before = None;
     for (heading, script) in blocks() {
         let block = Instant::now();
         if script.contains("restart-phase=schedule-rolling") {
-            let nodes = look(&ground, STAYPUT);
+            let nodes = look(&fixture, STAYPUT);
             until_formed(&nodes);
-            ground.at_rest();
-            before = Some((nodes, ground.cluster.audit.now(), Instant::now()));
+            fixture.at_rest();
+            before = Some((nodes, fixture.cluster.audit.now(), Instant::now()));
         }
-        let said = ground.people.run(&script);
+        let said = fixture.people.run(&script);
         println!("{heading}: {} ms\n{script}{said}", block.elapsed().as_millis());
         if script.contains("--for=condition=RestartInProgress=false") {
             assert!(said.ends_with("done\n"), "{said}");
             let (_, mark, began) = before.as_ref().expect("it was asked for before");
             println!("the rolling restart took {} ms", began.elapsed().as_millis());
-            ground.figures(*mark);
+            fixture.figures(*mark);
         }
     }
     println!("the document took {} s", began.elapsed().as_secs());
 
     let (before, ..) = before.expect("the document asks for a restart");
     let config = config + "\nnode.attr.first: \"yes\"\n";
-    let expected = ground.checksum(&[("opensearch.yml", &config)]);
-    let after = look(&ground, STAYPUT);
+    let expected = fixture.checksum(&[("opensearch.yml", &config)]);
+    let after = look(&fixture, STAYPUT);
     assert_restarted_in_place(&before, &after, |_| expected.clone());
     assert_eq!(attribute(&after, "first"), vec![json!("yes"); 3]);
-    the_plugin(&ground);
+    the_plugin(&fixture);
 }
 
-/// The engines as people have them before they hear of stayput.
+/// The engines as users have them before they install stayput.
 fn stateful_set() -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -139,21 +139,21 @@ fn stateful_set() -> Value {
     })
 }
 
-/// What `kubectl stayput` says afterwards.
-fn the_plugin(ground: &Ground) {
+/// The output of `kubectl stayput` afterwards.
+fn the_plugin(fixture: &Fixture) {
     for (line, part) in [
         ("kubectl stayput -n search status logs", "Idle"),
         ("kubectl stayput -n search plan logs", ""),
         ("kubectl stayput -n search why logs-1", "logs-1"),
         ("kubectl stayput -n search history logs", "done"),
     ] {
-        let said = ground.people.run(line);
+        let said = fixture.people.run(line);
         println!("{line}\n{said}");
         assert!(said.contains(part), "{line}: {said}");
     }
     eventually("nothing is left on the pods", || {
         let path = "jsonpath={.items[*].metadata.annotations}";
-        let left = ground.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
+        let left = fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
         assert!(left.contains("stayput.dev/last-restart"), "{left}");
         (!left.contains("restart-phase") && !left.contains("stayput.dev/shown")).then_some(())
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::ground::Ground;
+use super::fixture::Fixture;
 use crate::support::http::exchange;
 use crate::support::wait::eventually;
 
@@ -20,7 +20,7 @@ pub(super) struct Node {
     /// All that a restart in place must not change: the pod's uid, its containers' ids, how often
     /// they were restarted.
     pub(super) stays: Value,
-    /// What the manager says.
+    /// The manager's status.
     pub(super) status: Value,
 }
 
@@ -38,16 +38,16 @@ impl Node {
         let stream = TcpStream::connect((self.address.as_str(), 9200)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(40))).ok()?;
         let answer = exchange(stream, ("GET", target), None).ok()?;
-        (answer.code == 200).then_some(answer.body)
+        (answer.status == 200).then_some(answer.body)
     }
 }
 
 /// All pods, as the apiserver and the managers in them see them; `stayput` is the program there.
-pub(super) fn look(ground: &Ground, stayput: &str) -> BTreeMap<String, Node> {
-    let list = ground.json(&["get", "pods", "--selector", "app=logs"]);
+pub(super) fn look(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
+    let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
     let pods = list["items"].as_array().expect("pods").iter().map(|pod| {
         let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
-        let said = ground.run(&["exec", &name, "--", stayput, "status", "--json"]);
+        let said = fixture.run(&["exec", &name, "--", stayput, "status", "--json"]);
         let status: Value = serde_json::from_str(&said).expect("JSON");
         assert_eq!(status["manager"]["pid"], 1, "{status:#}");
         let containers = pod["status"]["containerStatuses"].as_array().expect("containers");
@@ -92,7 +92,7 @@ pub(super) fn assert_restarted_in_place(
     }
 }
 
-/// The value of a node attribute on every node, as the engines tell each other.
+/// The value of a node attribute on every node, from the cluster state.
 pub(super) fn attribute(nodes: &BTreeMap<String, Node>, name: &str) -> Vec<Value> {
     let all = nodes["logs-0"].ask("/_nodes").expect("the engine answers");
     let all = all["nodes"].as_object().expect("nodes").values();

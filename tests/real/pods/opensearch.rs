@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
-use super::ground::{Ground, MANAGER};
+use super::fixture::{Fixture, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
@@ -44,41 +44,41 @@ fn opensearch_restarted_in_place() {
         Err(why) => return skip(TEST, &why),
     };
     // Folders of the machine in a pod are what `restricted` is there against.
-    let ground = match Ground::lay("privileged") {
-        Ok(ground) => ground,
+    let fixture = match Fixture::lay("privileged") {
+        Ok(fixture) => fixture,
         Err(why) => return skip(TEST, &why),
     };
-    keys(&ground);
-    let seeds = ground.seeds();
+    keys(&fixture);
+    let seeds = fixture.seeds();
     let files = |name: &str, round: &str| parts.files(name, &seeds, round);
     let write = |round: &str| {
         for name in NODES {
             let files = files(name, round);
             let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
-            ground.secret(&format!("{name}-config"), &files);
+            fixture.secret(&format!("{name}-config"), &files);
         }
     };
     write("first");
     for name in NODES {
-        ground.admin().apply(&parts.real(pod(&ground, name)));
+        fixture.admin().apply(&parts.real(pod(&fixture, name)));
     }
     for name in NODES {
-        ground.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
+        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
     }
-    let before = look(&ground, MANAGER);
+    let before = look(&fixture, MANAGER);
     until_formed(&before);
-    install(&ground, "{pod}-config");
+    install(&fixture, "{pod}-config");
 
-    let mark = ground.cluster.audit.now();
+    let mark = fixture.cluster.audit.now();
     write("second");
     let asked = Instant::now();
-    let said = ground.people.run("kubectl stayput -n search restart logs --watch");
+    let said = fixture.people.run("kubectl stayput -n search restart logs --watch");
     println!("three OpenSearch nodes took {} ms\n{said}", asked.elapsed().as_millis());
-    ground.figures(mark);
-    let after = look(&ground, MANAGER);
+    fixture.figures(mark);
+    let after = look(&fixture, MANAGER);
     let expected = |name: &str| {
         let files = files(name, "second");
-        ground.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
+        fixture.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
     };
     assert_restarted_in_place(&before, &after, expected);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
@@ -92,7 +92,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// `Err` says what is missing here.
+    /// `Err` names what is missing here.
     pub(super) fn find() -> Result<Self, String> {
         let home = home(Kind::OpenSearch).ok_or("opensearch is not installed")?;
         let java = std::env::var_os("JAVA_HOME").map(PathBuf::from).ok_or("no JAVA_HOME")?;
@@ -161,7 +161,7 @@ impl Parts {
     }
 }
 
-/// The library that tells engines of descriptors.
+/// The library that reports a higher limit of descriptors to engines.
 fn limits() -> TempDir {
     let directory = tempfile::tempdir().expect("a temp dir");
     let (source, library) = (directory.path().join("limits.c"), directory.path().join("limits.so"));

@@ -1,4 +1,4 @@
-//! Pods that nobody owns, each with a config of its own, staged; and a reconciler that is taken
+//! Pods without an owner, each with a config of its own, staged; and a reconciler that is taken
 //! away in the middle.
 
 use std::time::{Duration, Instant, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::bare::{install, keys, pod};
-use super::ground::{Ground, MANAGER};
+use super::fixture::{Fixture, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -16,15 +16,15 @@ const ARRIVAL: Duration = Duration::from_secs(20);
 
 #[test]
 fn each_pod_with_its_own_config_while_reconcilers_go() {
-    let ground = match Ground::lay("restricted") {
-        Ok(ground) => ground,
+    let fixture = match Fixture::lay("restricted") {
+        Ok(fixture) => fixture,
         Err(why) => {
             let test = "pods::own_config::each_pod_with_its_own_config_while_reconcilers_go";
             return skip(test, &why);
         }
     };
-    keys(&ground);
-    let seeds = ground.seeds();
+    keys(&fixture);
+    let seeds = fixture.seeds();
     let config = |name: &str, round: &str| {
         format!(
             "cluster.name: logs\nnode.name: {name}\nnetwork.host: 0.0.0.0\n\
@@ -36,41 +36,41 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     };
     for name in NODES {
         let text = config(name, "first");
-        ground.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
-        ground.admin().apply(&pod(&ground, name));
+        fixture.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
+        fixture.admin().apply(&pod(&fixture, name));
     }
     for name in NODES {
-        ground.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
+        fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
-    install(&ground, "{pod}-config");
-    let before = look(&ground, MANAGER);
+    install(&fixture, "{pod}-config");
+    let before = look(&fixture, MANAGER);
     until_formed(&before);
-    ground.at_rest();
+    fixture.at_rest();
 
-    let mark = ground.cluster.audit.now();
+    let mark = fixture.cluster.audit.now();
     let written = SystemTime::now();
     for name in NODES {
         let text = config(name, "second");
-        ground.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
+        fixture.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
     }
     let asked = Instant::now();
-    ground.people.run("kubectl stayput -n search restart logs");
-    let holders = goes_in_the_middle(&ground);
-    let said = ground.people.run("kubectl stayput -n search watch logs --timeout 2m");
+    fixture.people.run("kubectl stayput -n search restart logs");
+    let holders = goes_in_the_middle(&fixture);
+    let said = fixture.people.run("kubectl stayput -n search watch logs --timeout 2m");
     println!("the rolling restart took {} ms\n{said}", asked.elapsed().as_millis());
     let path = "jsonpath={.status.history[-1:].outcome}";
-    assert_eq!(ground.run(&["get", "searchcluster", "logs", "--output", path]), "done");
-    ground.figures(mark);
-    assert_ne!(holder(&ground), holders, "another replica went on");
+    assert_eq!(fixture.run(&["get", "searchcluster", "logs", "--output", path]), "done");
+    fixture.figures(mark);
+    assert_ne!(holder(&fixture), holders, "another replica went on");
 
-    let after = look(&ground, MANAGER);
-    let expected = |name: &str| ground.checksum(&[("opensearch.yml", &config(name, "second"))]);
+    let after = look(&fixture, MANAGER);
+    let expected = |name: &str| fixture.checksum(&[("opensearch.yml", &config(name, "second"))]);
     assert_restarted_in_place(&before, &after, expected);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
     for (name, node) in &after {
-        let at = ground.cluster.secret_mounted_at(&node.uid, "mounted");
+        let at = fixture.cluster.secret_mounted_at(&node.uid, "mounted");
         let waited = at.duration_since(written).expect("after the Secret's change");
-        let touched = at.duration_since(ground.first_patch(mark, name)).unwrap_or_default();
+        let touched = at.duration_since(fixture.first_patch(mark, name)).unwrap_or_default();
         println!(
             "{name}: mounted {} ms after the Secrets' change, {} ms after the first patch of the pod",
             waited.as_millis(),
@@ -81,22 +81,22 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
 }
 
 /// Which replica works.
-fn holder(ground: &Ground) -> String {
+fn holder(fixture: &Fixture) -> String {
     let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
-    ground.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
+    fixture.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
 }
 
 /// Deletes the replica that works, without a good-bye, when the first node is on its way; returns
 /// its name.
-fn goes_in_the_middle(ground: &Ground) -> String {
+fn goes_in_the_middle(fixture: &Fixture) -> String {
     eventually("a node is stopped or started", || {
         let path = "jsonpath={.items[*].metadata.annotations.elasticsearch\\.k8s\\.elastic\\.co/restart-phase}";
-        let phases = ground.run(&["get", "pods", "--output", path]);
+        let phases = fixture.run(&["get", "pods", "--output", path]);
         phases.split(' ').any(|phase| phase == "stop" || phase == "start").then_some(())
     });
-    let holder = holder(ground);
+    let holder = holder(fixture);
     let delete = ["delete", "pod", &holder, "--namespace", "stayput"];
-    ground.admin().run(&[&delete[..], &["--grace-period=0", "--force"]].concat());
+    fixture.admin().run(&[&delete[..], &["--grace-period=0", "--force"]].concat());
     println!("{holder} was deleted while a node was on its way");
     holder
 }

@@ -1,11 +1,11 @@
-//! Restarts that come to nothing leave the cluster as it was: every engine told to run, allocation
-//! as before, and the reason in words.
+//! Aborted restarts leave the cluster as it was: every engine is to run, allocation is as
+//! before, and the reason is reported.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use stayput_restart::{Outcome, Step};
 
-use super::ground::{Facts, Ground, NAMES, until};
+use super::fixture::{Facts, Fixture, NAMES, until};
 use super::{load, on, step};
 use crate::support::cluster::Flavor;
 
@@ -14,146 +14,146 @@ fn brought_back() {
     on("aborts::brought_back", Flavor::OpenSearch, story);
 }
 
-fn story(ground: Ground) {
-    load::create(ground.nodes()[0]);
-    ground.until_formed();
-    let settings = ground.settings();
-    secret_never_arrives(&ground);
-    will_not_start(&ground);
-    frozen(&ground);
-    half_of_all(&ground);
-    assert_eq!(ground.settings(), settings);
-    assert!(ground.status().ledger.debts.is_empty());
+fn story(fixture: Fixture) {
+    load::create(fixture.nodes()[0]);
+    fixture.until_formed();
+    let settings = fixture.settings();
+    secret_never_arrives(&fixture);
+    will_not_start(&fixture);
+    frozen(&fixture);
+    half_of_all(&fixture);
+    assert_eq!(fixture.settings(), settings);
+    assert!(fixture.status().ledger.debts.is_empty());
 }
 
-fn condition(ground: &Ground, kind: &str) -> Value {
-    let status = serde_json::to_value(ground.status()).expect("JSON");
+fn condition(fixture: &Fixture, kind: &str) -> Value {
+    let status = serde_json::to_value(fixture.status()).expect("JSON");
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     conditions.into_iter().find(|one| one["type"] == kind).unwrap_or_default()
 }
 
-/// The node runs in the process it had, and nothing says that it should not.
+/// The node runs in the process it had, and no record keeps it stopped.
 #[track_caller]
 fn assert_untouched(was: &Facts, is: &Facts) {
     assert_eq!(was, is);
 }
 
 /// The volume stays as it was, so the engine is never stopped.
-fn secret_never_arrives(ground: &Ground) {
+fn secret_never_arrives(fixture: &Fixture) {
     step("a config that never arrives in the volume");
-    ground.policy(&json!({ "phaseTimeout": "10s", "drain": "0s" }));
-    let before = ground.facts();
-    ground.kubelet.set_deaf("logs-1", true);
-    ground.configure("logs-1", "node.attr.stayput: lost", str::to_owned);
-    ground.ask("lost", "rolling", &["logs-1"]);
-    let entry = ground.until_over("lost");
+    fixture.policy(&json!({ "phaseTimeout": "10s", "drain": "0s" }));
+    let before = fixture.facts();
+    fixture.kubelet.set_deaf("logs-1", true);
+    fixture.configure("logs-1", "node.attr.stayput: lost", str::to_owned);
+    fixture.ask("lost", "rolling", &["logs-1"]);
+    let entry = fixture.until_over("lost");
     println!("{entry:?}");
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Aborted, 0), "{entry:?}");
     assert!(entry.reason.contains("not mounted"), "{entry:?}");
-    let last = ground.last_restart("logs-1");
+    let last = fixture.last_restart("logs-1");
     assert_eq!((last.id.as_str(), last.outcome), ("lost", Outcome::Aborted));
-    assert_untouched(&before["logs-1"], &ground.facts()["logs-1"]);
-    ground.configure("logs-1", "node.attr.stayput: first", str::to_owned);
-    ground.kubelet.set_deaf("logs-1", false);
-    ground.until_formed();
+    assert_untouched(&before["logs-1"], &fixture.facts()["logs-1"]);
+    fixture.configure("logs-1", "node.attr.stayput: first", str::to_owned);
+    fixture.kubelet.set_deaf("logs-1", false);
+    fixture.until_formed();
 }
 
 /// The engine refuses its config: it is started on the last good one at once.
-fn will_not_start(ground: &Ground) {
+fn will_not_start(fixture: &Fixture) {
     step("an engine that will not start");
-    ground.policy(&json!({ "phaseTimeout": "90s" }));
-    let before = ground.facts();
-    let bad = ground.configure("logs-2", "no.such.setting: true", str::to_owned);
-    ground.ask("bad", "rolling", &["logs-2"]);
-    let entry = ground.until_over("bad");
+    fixture.policy(&json!({ "phaseTimeout": "90s" }));
+    let before = fixture.facts();
+    let bad = fixture.configure("logs-2", "no.such.setting: true", str::to_owned);
+    fixture.ask("bad", "rolling", &["logs-2"]);
+    let entry = fixture.until_over("bad");
     println!("{entry:?}");
     assert_eq!((entry.outcome, entry.nodes), (Outcome::RolledBack, 0), "{entry:?}");
     assert!(entry.reason.starts_with("logs-2: "), "{entry:?}");
-    let last = ground.last_restart("logs-2");
+    let last = fixture.last_restart("logs-2");
     assert_eq!((last.id.as_str(), last.outcome), ("bad", Outcome::RolledBack));
-    ground.until_formed();
-    let (was, is) = (&before["logs-2"], &ground.facts()["logs-2"]);
+    fixture.until_formed();
+    let (was, is) = (&before["logs-2"], &fixture.facts()["logs-2"]);
     assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot));
     assert_eq!(was.checksum, is.checksum);
     assert_ne!(is.checksum.as_ref(), Some(&bad));
     assert_ne!(was.run, is.run);
-    let status = ground.with("logs-2", |member| member.manager().api.status());
+    let status = fixture.with("logs-2", |member| member.manager().api.status());
     assert_eq!(status["run"]["config"], "last_good", "{status:#}");
-    ground.until_status("it is on another config than its source", |status| {
+    fixture.until_status("it is on another config than its source", |status| {
         status.report.counts.pending_restart == 1
     });
     // The way out is the usual one.
-    let good = ground.configure("logs-2", "node.attr.stayput: mended", str::to_owned);
-    ground.ask("mended", "rolling", &["logs-2"]);
-    assert_eq!(ground.until_over("mended").outcome, Outcome::Done);
-    assert_eq!(ground.facts()["logs-2"].checksum.as_ref(), Some(&good));
-    ground.until_formed();
+    let good = fixture.configure("logs-2", "node.attr.stayput: mended", str::to_owned);
+    fixture.ask("mended", "rolling", &["logs-2"]);
+    assert_eq!(fixture.until_over("mended").outcome, Outcome::Done);
+    assert_eq!(fixture.facts()["logs-2"].checksum.as_ref(), Some(&good));
+    fixture.until_formed();
 }
 
 /// The manager has taken the stop and drains when it freezes; the stop is carried out when it is
 /// thawed, after the abort, and the start that is owed follows.
-fn frozen(ground: &Ground) {
+fn frozen(fixture: &Fixture) {
     step("a manager that freezes in the stop phase, and is thawed after the abort");
-    ground.policy(&json!({ "phaseTimeout": "12s", "drain": "8s" }));
-    let before = ground.facts();
-    ground.ask("frozen", "rolling", &["logs-0"]);
-    let socket = ground.with("logs-0", |member| member.manager().api.clone());
+    fixture.policy(&json!({ "phaseTimeout": "12s", "drain": "8s" }));
+    let before = fixture.facts();
+    fixture.ask("frozen", "rolling", &["logs-0"]);
+    let socket = fixture.with("logs-0", |member| member.manager().api.clone());
     let stopping = socket.until_state("stopping");
     println!("frozen at sequence {}", stopping["sequence"]);
-    ground.with("logs-0", |member| member.manager().signal(Signal::SIGSTOP));
-    let entry = ground.until_over("frozen");
+    fixture.with("logs-0", |member| member.manager().signal(Signal::SIGSTOP));
+    let entry = fixture.until_over("frozen");
     println!("{entry:?}");
-    let debts = ground.status().ledger.debts;
+    let debts = fixture.status().ledger.debts;
     assert_eq!(debts.start.len(), 1, "{debts:?}");
-    let degraded = condition(ground, "Degraded");
+    let degraded = condition(fixture, "Degraded");
     assert_eq!(degraded["status"], "True", "{degraded:#}");
-    // It cannot say what it was about to do: it is to come back on what last worked.
+    // Its intent is unknown: it is to come back with the config that last worked.
     assert_eq!((entry.outcome, entry.nodes), (Outcome::RolledBack, 0), "{entry:?}");
 
-    ground.with("logs-0", |member| member.manager().signal(Signal::SIGCONT));
-    ground.until_status("the start is no longer owed", |status| status.ledger.debts.is_empty());
-    let last = ground.last_restart("logs-0");
+    fixture.with("logs-0", |member| member.manager().signal(Signal::SIGCONT));
+    fixture.until_status("the start is no longer owed", |status| status.ledger.debts.is_empty());
+    let last = fixture.last_restart("logs-0");
     assert_eq!((last.id.as_str(), last.outcome), ("frozen", Outcome::RolledBack));
     socket.until_ready();
-    ground.until_formed();
+    fixture.until_formed();
     until("it is not degraded any more", || {
-        (condition(ground, "Degraded")["status"] == "False").then_some(())
+        (condition(fixture, "Degraded")["status"] == "False").then_some(())
     });
-    let (was, is) = (&before["logs-0"], &ground.facts()["logs-0"]);
+    let (was, is) = (&before["logs-0"], &fixture.facts()["logs-0"]);
     assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot));
     assert_eq!(was.checksum, is.checksum);
 }
 
-/// Two of three refuse their config, so no cluster forms under the new name: everybody returns to
+/// Two of three refuse their config, so no cluster forms under the new name: every node returns to
 /// the old one.
-fn half_of_all(ground: &Ground) {
+fn half_of_all(fixture: &Fixture) {
     step("a coordinated restart, half of which fails");
-    ground.policy(&json!({ "phaseTimeout": "90s", "drain": "0s" }));
-    let before = ground.facts();
+    fixture.policy(&json!({ "phaseTimeout": "90s", "drain": "0s" }));
+    let before = fixture.facts();
     let rename = |text: &str| text.replace("cluster.name: test-", "cluster.name: renamed-");
-    ground.configure("logs-0", "node.attr.stayput: half", rename);
+    fixture.configure("logs-0", "node.attr.stayput: half", rename);
     for name in ["logs-1", "logs-2"] {
-        ground.configure(name, "no.such.setting: true", rename);
+        fixture.configure(name, "no.such.setting: true", rename);
     }
-    ground.ask("half", "coordinated", &[]);
+    fixture.ask("half", "coordinated", &[]);
     let members = |status: &stayput_reconciler::cluster::SearchClusterStatus| {
         status.ledger.restart.iter().flat_map(|one| one.members.clone()).collect::<Vec<_>>()
     };
-    ground.until_status("everybody is on the way back", |status| {
+    fixture.until_status("everybody is on the way back", |status| {
         members(status).iter().all(|one| one.step == Step::Aborting || one.step == Step::Finished)
     });
-    let entry = ground.until_over("half");
+    let entry = fixture.until_over("half");
     println!("{entry:?}");
     assert_eq!((entry.outcome, entry.nodes), (Outcome::RolledBack, 0), "{entry:?}");
-    ground.until_formed();
-    let after = ground.facts();
+    fixture.until_formed();
+    let after = fixture.facts();
     for name in NAMES {
         let (was, is) = (&before[name], &after[name]);
         assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot), "{name}");
         assert_eq!(was.checksum, is.checksum, "{name}");
         assert_ne!(was.ephemeral, is.ephemeral, "{name}");
-        assert_eq!(ground.last_restart(name).outcome, Outcome::RolledBack, "{name}");
+        assert_eq!(fixture.last_restart(name).outcome, Outcome::RolledBack, "{name}");
     }
-    let name = ground.engine("/_cluster/health")["cluster_name"].clone();
+    let name = fixture.engine("/_cluster/health")["cluster_name"].clone();
     assert!(name.as_str().is_some_and(|name| name.starts_with("test-")), "{name}");
 }

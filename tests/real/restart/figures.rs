@@ -1,5 +1,5 @@
-//! When what happened in a rolling restart of three idle nodes: `bench/rolling` runs this and says
-//! whose time is whose. Nothing is mounted anew and nothing drained, so nobody but the engines and
+//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows which
+//! part took which time. Nothing is mounted anew and nothing drained, so only the engines and
 //! the kubelet's readiness is waited for.
 //!
 //! One line of JSON a restart, all times in milliseconds since 1970 by the one clock of this machine.
@@ -15,49 +15,49 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
 
-use super::ground::{Ground, NAMES};
+use super::fixture::{Fixture, NAMES};
 use super::{load, on};
 use crate::support::cluster::Flavor;
 use looks::{Looks, Views};
 use proxy::Waits;
 use statuses::Statuses;
 
-/// How many restarts, unless `STAYPUT_ROUNDS` says.
+/// How many restarts, unless `STAYPUT_ROUNDS` is set.
 const ROUNDS: u32 = 3;
 
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn rolling() {
-    on("figures::rolling", Flavor::OpenSearch, |ground| {
+    on("figures::rolling", Flavor::OpenSearch, |fixture| {
         let rounds = std::env::var("STAYPUT_ROUNDS");
         let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-        load::create(ground.nodes()[0]);
+        load::create(fixture.nodes()[0]);
         for id in 0..300 {
-            assert!(ground.nodes()[0].index(load::INDEX, id), "{id} is not taken");
+            assert!(fixture.nodes()[0].index(load::INDEX, id), "{id} is not taken");
         }
-        let (port, waits) = proxy::before(&ground.nodes());
+        let (port, waits) = proxy::before(&fixture.nodes());
         let spec = json!({ "engine": { "port": port }, "restart": { "drain": "0s" } });
-        ground.kube.merge::<SearchCluster>("logs", &json!({ "spec": spec }));
+        fixture.kube.merge::<SearchCluster>("logs", &json!({ "spec": spec }));
         for round in 0..rounds {
-            println!("{}", restart(&ground, &waits, &format!("figure-{round}")));
+            println!("{}", restart(&fixture, &waits, &format!("figure-{round}")));
         }
     });
 }
 
 /// Carries one out; every moment of it.
-fn restart(ground: &Ground, waits: &Waits, id: &str) -> Value {
-    ground.until_formed();
-    let before = ground.facts();
-    let apis = NAMES.map(|name| ground.with(name, |member| member.manager().api.clone()));
-    let (looks, statuses) = (Looks::start(&ground.nodes()), Statuses::start(apis));
+fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
+    fixture.until_formed();
+    let before = fixture.facts();
+    let apis = NAMES.map(|name| fixture.with(name, |member| member.manager().api.clone()));
+    let (looks, statuses) = (Looks::start(&fixture.nodes()), Statuses::start(apis));
     let asked = now();
-    ground.ask(id, "rolling", &[]);
-    let entry = ground.until_over(id);
+    fixture.ask(id, "rolling", &[]);
+    let entry = fixture.until_over(id);
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     let (views, statuses) = (looks.end(), statuses.end());
-    let ready = ground.kubelet.said();
-    let log = Log::of(&ground.reconciler.log(), id);
-    let after = ground.facts();
+    let ready = fixture.kubelet.said();
+    let log = Log::of(&fixture.reconciler.log(), id);
+    let after = fixture.facts();
     let node = |(at, name): (usize, &str)| {
         let (was, is) = (&before[name], &after[name]);
         assert_eq!(was.manager_pid, is.manager_pid, "{name}");

@@ -159,7 +159,7 @@ impl Work {
             "podIPs": [{ "ip": address }],
             "conditions": [{ "type": "Ready", "status": ready }],
         } });
-        // What fails is tried again at the next look.
+        // What fails is tried again at the next observation.
         if self.kube.merge_status::<Pod>(name, &status).is_ok() {
             let said = (name.to_owned(), now(), ready == "True");
             self.said.lock().expect("a lock").push(said);
@@ -172,7 +172,7 @@ fn is_ready(socket: &Path) -> bool {
     let ask = || -> io::Result<u16> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PROBE))?;
-        exchange(stream, ("GET", "/readyz"), None).map(|answer| answer.code)
+        exchange(stream, ("GET", "/readyz"), None).map(|answer| answer.status)
     };
     ask().is_ok_and(|code| code == 200)
 }

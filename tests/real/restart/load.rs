@@ -1,4 +1,4 @@
-//! Somebody who writes and somebody who searches while nodes come and go.
+//! Writes and searches while nodes come and go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,6 +99,6 @@ pub(super) fn assert_found(rest: Rest, written: usize) {
         assert!(lost.is_empty(), "acknowledged, and not there: {lost:?}");
     }
     let found = rest.search(INDEX).expect("a whole answer");
-    // The write in hand at the end may have gone through without a word.
+    // The last write may have succeeded without its answer having arrived.
     assert!(found >= written as u64 && found <= written as u64 + 1, "{found} of {written}");
 }

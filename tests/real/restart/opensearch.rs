@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stayput_restart::{Outcome, Step, Strategy};
 
-use super::ground::{Ground, NAMES, until};
+use super::fixture::{Fixture, NAMES, until};
 use super::{load, on, rolling, step};
 use crate::support::cluster::Flavor;
 
@@ -19,16 +19,16 @@ fn restarted_under_load_rolling_and_as_a_whole() {
     on("opensearch::restarted_under_load_rolling_and_as_a_whole", Flavor::OpenSearch, story);
 }
 
-fn story(mut ground: Ground) {
-    load::create(ground.nodes()[0]);
-    ground.until_formed();
+fn story(mut fixture: Fixture) {
+    load::create(fixture.nodes()[0]);
+    fixture.until_formed();
     let before = json!({ "cluster.routing.allocation.enable": "all" });
-    ground.set(&before);
+    fixture.set(&before);
 
     step("rolling, under load");
-    let (seen, written) = rolling::restart(&mut ground, "rolling-1", 0, |_| {});
+    let (seen, written) = rolling::restart(&mut fixture, "rolling-1", 0, |_| {});
     assert!(rolling::was_limited(&seen, "rolling-1"), "{seen:?}");
-    let writes = ground.reconciler.writes();
+    let writes = fixture.reconciler.writes();
     let sum: u64 = writes.iter().map(|(_, number)| number).sum();
     println!("writes at the apiserver for three nodes: {writes:?}, {sum} in all");
     assert!(sum > 0 && sum <= 3 * 20 + 10, "{writes:?}");
@@ -36,19 +36,19 @@ fn story(mut ground: Ground) {
     step("a request that limits allocation arrives when the restart is over");
     let limited = seen.settings.iter().find(|settings| settings.contains("primaries"));
     let late = serde_json::from_str(limited.expect("it was limited")).expect("JSON");
-    ground.set(&late);
-    until("it is set back", || (ground.settings() == before).then_some(()));
+    fixture.set(&late);
+    until("it is set back", || (fixture.settings() == before).then_some(()));
 
     step("rolling, under load, by a reconciler that is killed again and again");
-    let (_, written) = rolling::restart(&mut ground, "rolling-2", written, kill_again_and_again);
+    let (_, written) = rolling::restart(&mut fixture, "rolling-2", written, kill_again_and_again);
 
     step("as a whole, to another cluster name, which no half of it could share");
-    coordinated(&ground, written);
-    assert_eq!(ground.settings(), before);
+    coordinated(&fixture, written);
+    assert_eq!(fixture.settings(), before);
 }
 
-/// At moments that a seed tells: a failure can be seen again.
-fn kill_again_and_again(ground: &mut Ground) {
+/// At moments from a seed, so that a failure can be repeated.
+fn kill_again_and_again(fixture: &mut Fixture) {
     let kills: u64 = match std::env::var("STAYPUT_RECONCILER_KILLS") {
         Ok(number) => number.parse().expect("STAYPUT_RECONCILER_KILLS is a number"),
         Err(_) => 5,
@@ -57,7 +57,7 @@ fn kill_again_and_again(ground: &mut Ground) {
     let mut seed: u64 = 0x5eed;
     for kill in 0..kills {
         // Each node's turn has its share of them.
-        ground.until_status("the next node's turn", |status| {
+        fixture.until_status("the next node's turn", |status| {
             let members = status.ledger.restart.iter().flat_map(|restart| &restart.members);
             let (over, under_way) = members.fold((0, false), |(over, under_way), one| {
                 (over + u64::from(one.step == Step::Finished), under_way | one.is_under_way())
@@ -72,38 +72,38 @@ fn kill_again_and_again(ground: &mut Ground) {
         let moment = Duration::from_millis(seed % (5000 / of_each));
         // The moment is the point; nothing is waited for.
         thread::sleep(moment);
-        ground.reconciler.kill();
-        let ledger = ground.status().ledger;
+        fixture.reconciler.kill();
+        let ledger = fixture.status().ledger;
         assert!(ledger.restart.is_some(), "over before kill {kill}: {:?}", ledger.history);
         let steps: Vec<_> =
             ledger.restart.iter().flat_map(|one| &one.members).map(|one| one.step).collect();
         println!("kill {kill} after {moment:?}: {steps:?}");
-        ground.reconciler.start_again();
+        fixture.reconciler.start_again();
     }
 }
 
-fn coordinated(ground: &Ground, written: usize) {
-    let old_name = ground.engine("/_cluster/health")["cluster_name"].clone();
+fn coordinated(fixture: &Fixture, written: usize) {
+    let old_name = fixture.engine("/_cluster/health")["cluster_name"].clone();
     let rename = |text: &str| text.replace("cluster.name: test-", "cluster.name: renamed-");
-    let expected = ground.configure_all("node.attr.stayput: whole", rename);
-    let before = ground.facts();
-    ground.ask("whole", "coordinated", &[]);
-    let entry = ground.until_over("whole");
+    let expected = fixture.configure_all("node.attr.stayput: whole", rename);
+    let before = fixture.facts();
+    fixture.ask("whole", "coordinated", &[]);
+    let entry = fixture.until_over("whole");
     println!("{entry:?}");
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     assert_eq!(entry.strategy, Strategy::Coordinated);
-    ground.until_formed();
-    let after = ground.facts();
+    fixture.until_formed();
+    let after = fixture.facts();
     for name in NAMES {
         let (was, is) = (&before[name], &after[name]);
         assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot), "{name}");
         assert_ne!(was.run, is.run, "{name}");
         assert!(is.ephemeral.is_some() && was.ephemeral != is.ephemeral, "{name}: {is:?}");
         assert_eq!(is.checksum.as_ref(), Some(&expected[name]), "{name}");
-        let last = ground.last_restart(name);
+        let last = fixture.last_restart(name);
         assert_eq!((last.id.as_str(), last.outcome), ("whole", Outcome::Done), "{name}");
     }
-    let names: BTreeSet<String> = ground
+    let names: BTreeSet<String> = fixture
         .nodes()
         .iter()
         .map(|node| node.send("GET", "/_cluster/health", None).expect("an answer").body)
@@ -111,6 +111,6 @@ fn coordinated(ground: &Ground, written: usize) {
         .collect();
     assert_eq!(names.len(), 1, "split: {names:?}");
     assert!(names.iter().all(|name| name.starts_with("renamed-")), "{names:?} of {old_name}");
-    assert!(ground.status().ledger.debts.is_empty());
-    load::assert_found(ground.nodes()[0], written);
+    assert!(fixture.status().ledger.debts.is_empty());
+    load::assert_found(fixture.nodes()[0], written);
 }

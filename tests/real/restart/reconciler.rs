@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::ground::ACCOUNT;
+use super::fixture::ACCOUNT;
 use super::kube::NAMESPACE;
 use crate::support::curl::Curl;
 use crate::support::kubernetes::free_port;
@@ -11,7 +11,7 @@ use crate::support::kubernetes::process::Process;
 use crate::support::programs;
 
 /// What a start takes at most on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RECONCILER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running reconciler; ends with its guard.
 pub(crate) struct Reconciler {
@@ -22,7 +22,7 @@ pub(crate) struct Reconciler {
 }
 
 impl Reconciler {
-    /// Starts it and waits until it looks after the namespace.
+    /// Starts it and waits until it watches the namespace.
     pub(crate) fn start(kubeconfig: &Path, logs: &Path) -> Self {
         let port = free_port();
         let (namespace, account) = ACCOUNT;
@@ -57,7 +57,7 @@ impl Reconciler {
 
     fn until_ready(&mut self) {
         let ready = format!("http://127.0.0.1:{}/readyz", self.port);
-        self.process.until("it is ready", PATIENCE, || {
+        self.process.until("it is ready", RECONCILER_START_TIMEOUT, || {
             let asked = std::process::Command::new("curl")
                 .args(["--silent", "--fail", "--output", "/dev/null", &ready])
                 .status();
@@ -77,7 +77,7 @@ impl Reconciler {
         self.until_ready();
     }
 
-    /// How many writes of this process the apiserver has taken, by kind. Events are told besides.
+    /// How many writes of this process the apiserver has taken, by kind. Events are counted apart.
     pub(crate) fn writes(&self) -> Vec<(String, u64)> {
         let answer = Curl::plain(self.port).get("/metrics").expect(200);
         let text = answer.as_str().expect("text");

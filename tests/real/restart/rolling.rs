@@ -2,30 +2,30 @@
 
 use stayput_restart::{Outcome, Strategy};
 
-use super::ground::{Ground, NAMES};
+use super::fixture::{Fixture, NAMES};
 use super::load::{self, Load, Work};
 use super::sampler::{Sampler, Seen};
 use super::step;
 
-/// Carries it out while somebody writes from the document `first` on; `meanwhile` is done during
+/// Carries it out while documents are written, from `first` on; `meanwhile` is done during
 /// it. What was seen, and how many documents there are now.
 pub(super) fn restart(
-    ground: &mut Ground,
+    fixture: &mut Fixture,
     id: &str,
     first: usize,
-    meanwhile: impl FnOnce(&mut Ground),
+    meanwhile: impl FnOnce(&mut Fixture),
 ) -> (Seen, usize) {
     let attribute = format!("node.attr.stayput: {id}");
-    let expected = ground.configure_all(&attribute, str::to_owned);
-    let before = ground.facts();
-    let settings = ground.settings();
-    let master = ground.engine("/_cluster/state/master_node")["master_node"].clone();
-    let nodes = ground.nodes();
+    let expected = fixture.configure_all(&attribute, str::to_owned);
+    let before = fixture.facts();
+    let settings = fixture.settings();
+    let master = fixture.engine("/_cluster/state/master_node")["master_node"].clone();
+    let nodes = fixture.nodes();
     let (load, sampler) = (Load::start(&nodes, first), Sampler::start(&nodes));
 
-    ground.ask(id, "rolling", &[]);
-    meanwhile(ground);
-    let entry = ground.until_over(id);
+    fixture.ask(id, "rolling", &[]);
+    meanwhile(fixture);
+    let entry = fixture.until_over(id);
     let seen = sampler.end();
     let work = load.end();
     let Work { written, retries, searches, failed_searches } = work;
@@ -38,7 +38,7 @@ pub(super) fn restart(
     assert_eq!((entry.strategy, entry.reason.as_str()), (Strategy::Rolling, ""));
 
     // Three new processes on what was asked for, under the same managers.
-    let after = ground.facts();
+    let after = fixture.facts();
     for name in NAMES {
         let (was, is) = (&before[name], &after[name]);
         assert!(is.manager_pid.is_some());
@@ -47,7 +47,7 @@ pub(super) fn restart(
         assert!(is.ephemeral.is_some() && was.ephemeral != is.ephemeral, "{name}: {is:?}");
         assert_eq!(was.id, is.id, "{name}");
         assert_eq!(is.checksum.as_ref(), Some(&expected[name]), "{name}");
-        let last = ground.last_restart(name);
+        let last = fixture.last_restart(name);
         assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
     }
     // One at a time, and not the elected master first, while all of them may go. Later it waits
@@ -62,10 +62,10 @@ pub(super) fn restart(
     let went_first = after.values().min_by_key(|facts| &facts.started_at);
     assert_ne!(went_first.and_then(|facts| facts.id.as_deref()), master.as_str(), "{after:#?}");
     // Nothing is left, nothing is lost.
-    assert_eq!(ground.settings(), settings);
-    let status = ground.status();
+    assert_eq!(fixture.settings(), settings);
+    let status = fixture.status();
     assert!(status.ledger.debts.is_empty() && status.ledger.restart.is_none(), "{status:#?}");
-    ground.until_formed();
+    fixture.until_formed();
     load::assert_found(nodes[0], written);
     assert!(written > first + 50, "{written}");
     // While a primary moves an answer may lack a shard; that is the exception.

@@ -1,4 +1,4 @@
-//! What the cluster says of itself all along: its color, its size, what is set for our sake.
+//! The cluster as seen all along: its color, its size, what is set for our sake.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::support::cluster::Rest;
 
-/// Between two looks.
+/// Pause between two observations.
 const PACE: Duration = Duration::from_millis(100);
 
 /// What was seen, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// How often somebody answered.
+    /// How many answers there were.
     pub(crate) answers: usize,
     /// `green 3`: color and number of nodes.
     pub(crate) health: BTreeSet<(String, u64)>,
@@ -59,11 +59,11 @@ impl Sampler {
     }
 }
 
-/// One look at one node; a node without a master has nothing to say.
+/// One observation of one node; none from a node without a master.
 fn look(node: Rest, seen: &mut Seen) {
     let get = |target: &str| -> Option<Value> {
         let answer = node.send("GET", target, None).ok()?;
-        (answer.code == 200).then_some(answer.body)
+        (answer.status == 200).then_some(answer.body)
     };
     let Some(health) = get("/_cluster/health?master_timeout=1s") else { return };
     let color = health["status"].as_str().unwrap_or("no color").to_owned();

@@ -3,18 +3,18 @@
 use crate::restart::sampler::Sampler;
 use crate::restart::step;
 
-use super::field::{Field, MASTERS, PLACES};
+use super::five_nodes::{FiveNodes, MASTERS, NODE_SPECS};
 
-/// A rolling restart of everybody takes them one by one, in the order of their roles.
-pub(super) fn by_role(field: &Field) {
-    let elected = field.elected();
+/// A rolling restart of all nodes takes them one by one, in the order of their roles.
+pub(super) fn by_role(cluster: &FiveNodes) {
+    let elected = cluster.elected();
     step(&format!("rolling, by roles; {elected} is elected"));
-    let before = field.ground.facts();
-    let sampler = Sampler::start(&field.ground.nodes());
-    let said = field.stayput(&["restart", "logs", "--id", "by-role"]);
+    let before = cluster.fixture.facts();
+    let sampler = Sampler::start(&cluster.fixture.nodes());
+    let said = cluster.stayput(&["restart", "logs", "--id", "by-role"]);
     println!("{said}");
-    let names = PLACES.map(|place| place.name);
-    let after = field.until_done("by-role", &before, &names);
+    let names = NODE_SPECS.map(|place| place.name);
+    let after = cluster.until_done("by-role", &before, &names);
     let seen = sampler.end();
 
     let mut order: Vec<&str> = after.keys().map(String::as_str).collect();
@@ -30,8 +30,8 @@ pub(super) fn by_role(field: &Field) {
         assert!(color == "green" || color == "yellow", "{:?}", seen.health);
         assert!(*number >= 4, "{:?}", seen.health);
     }
-    // Nobody else was elected before its turn: one election for all of it.
+    // No other node was elected before its turn: one election in all.
     assert_eq!(seen.masters.len(), 2, "{:?}", seen.masters);
     assert_eq!(Some(&seen.masters[0]), before[&elected].id.as_ref());
-    field.until_whole();
+    cluster.until_whole();
 }

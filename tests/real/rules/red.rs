@@ -5,37 +5,37 @@ use stayput_reconciler::cluster::SearchCluster;
 
 use crate::restart::step;
 
-use super::field::Field;
+use super::five_nodes::FiveNodes;
 
 const RULE: &str = "only_restart_healthy_node_if_green_or_yellow";
 const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
 
-/// A shard that no node may have: the cluster is red, until somebody who knows it says that this
+/// A shard that no node may have: the cluster is red, until a user confirms that this
 /// rule is not to be asked.
-pub(super) fn index(field: &Field) {
+pub(super) fn index(cluster: &FiveNodes) {
     step("an index that no node may have");
     let settings = json!({ "settings": {
         "number_of_shards": 1,
         "number_of_replicas": 0,
         "index.routing.allocation.include._id": "nobody",
     } });
-    field.ask_engine("PUT", "/red?wait_for_active_shards=0", Some(&settings));
-    let health = field.ground.engine("/_cluster/health?wait_for_status=red&timeout=0s");
+    cluster.ask_engine("PUT", "/red?wait_for_active_shards=0", Some(&settings));
+    let health = cluster.fixture.engine("/_cluster/health?wait_for_status=red&timeout=0s");
     assert_eq!(health["status"], "red", "{health:#}");
-    let before = field.ground.facts();
-    field.stayput(&["restart", "logs", "--node", "logs-d-1", "--id", "red"]);
-    let message = field.until_blocked("logs-d-1", RULE);
+    let before = cluster.fixture.facts();
+    cluster.stayput(&["restart", "logs", "--node", "logs-d-1", "--id", "red"]);
+    let message = cluster.until_blocked("logs-d-1", RULE);
     assert!(message.contains("red"), "{message}");
-    assert_eq!(field.ground.facts(), before);
+    assert_eq!(cluster.fixture.facts(), before);
 
     step("let through by disabling exactly this rule");
     let annotate = |value| {
         let change = json!({ "metadata": { "annotations": { DISABLE: value } } });
-        field.ground.kube.merge::<SearchCluster>("logs", &change);
+        cluster.fixture.kube.merge::<SearchCluster>("logs", &change);
     };
     annotate(json!(RULE));
-    field.until_done("red", &before, &["logs-d-1"]);
+    cluster.until_done("red", &before, &["logs-d-1"]);
     annotate(json!(null));
-    field.ask_engine("DELETE", "/red", None);
-    field.until_whole();
+    cluster.ask_engine("DELETE", "/red", None);
+    cluster.until_whole();
 }

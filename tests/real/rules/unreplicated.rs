@@ -4,42 +4,42 @@ use serde_json::json;
 
 use crate::restart::step;
 
-use super::field::Field;
+use super::five_nodes::FiveNodes;
 
 const RULE: &str = "unreplicated_index";
 
 /// Asked for as a zone, then as a node; neither goes before there is a replica.
-pub(super) fn index(field: &Field) {
+pub(super) fn index(cluster: &FiveNodes) {
     step("an index without replicas, and the zone it is in");
     let settings = json!({ "settings": {
         "number_of_shards": 1,
         "number_of_replicas": 0,
         "index.routing.allocation.require._name": "logs-d-0",
     } });
-    field.ask_engine("PUT", "/single?wait_for_active_shards=all", Some(&settings));
-    let before = field.ground.facts();
-    field.stayput(&["restart", "logs", "--zone", "z0", "--id", "zone-0"]);
-    let message = field.until_blocked("logs-d-0", RULE);
+    cluster.ask_engine("PUT", "/single?wait_for_active_shards=all", Some(&settings));
+    let before = cluster.fixture.facts();
+    cluster.stayput(&["restart", "logs", "--zone", "z0", "--id", "zone-0"]);
+    let message = cluster.until_blocked("logs-d-0", RULE);
     assert!(message.contains("shard 0 of single"), "{message}");
     // The other one could go, but not as the whole zone.
-    let status = field.ground.status();
+    let status = cluster.fixture.status();
     let message = status.report.message.expect("a sentence");
     assert!(message.contains("zone z0 goes as a whole"), "{message}");
     assert!(message.contains("--node logs-m-0"), "{message}");
-    assert!(field.stayput(&["why", "logs-m-0"]).contains("zone z0 goes as a whole"));
-    field.stayput(&["cancel", "logs", "--id", "zone-0"]);
-    let entry = field.ground.until_over("zone-0");
+    assert!(cluster.stayput(&["why", "logs-m-0"]).contains("zone z0 goes as a whole"));
+    cluster.stayput(&["cancel", "logs", "--id", "zone-0"]);
+    let entry = cluster.fixture.until_over("zone-0");
     assert_eq!(entry.nodes, 0, "{entry:?}");
-    assert_eq!(field.ground.facts(), before);
+    assert_eq!(cluster.fixture.facts(), before);
 
     step("the node that has it alone, until there is a replica");
-    field.stayput(&["restart", "logs", "--node", "logs-d-0", "--id", "single"]);
-    let message = field.until_blocked("logs-d-0", RULE);
+    cluster.stayput(&["restart", "logs", "--node", "logs-d-0", "--id", "single"]);
+    let message = cluster.until_blocked("logs-d-0", RULE);
     assert!(message.contains("index.number_of_replicas"), "{message}");
-    assert_eq!(field.ground.facts(), before);
+    assert_eq!(cluster.fixture.facts(), before);
     let settings =
         json!({ "number_of_replicas": 1, "index.routing.allocation.require._name": null });
-    field.ask_engine("PUT", "/single/_settings", Some(&settings));
-    field.until_done("single", &before, &["logs-d-0"]);
-    field.until_whole();
+    cluster.ask_engine("PUT", "/single/_settings", Some(&settings));
+    cluster.until_done("single", &before, &["logs-d-0"]);
+    cluster.until_whole();
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::http::{Answer, exchange};
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where a manager listens.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Api {
 
     fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
         let stream = UnixStream::connect(&self.socket).expect("the manager listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a setting");
         exchange(stream, (method, target), body).expect("the manager answers")
     }
 
@@ -44,13 +44,13 @@ impl Api {
     /// The first status that is as wished, from now on. Every status in between is looked at.
     #[track_caller]
     pub(crate) fn status_when(&self, what: &str, wished: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
         let mut status = self.status();
         while !wished(&status) {
             assert!(Instant::now() < deadline, "never happened: {what}; now {status:#}");
             let cursor = status["cursor"].as_str().expect("a cursor");
             let answer = self.get(&format!("/es/status?after={cursor}&timeout=10s"));
-            match answer.code {
+            match answer.status {
                 200 => status = answer.body,
                 204 => {}
                 code => panic!("waiting for {what}: {code} {:#}", answer.body),
@@ -84,7 +84,7 @@ impl Api {
     #[track_caller]
     pub(crate) fn start(&self, body: &Value) -> Value {
         let answer = self.post("/es/start", body);
-        assert!(matches!(answer.code, 200 | 202), "{}: {:#}", answer.code, answer.body);
+        assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
         self.until_ready()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn docker(args: &[&str]) -> String {
     try_docker(args).unwrap_or_else(|error| panic!("docker {args:?}: {error}"))
 }
 
-/// The images that users get, around the static binary; `Err` says what is missing here.
+/// The images that users get, around the static binary; `Err` names what is missing here.
 pub(crate) fn manager_image() -> Result<&'static str, String> {
     let binary = std::env::var("STAYPUT_STATIC_BIN").map_err(|_| "no STAYPUT_STATIC_BIN")?;
     std::env::var("DOCKER_HOST").map_err(|_| "no DOCKER_HOST: no Docker engine")?;
@@ -78,7 +78,7 @@ impl Container {
         try_docker(&[&["exec", &self.0], line].concat())
     }
 
-    /// What the client in it says.
+    /// The answer of the client in it.
     #[track_caller]
     pub(crate) fn status(&self, client: &[&str]) -> Value {
         let said = self.exec(client).unwrap_or_else(|error| panic!("{client:?}: {error}"));

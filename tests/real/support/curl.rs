@@ -76,6 +76,6 @@ impl Curl {
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         let (body, code) = text.rsplit_once('\n').expect("a code");
         let body = serde_json::from_str(body).unwrap_or_else(|_| body.into());
-        Answer { code: code.parse().expect("a number"), body }
+        Answer { status: code.parse().expect("a number"), body }
     }
 }

@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::api::PATIENCE;
+use super::api::ANSWER_TIMEOUT;
 use super::atomic_writer::{AtomicWriter, payload};
 use super::http::{Answer, exchange};
 use super::manager::{Launch, Manager, cannot_isolate};
@@ -58,7 +58,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node whose config is a volume at `mount`, to be staged into `config`. `Err` says what is
+    /// A node whose config is a volume at `mount`, to be staged into `config`. `Err` names what is
     /// missing here.
     pub(crate) fn new(kind: Kind) -> Result<Self, String> {
         let home = home(kind).ok_or_else(|| format!("{} is not installed", kind.name()))?;
@@ -157,11 +157,11 @@ impl Node {
     /// Asks the engine itself.
     pub(crate) fn rest(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
         let stream = TcpStream::connect(("127.0.0.1", self.http)).expect("the engine listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a setting");
         exchange(stream, (method, target), body).expect("the engine answers")
     }
 
-    /// What the engine says its `node.attr.stayput` is.
+    /// The engine's `node.attr.stayput`.
     #[track_caller]
     pub(crate) fn attribute(&self) -> String {
         let local = self.rest("GET", "/_nodes/_local", None).expect(200);
@@ -174,7 +174,7 @@ impl Node {
     #[track_caller]
     pub(crate) fn index(&self, id: usize) {
         let answer = self.rest("PUT", &format!("/docs/_doc/{id}"), Some(&json!({ "number": id })));
-        assert!(matches!(answer.code, 200 | 201), "{:#}", answer.body);
+        assert!(matches!(answer.status, 200 | 201), "{:#}", answer.body);
     }
 
     /// How many documents are found.
@@ -217,7 +217,7 @@ impl Node {
 
     /// The JVM that is the node.
     #[track_caller]
-    pub(crate) fn server(&self, manager: &Manager) -> super::guests::Guest {
+    pub(crate) fn server(&self, manager: &Manager) -> super::namespace_processes::NamespaceProcess {
         match self.kind {
             Kind::OpenSearch => manager.find("org.opensearch.bootstrap.OpenSearch"),
             Kind::Elasticsearch => manager.find("org.elasticsearch.server/"),
@@ -226,7 +226,10 @@ impl Node {
 
     /// The JVM that the script becomes: Elasticsearch's is not the node.
     #[track_caller]
-    pub(crate) fn launcher(&self, manager: &Manager) -> super::guests::Guest {
+    pub(crate) fn launcher(
+        &self,
+        manager: &Manager,
+    ) -> super::namespace_processes::NamespaceProcess {
         match self.kind {
             Kind::OpenSearch => self.server(manager),
             Kind::Elasticsearch => manager.find("org.elasticsearch.launcher.CliToolLauncher"),

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::api::Api;
-use super::guests::{Guest, guests_of};
+use super::namespace_processes::{NamespaceProcess, namespace_processes};
 use super::programs::stayput;
 use super::wait::eventually;
 
@@ -157,12 +157,12 @@ impl Manager {
     }
 
     /// All processes in there.
-    pub(crate) fn guests(&self) -> Vec<Guest> {
-        self.init().map(guests_of).unwrap_or_default()
+    pub(crate) fn guests(&self) -> Vec<NamespaceProcess> {
+        self.init().map(namespace_processes).unwrap_or_default()
     }
 
     /// All but the manager.
-    pub(crate) fn others(&self) -> Vec<Guest> {
+    pub(crate) fn others(&self) -> Vec<NamespaceProcess> {
         let mut guests = self.guests();
         guests.retain(|guest| guest.pid != 1);
         guests
@@ -170,7 +170,7 @@ impl Manager {
 
     /// The one, beside the manager, whose command line contains `what`.
     #[track_caller]
-    pub(crate) fn find(&self, what: &str) -> Guest {
+    pub(crate) fn find(&self, what: &str) -> NamespaceProcess {
         let guests = self.others();
         let mut found = guests.iter().filter(|guest| guest.command.contains(what));
         match (found.next(), found.next()) {
@@ -199,7 +199,7 @@ impl Manager {
 
     /// A process in the namespace that is not the engine's, as `kubectl exec` makes them. It ends
     /// with the namespace.
-    pub(crate) fn visitor(&self) -> Guest {
+    pub(crate) fn visitor(&self) -> NamespaceProcess {
         let init = self.init().expect("the manager runs").to_string();
         let before: Vec<i32> = self.guests().iter().map(|guest| guest.pid).collect();
         Command::new("nsenter")

@@ -23,7 +23,7 @@ pub(crate) fn run(line: &[&str]) {
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts it; `Err` says why that cannot be done here.
+    /// Mounts it; `Err` is the reason why it cannot be done here.
     pub(crate) fn mount(point: &Path) -> Result<Self, String> {
         let output = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=64k,uid=1000,gid=1000,mode=0700", "stayput-test"])
@@ -64,7 +64,7 @@ pub(crate) struct FrozenDisk {
 }
 
 impl FrozenDisk {
-    /// Mounts it on `point`, with the content of `backing`; `Err` says why it cannot be had here.
+    /// Mounts it on `point`, with the content of `backing`; `Err` is the reason why it cannot be done here.
     pub(crate) fn mount(backing: &Path, point: &Path) -> Result<Self, String> {
         let output = Command::new("/usr/bin/python3").args(["-c", "import fusepy"]).output();
         if !output.is_ok_and(|output| output.status.success()) || fs::metadata("/dev/fuse").is_err()
@@ -107,7 +107,7 @@ impl FrozenDisk {
 
 impl Drop for FrozenDisk {
     fn drop(&mut self) {
-        // Its death frees whoever waits for it.
+        // Its end frees the processes that wait for it.
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
         let _ = Command::new("umount").arg("--lazy").arg(&self.point).status();

@@ -1,14 +1,14 @@
-//! Waits for what nobody announces.
+//! Waits for what is not announced.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::api::PATIENCE;
+use super::api::ANSWER_TIMEOUT;
 
-/// Looks until there is something to see; fails with `what` when patience ends.
+/// Calls `look` until it returns something; fails with `what` after two minutes.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     loop {
         if let Some(seen) = look() {
             return seen;

@@ -127,7 +127,7 @@ impl Catalog {
         })
     }
 
-    /// Whether the group is built in; in these the real server says in more words what is not there.
+    /// Whether the group is built in; for these the real server names in more detail what is missing.
     pub(super) fn is_builtin(&self, group: &str) -> bool {
         self.builtin.iter().any(|resource| resource.group == group)
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::cause::Cause;
 use super::super::object::{meta, timestamp};
 
-/// Fills in names and says that the kind is served.
+/// Fills in names, and sets the conditions that the kind is served.
 pub(super) fn complete(definition: &mut Value) {
     let spec = &mut definition["spec"];
     let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();

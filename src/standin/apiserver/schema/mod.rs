@@ -7,7 +7,7 @@ mod validate;
 pub(super) use validate::validate;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
-/// Known to every object, whatever its schema says.
+/// Known to every object, whatever its schema is.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Drops the fields that the schema does not know, and returns their paths.

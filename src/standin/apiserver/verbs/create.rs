@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// Puts the object into the namespace of the path, where it may already say it is.
+/// Puts the object into the namespace of the path, which it may already name.
 fn place(target: &Target, object: &mut Value) -> Result<(), Failure> {
     let given = meta(object, "namespace").to_owned();
     match &target.namespace {

@@ -123,7 +123,7 @@ impl State {
                 return self.create(target, document.clone(), writing);
             }
             (_, None) => return Err(Failure::not_found(&target.resource, target.name())),
-            // Without the managers of fields it cannot be told whose these are.
+            // Without field managers it is unknown who owns these.
             (Patch::Apply { force: false, .. }, Some(_)) => {
                 return Err(Failure::not_implemented(
                     "server-side apply to what exists, unless forced",

@@ -17,7 +17,7 @@ pub(crate) type Changes = BTreeMap<String, Option<String>>;
 pub(crate) enum Command {
     /// `PUT /_cluster/settings`.
     PutSettings { persistent: Changes, transient: Changes },
-    /// `PUT /{index}`, with an id drawn by whoever asks.
+    /// `PUT /{index}`, with an id drawn by the sender.
     CreateIndex { name: String, uuid: String, shards: usize, replicas: usize, delayed_ms: u64 },
     /// `DELETE /{index}`.
     DeleteIndex { name: String },
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     FailCopy { index: String, shard: usize, node: String, primary_term: u64 },
 }
 
-/// Changes `state`, or says why not.
+/// Changes `state`, or returns why not.
 pub(super) fn apply(state: &mut State, command: Command) -> Result<Value, Failure> {
     match command {
         Command::PutSettings { persistent, transient } => {

@@ -83,7 +83,7 @@ impl Cluster {
         for (id, _) in gone {
             let is_out = core.applied.as_ref().is_some_and(|state| !state.nodes.contains_key(id));
             if let Some(link) = core.links.remove(id).filter(|_| is_out) {
-                // It may believe that it is a member still: this tells it.
+                // It may believe that it is still a member: this message ends that.
                 let _ = link.stream.shutdown(Closing::Both);
             }
         }

@@ -1,4 +1,4 @@
-//! How a node without a master gets one: it asks everybody it knows of, joins the master they
+//! How a node without a master gets one: it asks every node it knows of, joins the master they
 //! have, or has itself elected. Of several candidates the one with the newest state stands first,
 //! then by name, so that tests know who will be the master; the real engines leave it to chance.
 
@@ -13,11 +13,11 @@ use super::wire::{Hello, Message};
 use super::{Cluster, Mode, lock, routing, voting};
 use crate::engine::{data, say};
 
-/// Who does not answer by then is not there.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A node that does not answer by then counts as absent.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a candidate leaves the election to a better one, which may have had to wait for the
 /// answer of a frozen node first: two that stand at once take each other's votes.
-const PRECEDENCE: Duration = PATIENCE.saturating_mul(3);
+const PRECEDENCE: Duration = HELLO_TIMEOUT.saturating_mul(3);
 
 impl Cluster {
     /// What this node is, for those who ask.
@@ -32,12 +32,12 @@ impl Cluster {
         Hello { node: self.me.clone(), leader, term: core.term, last }
     }
 
-    /// What a node is now, as it says itself.
+    /// What a node reports about itself now.
     pub(crate) fn ask_about(&self, node: &NodeInfo) -> Result<NodeInfo, Failure> {
         if node.id == self.me.id {
             return Ok(self.me.clone());
         }
-        self.ask::<Hello>(&node.transport, &Message::Hello, PATIENCE).map(|hello| hello.node)
+        self.ask::<Hello>(&node.transport, &Message::Hello, HELLO_TIMEOUT).map(|hello| hello.node)
     }
 
     /// One attempt to get a master.
@@ -75,7 +75,7 @@ impl Cluster {
         }
     }
 
-    /// Everybody who can be reached, by id, without this node.
+    /// All nodes that can be reached, by id, without this one.
     fn discover(self: &Arc<Self>) -> Vec<Hello> {
         let known = self.lock().accepted.nodes.clone();
         let mut addresses: BTreeSet<String> =
@@ -91,7 +91,9 @@ impl Cluster {
         let answers: Vec<Hello> = thread::scope(|scope| {
             let asked: Vec<_> = addresses
                 .iter()
-                .map(|address| scope.spawn(move || self.ask(address, &Message::Hello, PATIENCE)))
+                .map(|address| {
+                    scope.spawn(move || self.ask(address, &Message::Hello, HELLO_TIMEOUT))
+                })
                 .collect();
             asked.into_iter().filter_map(|asked| asked.join().ok()?.ok()).collect()
         });
@@ -110,7 +112,7 @@ impl Cluster {
                 Some(hello) => leads(hello),
                 // Its members may not know yet that it is gone.
                 None => self
-                    .ask::<Hello>(&node.transport, &Message::Hello, PATIENCE)
+                    .ask::<Hello>(&node.transport, &Message::Hello, HELLO_TIMEOUT)
                     .is_ok_and(|hello| leads(&hello)),
             }
         });

@@ -1,4 +1,4 @@
-//! A refusal in the words of the real engines: what REST answers, and what nodes tell each other.
+//! A failure with the texts of the real engines, as REST answers it and as nodes send it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

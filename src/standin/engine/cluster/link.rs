@@ -100,7 +100,7 @@ impl Cluster {
             let mut reader = BufReader::new(stream);
             loop {
                 stream.set_read_timeout(Some(self.fault_detection / 3))?;
-                // Nothing is said without being asked: this waits for the end, or for its turn.
+                // The other side sends nothing unasked: this returns at the end, or for the next request.
                 match read_line(&mut reader) {
                     Err(error) if is_timeout(&error) => {}
                     Err(error) => return Err(error),

@@ -132,7 +132,7 @@ impl Cluster {
         })
     }
 
-    /// Begins to look for the others, and to hear them.
+    /// Starts discovery, and accepts connections of the other nodes.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         self.lock().mode = Mode::Candidate { since: Instant::now() };
         if let Some(transport) = &self.transport {
@@ -140,7 +140,7 @@ impl Cluster {
             wire::serve(self, listener)?;
         }
         if self.transport.is_none() {
-            // Ready means that it answers: alone, there is nobody to wait for.
+            // Ready means that it answers: a single node waits for no other.
             self.elect_itself();
         }
         let cluster = Arc::clone(self);
@@ -268,7 +268,7 @@ impl Core {
     }
 }
 
-/// A thread that panicked with the lock held has said so already; the others go on.
+/// A thread that panicked with the lock held has printed it already; the others continue.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

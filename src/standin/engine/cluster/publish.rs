@@ -108,7 +108,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Says something to all of `nodes` at once; the ids of those who did it.
+    /// Sends a message to all of `nodes` at once; the ids of those that carried it out.
     pub(super) fn tell(
         self: &Arc<Self>,
         nodes: &[&NodeInfo],

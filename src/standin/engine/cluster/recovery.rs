@@ -13,7 +13,7 @@ use super::wire::{self, Message};
 use super::{Cluster, lock, routing};
 
 /// How long a copy may take, and the primary to know of it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A copy that can be started.
 pub(super) struct Due {
@@ -62,7 +62,7 @@ impl Cluster {
         self.changed.notify_all();
     }
 
-    /// As master: tells a node to recover a copy.
+    /// As master: asks a node to recover a copy.
     fn order(self: &Arc<Self>, due: &Due) -> Result<(), Failure> {
         let state = self.local_state();
         let index =
@@ -75,7 +75,7 @@ impl Cluster {
             shard: due.shard.clone(),
             primary: primary.clone(),
         };
-        self.ask_member(node, message, PATIENCE)
+        self.ask_member(node, message, RECOVERY_TIMEOUT)
     }
 
     /// As new copy: gets everything that the primary has.
@@ -89,13 +89,13 @@ impl Cluster {
         let dump = Message::Dump { index: index.to_owned(), shard: shard.clone() };
         // Without the lock: the primary may be in the middle of a write to this copy.
         let (since, documents): (Age, Vec<Document>) =
-            self.ask(&primary.transport, &dump, PATIENCE)?;
+            self.ask(&primary.transport, &dump, RECOVERY_TIMEOUT)?;
         lock(&copy).become_copy_of(since, &documents).map_err(|error| Failure::disk(&error))
     }
 
     /// As primary: everything, when all that is written from now on goes to the new copy too.
     pub(super) fn dump(&self, index: &str, id: &ShardId) -> Result<(Age, Vec<Document>), Failure> {
-        let term = self.wait(Instant::now() + PATIENCE, |state| {
+        let term = self.wait(Instant::now() + RECOVERY_TIMEOUT, |state| {
             let shard = state.indices.get(index)?.shards.get(id.number)?;
             let is_new = |copy: &ShardCopy| copy.node().is_some() && copy.started_on().is_none();
             let mine = shard.primary_node() == Some(&self.me.id);

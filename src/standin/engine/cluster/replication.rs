@@ -15,8 +15,8 @@ use super::wire::{Message, Sizes};
 use super::{Cluster, lock};
 
 /// How long another node may take with a document.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Until a write that found no primary looks again, if nothing tells it before.
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Until a write that found no primary looks again, if no new state arrives before.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// A document as every copy has it.
@@ -66,7 +66,7 @@ impl Cluster {
             let written = primary.map(|primary| {
                 let (index, id) = (index.to_owned(), id.to_owned());
                 let message = Message::Write { index, shard: number, id, source: source.clone() };
-                self.ask_member::<Written>(primary, message, PATIENCE)
+                self.ask_member::<Written>(primary, message, DOCUMENT_TIMEOUT)
             });
             match written {
                 Some(Ok(written)) => return Ok(written),
@@ -115,7 +115,8 @@ impl Cluster {
         self: &Arc<Self>,
         state: &State,
     ) -> std::collections::BTreeMap<String, Sizes> {
-        let ask = |node: &NodeInfo| self.ask_member::<Sizes>(node, Message::Sizes, PATIENCE).ok();
+        let ask =
+            |node: &NodeInfo| self.ask_member::<Sizes>(node, Message::Sizes, DOCUMENT_TIMEOUT).ok();
         (state.nodes.values()).filter_map(|node| Some((node.id.clone(), ask(node)?))).collect()
     }
 
@@ -131,7 +132,7 @@ impl Cluster {
         let reason = format!("No shard available for [{index}][{number}]");
         let mut failure = Failure::new(503, "no_shard_available_action_exception", reason);
         for node in nodes.into_iter().filter_map(|id| state.nodes.get(id)) {
-            match self.ask_member(node, message(), PATIENCE) {
+            match self.ask_member(node, message(), DOCUMENT_TIMEOUT) {
                 Ok(found) => return Ok(found),
                 Err(error) => failure = error,
             }
@@ -178,7 +179,7 @@ impl Cluster {
                 document: document.clone(),
             };
             let kept = match state.nodes.get(node) {
-                Some(node) => self.ask_member::<()>(node, message, PATIENCE).is_ok(),
+                Some(node) => self.ask_member::<()>(node, message, DOCUMENT_TIMEOUT).is_ok(),
                 None => false,
             };
             if kept {

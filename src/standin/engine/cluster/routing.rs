@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::state::{Index, Place, Shard, ShardCopy, State, now_ms, time_value};
 
-/// The setting that says which copies may get a place.
+/// The setting for which copies may be allocated.
 pub(crate) const ALLOCATION: &str = "cluster.routing.allocation.enable";
 
 /// Takes `gone` out of the cluster and their copies out of use. `reason` is what an operator reads.
@@ -22,14 +22,14 @@ pub(super) fn remove_nodes(state: &mut State, gone: &BTreeSet<String>, reason: &
                 let node = node.to_owned();
                 let record = shutdowns.get(&node).filter(|record| record.kind == "restart");
                 let (reason, delay) = match record {
-                    // Five minutes unless it says otherwise; the longer of both wins.
+                    // Five minutes unless the request sets it; the longer of both counts.
                     Some(record) => {
                         let asked = record.allocation_delay.as_deref().and_then(time_value);
                         ("NODE_RESTARTING", delay.max(asked.unwrap_or(300_000)))
                     }
                     None => (reason, delay),
                 };
-                // After a stop of the whole cluster nobody is waited for.
+                // After a stop of the whole cluster no node is waited for.
                 let delayed = delay > 0 && reason != "CLUSTER_RECOVERED";
                 copy.place = Place::Unassigned {
                     reason: reason.to_owned(),

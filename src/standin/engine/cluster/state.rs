@@ -15,7 +15,7 @@ pub(crate) struct NodeInfo {
     pub(crate) ephemeral_id: String,
     /// `host:port` for the other nodes.
     pub(crate) transport: String,
-    /// `host:port` for everybody else.
+    /// `host:port` for the other nodes.
     pub(crate) http: String,
     pub(crate) roles: BTreeSet<String>,
     pub(crate) attributes: BTreeMap<String, String>,
@@ -146,7 +146,7 @@ pub(crate) enum Place {
     Started { node: String },
 }
 
-/// What somebody said about a node that is going to stop.
+/// The registered shutdown of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shutdown {
     /// `restart`, `remove` or `replace`.

@@ -1,4 +1,4 @@
-//! What nodes say to each other: a line of greeting, a line of JSON, a line of answer, and the
+//! What nodes send to each other: a line of greeting, a line of JSON, a line of answer, and the
 //! connection is done. Only [`Message::Follow`] keeps its connection: see `link.rs`.
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) enum Message {
     Replicate { index: String, shard: ShardId, document: Document },
     /// Give me a document.
     Read { shard: ShardId, id: String },
-    /// Give me that many documents, and say how many there are.
+    /// Return that many documents, and how many there are in all.
     List { shard: ShardId, most: usize },
     /// As primary, give me all documents.
     Dump { index: String, shard: ShardId },
@@ -74,7 +74,7 @@ pub(super) fn thread(run: impl FnOnce() + Send + 'static) -> io::Result<JoinHand
     thread::Builder::new().stack_size(256 * 1024).spawn(run)
 }
 
-/// Hears the other nodes, in the background.
+/// Accepts connections of the other nodes, in the background.
 pub(super) fn serve(cluster: &Arc<Cluster>, listener: TcpListener) -> io::Result<()> {
     let cluster = Arc::clone(cluster);
     thread(move || {
@@ -157,7 +157,7 @@ impl Cluster {
         }
     }
 
-    /// Opens a connection to a node and says `message`.
+    /// Opens a connection to a node and sends `message`.
     pub(super) fn connect(
         &self,
         address: &str,

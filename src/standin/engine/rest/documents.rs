@@ -8,9 +8,9 @@ use super::{Answer, Answered, Node, Request};
 use crate::engine::cluster::{Changes, Document, Failure};
 use crate::engine::data::{self, is_document_id};
 
-/// How long a write waits for its primary unless it is told.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How many documents a search shows unless it is told.
+/// How long a write waits for its primary if the request does not set it.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many documents a search returns if the request does not set it.
 const HITS: usize = 10;
 
 impl Node {
@@ -31,11 +31,11 @@ impl Node {
         let source: Value = serde_json::from_slice(&request.body).map_err(|error| {
             Failure::new(400, "mapper_parsing_exception", format!("failed to parse: {error}"))
         })?;
-        let deadline = Instant::now() + request.time("timeout", PATIENCE)?;
+        let deadline = Instant::now() + request.time("timeout", WRITE_TIMEOUT)?;
         let mut written = self.cluster.write(index, &id, &source, deadline);
         if written.as_ref().is_err_and(|failure| failure.status == 404) {
-            match self.make_index(index, &Changes::new(), PATIENCE) {
-                // Somebody else was faster.
+            match self.make_index(index, &Changes::new(), WRITE_TIMEOUT) {
+                // Another request created it first.
                 Err(failure) if failure.kind == "resource_already_exists_exception" => {}
                 made => drop(made?),
             }
@@ -98,7 +98,7 @@ impl Node {
         Ok(Answer::json(200, body))
     }
 
-    /// How many documents there are, some of them, and how many shards said so.
+    /// How many documents there are, some of them, and how many shards answered.
     fn found(&self, index: &str, most: usize) -> Result<(usize, Vec<Document>, Value), Failure> {
         let shards = self.cluster.list(index, most)?;
         let total = shards.len();

@@ -74,7 +74,7 @@ fn without(value: Value, patterns: &[Vec<String>]) -> Option<Value> {
     })
 }
 
-/// Whether `name` is what `pattern` says, in which `*` stands for anything.
+/// Whether `name` matches `pattern`, in which `*` stands for anything.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Answered, Node, PATIENCE, Request};
+use super::{Answer, Answered, DEFAULT_TIMEOUT, Node, Request};
 use crate::engine::cluster::{Failure, Place, State};
 use crate::engine::config::Distribution;
 
@@ -62,7 +62,7 @@ impl Node {
             let state = self.cluster.local_state();
             return Ok(Answer::json(503, self.health_body(&state, request, index, false)));
         }
-        let timeout = request.time("timeout", PATIENCE)?;
+        let timeout = request.time("timeout", DEFAULT_TIMEOUT)?;
         if request.flag("local") {
             let state = self.cluster.local_state();
             return Ok(Answer::json(200, self.health_body(&state, request, index, false)));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::settings::{changes, number, shown};
-use super::{Answer, Answered, Node, PATIENCE, Request};
+use super::{Answer, Answered, DEFAULT_TIMEOUT, Node, Request};
 use crate::engine::cluster::{Changes, Command, Failure, Index, Shard, State, time_value};
 use crate::engine::data;
 
@@ -18,10 +18,10 @@ const DELAYED_TIMEOUT: &str = "unassigned.node_left.delayed_timeout";
 
 impl Node {
     pub(super) fn create_index(&self, request: &Request, name: &str) -> Answered {
-        self.cluster.state(request.master_timeout(PATIENCE)?)?;
+        self.cluster.state(request.master_timeout(DEFAULT_TIMEOUT)?)?;
         let body = request.json()?;
         let settings = index_changes(body.get("settings").unwrap_or(&Value::Null));
-        let timeout = request.time("timeout", PATIENCE)?;
+        let timeout = request.time("timeout", DEFAULT_TIMEOUT)?;
         let deadline = Instant::now() + timeout;
         let mut active = self.make_index(name, &settings, timeout)?;
         if request.query.get("wait_for_active_shards").is_some_and(|number| number == "all") {
@@ -96,7 +96,7 @@ impl Node {
     }
 
     pub(super) fn put_index_settings(&self, request: &Request, name: &str) -> Answered {
-        self.cluster.state(request.master_timeout(PATIENCE)?)?;
+        self.cluster.state(request.master_timeout(DEFAULT_TIMEOUT)?)?;
         let body = request.json()?;
         let settings = index_changes(body.get("settings").unwrap_or(&body));
         let done = self.cluster.command(Command::PutIndexSettings {
@@ -114,7 +114,7 @@ impl Node {
         let is_started = |state: &State| {
             copies(state, only).all(|shard| shard.primary_node().is_some()).then_some(())
         };
-        // Without a master nobody will start one; the real engines wait for that as well.
+        // Without a master no shard is started; the real engines wait for it as well.
         let waited = self.cluster.wait(Instant::now() + patience, is_started);
         let mut answer = counts(&self.cluster.local_state(), only);
         if waited.is_none() {

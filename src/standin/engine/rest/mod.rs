@@ -23,8 +23,8 @@ use super::config::{Config, Distribution};
 use super::data::is_document_id;
 use super::http::{Answer, Body, Request};
 
-/// How long the real engines wait for a master or for a health unless they are told.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the real engines wait for a master or for a health if the request does not set it.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A node as its HTTP interface sees it.
 pub(super) struct Node {
@@ -114,7 +114,7 @@ impl Node {
         if request.flag("local") {
             return Ok(self.cluster.local_state());
         }
-        self.cluster.state(request.master_timeout(PATIENCE)?)
+        self.cluster.state(request.master_timeout(DEFAULT_TIMEOUT)?)
     }
 
     fn failed(&self, mut failure: Failure) -> Answer {

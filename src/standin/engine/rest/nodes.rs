@@ -62,7 +62,7 @@ impl Node {
             [filter, metrics, ..] => (filter, metrics),
         };
         if request.query.contains_key("timeout") {
-            request.time("timeout", super::PATIENCE)?;
+            request.time("timeout", super::DEFAULT_TIMEOUT)?;
         }
         let state = self.cluster.local_state();
         let wanted: Vec<&NodeInfo> = (state.nodes.values())

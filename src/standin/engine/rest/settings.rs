@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Answered, Node, PATIENCE, Request};
+use super::{Answer, Answered, DEFAULT_TIMEOUT, Node, Request};
 use crate::engine::cluster::{Changes, Command, Failure};
 
 impl Node {
@@ -24,7 +24,7 @@ impl Node {
     }
 
     pub(super) fn put_settings(&self, request: &Request) -> Answered {
-        self.cluster.state(request.master_timeout(PATIENCE)?)?;
+        self.cluster.state(request.master_timeout(DEFAULT_TIMEOUT)?)?;
         let body = request.json()?;
         let changes = |scope: &str| changes(body.get(scope).unwrap_or(&Value::Null));
         let (persistent, transient) = (changes("persistent"), changes("transient"));

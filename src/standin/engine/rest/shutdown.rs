@@ -1,8 +1,8 @@
-//! `/_nodes/{id}/shutdown` of Elasticsearch: nobody checks whether there is such a node.
+//! `/_nodes/{id}/shutdown` of Elasticsearch: it is not checked whether there is such a node.
 
 use serde_json::{Value, json};
 
-use super::{Answer, Answered, Node, PATIENCE, Request, wrong_method};
+use super::{Answer, Answered, DEFAULT_TIMEOUT, Node, Request, wrong_method};
 use crate::engine::cluster::{Command, Failure, Shutdown, now_ms};
 
 impl Node {
@@ -12,7 +12,7 @@ impl Node {
             "GET" => self.shutdowns(request, Some(&id)),
             "PUT" => self.put_shutdown(request, id),
             "DELETE" => {
-                self.cluster.state(request.master_timeout(PATIENCE)?)?;
+                self.cluster.state(request.master_timeout(DEFAULT_TIMEOUT)?)?;
                 let done = self.cluster.command(Command::DeleteShutdown { node: id })?;
                 Ok(Answer::json(200, done))
             }
@@ -33,7 +33,7 @@ impl Node {
     }
 
     fn put_shutdown(&self, request: &Request, node: String) -> Answered {
-        self.cluster.state(request.master_timeout(PATIENCE)?)?;
+        self.cluster.state(request.master_timeout(DEFAULT_TIMEOUT)?)?;
         let body = request.json()?;
         let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
         let illegal = |reason: String| Failure::new(400, "illegal_argument_exception", reason);

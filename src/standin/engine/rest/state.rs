@@ -59,7 +59,7 @@ impl Node {
     }
 }
 
-/// The cluster's uuid, in the words for none.
+/// The cluster's uuid; `_na_` if there is none.
 pub(super) fn uuid(state: &State) -> &str {
     if state.cluster_uuid.is_empty() { "_na_" } else { &state.cluster_uuid }
 }

@@ -8,7 +8,7 @@ use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Ledger;
 use tempfile::TempDir;
 
-use super::super::ground::Ground;
+use super::super::fixture::Fixture;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
 use crate::support::wait::eventually;
@@ -23,10 +23,10 @@ pub(super) struct Ledgers {
 
 impl Ledgers {
     /// From the present state on.
-    pub(super) fn follow(ground: &Ground) -> Self {
+    pub(super) fn follow(fixture: &Fixture) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         let kubectl = part("STAYPUT_KUBE").expect("it runs the cluster");
-        let kubeconfig = ground.admin().kubeconfig();
+        let kubeconfig = fixture.admin().kubeconfig();
         let (kubectl, kubeconfig) = (kubectl.to_str(), kubeconfig.to_str());
         let line = [
             kubectl.expect("UTF-8"),
@@ -59,8 +59,8 @@ impl Ledgers {
     }
 
     /// How often it was another one, once the watch has come to the present.
-    pub(super) fn end(self, ground: &Ground) -> usize {
-        let now = ground.json(&["get", "searchcluster", "logs"]);
+    pub(super) fn end(self, fixture: &Fixture) -> usize {
+        let now = fixture.json(&["get", "searchcluster", "logs"]);
         let now: SearchCluster = serde_json::from_value(now).expect("a SearchCluster");
         let now = now.status.unwrap_or_default().ledger;
         let seen = eventually("the watch has come to the present", || {

@@ -1,8 +1,8 @@
-//! What each engine itself says, asked all the time: whom it lists, and its health. Each answers
+//! What each engine itself reports, all the time: the nodes it lists, and its health. Each answers
 //! from what it has applied (`local`), so none waits for another.
 //!
-//! A moment is the last look at which something was not yet so. It lies before the true one by up
-//! to a look, so that the engines' part is never too long, and ours never too short.
+//! A moment is the last observation at which something was not yet so. It lies before the true one by
+//! up to one observation, so that the engines' part is never too long, and ours never too short.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use super::now;
 use crate::support::cluster::Rest;
 
-/// Between two looks at one engine.
+/// Pause between two observations of one engine.
 const PACE: Duration = Duration::from_millis(15);
 
-/// One look.
+/// One observation.
 #[derive(Debug, Default)]
 struct Look {
     at: u64,
@@ -25,14 +25,14 @@ struct Look {
     green: bool,
 }
 
-/// All looks at one engine.
+/// All observations of one engine.
 #[derive(Debug)]
 pub(super) struct View(Vec<Look>);
 
 /// Some engines' views.
 pub(super) struct Views<'a>(Vec<&'a View>);
 
-/// Threads that look until [`Looks::end`].
+/// Threads that observe until [`Looks::end`].
 pub(super) struct Looks {
     ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<View>>,
@@ -67,7 +67,7 @@ fn look(node: Rest) -> Look {
     let at = now();
     let get = |target: &str| {
         let answer = node.send("GET", target, None).ok()?;
-        (answer.code == 200).then_some(answer.body)
+        (answer.status == 200).then_some(answer.body)
     };
     let state = get("/_cluster/state/master_node,nodes?local=true").unwrap_or_default();
     let listed = match state["master_node"].is_string() {
@@ -82,12 +82,12 @@ fn look(node: Rest) -> Look {
 }
 
 impl View {
-    /// The last look before it has a master and lists this process, which is its own.
+    /// The last observation before it has a master and lists this process, which is its own.
     pub(super) fn until_in(&self, process: &str) -> u64 {
         self.last_before(|look| look.listed.contains(process)).expect("it has come")
     }
 
-    /// The last look before the first one that is `wished`; none if none is.
+    /// The last observation before the first one that is `wished`; none if none is.
     fn last_before(&self, wished: impl Fn(&Look) -> bool) -> Option<u64> {
         let first = self.0.iter().position(wished)?;
         Some(self.0[first.saturating_sub(1)].at)
@@ -115,7 +115,7 @@ impl<'a> Views<'a> {
         self.earliest(is_gone).expect("it has gone")
     }
 
-    /// Until the first of them is green, from this moment on; none if the looks ended before.
+    /// Until the first of them is green, from this moment on; none if the observations ended before.
     pub(super) fn until_green(&self, from: u64) -> Option<u64> {
         self.earliest(|look| look.at >= from && look.green)
     }

@@ -1,4 +1,4 @@
-//! What each manager says, by long poll: no status is missed, and the moments are its own.
+//! The statuses of each manager, by long poll: no status is missed, and the moments are its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ pub(super) struct Statuses {
     threads: Vec<JoinHandle<Told>>,
 }
 
-/// What one manager has said, and when it was heard.
+/// The statuses of one manager, and when they arrived.
 #[derive(Debug)]
 pub(super) struct Told(Vec<(u64, Value)>);
 
@@ -46,7 +46,7 @@ impl Statuses {
                 while !is_over.load(Ordering::Relaxed) {
                     let cursor = told[told.len() - 1].1["cursor"].as_str().expect("a cursor");
                     let answer = api.get(&format!("/es/status?after={cursor}&timeout=1s"));
-                    match answer.code {
+                    match answer.status {
                         204 => {}
                         _ => told.push((now(), answer.expect(200))),
                     }
@@ -58,7 +58,7 @@ impl Statuses {
         Self { ended, threads }
     }
 
-    /// What was said, in the managers' order.
+    /// All statuses, in the managers' order.
     pub(super) fn end(self) -> Vec<Told> {
         self.ended.store(true, Ordering::Relaxed);
         self.threads.into_iter().map(|thread| thread.join().expect("it listens")).collect()
@@ -72,7 +72,7 @@ impl Told {
         let judged = |kind: &str| {
             let is_one = |request: &&Value| request["kind"] == kind && request["accepted"] == true;
             let mut requests = self.0.iter().map(|(_, status)| &status["last_request"]);
-            // The first status may still tell of the start before.
+            // The first status may still be about the start before.
             requests.rfind(is_one).unwrap_or_else(|| panic!("no {kind}: {self:?}"))
         };
         let first = |wished: &dyn Fn(&Value) -> bool| {

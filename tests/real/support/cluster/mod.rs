@@ -153,7 +153,7 @@ pub(crate) struct Cluster {
 pub(crate) const SERVER_NAME: &str = "stayput";
 
 impl Cluster {
-    /// Nodes in these pods of `namespace`, whose configs are mounted. `Err` says what is missing
+    /// Nodes in these pods of `namespace`, whose configs are mounted. `Err` names what is missing
     /// here.
     pub(crate) fn prepare(
         flavor: Flavor,
@@ -216,7 +216,7 @@ impl Cluster {
             format!("/_cluster/health?wait_for_nodes={nodes}&wait_for_status=green&timeout=5s");
         eventually(&format!("{nodes} nodes, green"), || {
             let health = self.members[0].rest.send("GET", &target, None).ok()?;
-            (health.code == 200 && health.body["timed_out"] == false).then_some(health.body)
+            (health.status == 200 && health.body["timed_out"] == false).then_some(health.body)
         })
     }
 
@@ -248,7 +248,7 @@ fn certify(directory: &TempDir) -> String {
     ca.pem()
 }
 
-/// A port that nobody listens on at any of the addresses. Not one that the kernel gives to clients.
+/// A port that is free at all of the addresses. Not one that the kernel gives to clients.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id() % 12_000).expect("a small number");

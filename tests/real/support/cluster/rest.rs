@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::support::api::PATIENCE;
+use crate::support::api::ANSWER_TIMEOUT;
 use crate::support::http::{Answer, exchange};
 
 /// A node's REST interface, also for threads of their own.
@@ -24,7 +24,7 @@ impl Rest {
         body: Option<&Value>,
     ) -> io::Result<Answer> {
         let stream = TcpStream::connect((self.address, self.port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         exchange(stream, (method, target), body)
     }
 
@@ -32,7 +32,7 @@ impl Rest {
     pub(crate) fn index(self, index: &str, id: usize) -> bool {
         let target = format!("/{index}/_doc/{id}");
         let answer = self.send("PUT", &target, Some(&json!({ "number": id })));
-        answer.is_ok_and(|answer| matches!(answer.code, 200 | 201))
+        answer.is_ok_and(|answer| matches!(answer.status, 200 | 201))
     }
 
     /// Whether a document of [`Rest::index`] is there.
@@ -40,14 +40,14 @@ impl Rest {
     pub(crate) fn has(self, index: &str, id: usize) -> bool {
         let answer = self.send("GET", &format!("/{index}/_doc/{id}"), None);
         let answer = answer.expect("the engine answers");
-        answer.code == 200 && answer.body["_source"]["number"] == id
+        answer.status == 200 && answer.body["_source"]["number"] == id
     }
 
     /// How many documents of an index are found; none if this node cannot search it now.
     pub(crate) fn search(self, index: &str) -> Option<u64> {
         let query = json!({ "size": 0, "track_total_hits": true });
         let answer = self.send("POST", &format!("/{index}/_search"), Some(&query)).ok()?;
-        let whole = answer.code == 200 && answer.body["_shards"]["failed"] == 0;
+        let whole = answer.status == 200 && answer.body["_shards"]["failed"] == 0;
         if whole { answer.body["hits"]["total"]["value"].as_u64() } else { None }
     }
 }

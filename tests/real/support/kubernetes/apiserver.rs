@@ -13,10 +13,10 @@ use tempfile::TempDir;
 use super::kubectl::Kubectl;
 use super::pki::{Pki, text};
 use super::process::Process;
-use super::room::{directory, free_port};
+use super::resources::{directory, free_port};
 
 /// On a busy machine. Alone it needs three seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const APISERVER_START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where a part is installed.
 pub(crate) fn part(variable: &str) -> Result<PathBuf, String> {
@@ -49,18 +49,18 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts one on loopback; `Err` says what is missing here.
+    /// Starts one on loopback; `Err` names what is missing here.
     pub(crate) fn start() -> Result<Self, String> {
         Self::start_at(Site {
             address: [127, 0, 0, 1].into(),
             port: free_port(),
             services: "10.0.0.0/24".to_owned(),
-            // Nobody makes the default account that pods would need.
+            // No controller makes the default account that pods would need.
             flags: vec!["--disable-admission-plugins=ServiceAccount".to_owned()],
         })
     }
 
-    /// Starts one; `Err` says what is missing here.
+    /// Starts one; `Err` names what is missing here.
     pub(crate) fn start_at(site: Site) -> Result<Self, String> {
         let program = part("STAYPUT_KUBE")?;
         let directory = directory();
@@ -81,17 +81,17 @@ impl ApiServer {
     fn until_ready(&mut self) {
         let (authority, url) = (self.pki.authority(), self.url.clone());
         let answers = |path: &str| {
-            // Everybody may ask this. curl starts much faster than kubectl.
+            // This needs no authorization. curl starts much faster than kubectl.
             let output = Command::new("curl")
                 .args(["--silent", "--fail", "--max-time", "5", "--cacert", text(&authority)])
                 .arg(format!("{url}{path}"))
                 .output();
             output.is_ok_and(|output| output.status.success()).then_some(())
         };
-        self.apiserver.until("it is ready", PATIENCE, || answers("/readyz"));
+        self.apiserver.until("it is ready", APISERVER_START_TIMEOUT, || answers("/readyz"));
         // Made a moment later.
         let admin = self.admin.clone();
-        self.apiserver.until("there is a namespace", PATIENCE, || {
+        self.apiserver.until("there is a namespace", APISERVER_START_TIMEOUT, || {
             admin.attempt(&["get", "namespace", "default"], "").ok()
         });
     }
@@ -168,7 +168,7 @@ impl ApiServer {
             assert!(output.status.success(), "etcd refused {path}: {output:?}");
             serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
         };
-        // No key is so called; the answer tells the version all the same.
+        // There is no such key; the answer has the version all the same.
         let now = ask("range", &json!({"key": "AA=="}))["header"]["revision"].clone();
         ask("compaction", &json!({"revision": now, "physical": true}));
     }
@@ -194,7 +194,7 @@ fn start_etcd(program: &Path, directory: &Path) -> (Process, String) {
         format!("--initial-cluster=default={peers}"),
         // As kubeadm sets it.
         "--watch-progress-notify-interval=5s".to_owned(),
-        // Alone it has nobody to hear from before it elects itself.
+        // A single member waits for no other before it elects itself.
         "--heartbeat-interval=20".to_owned(),
         "--election-timeout=200".to_owned(),
         "--log-level=warn".to_owned(),
@@ -203,7 +203,7 @@ fn start_etcd(program: &Path, directory: &Path) -> (Process, String) {
     ];
     let mut etcd = Process::start("etcd", directory, &line);
     let health = format!("{clients}/health");
-    etcd.until("it is healthy", PATIENCE, || {
+    etcd.until("it is healthy", APISERVER_START_TIMEOUT, || {
         let asked = Command::new("curl").args(["--silent", "--fail", &health]).output();
         asked.is_ok_and(|output| output.status.success()).then_some(())
     });

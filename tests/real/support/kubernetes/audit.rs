@@ -44,7 +44,7 @@ impl Audit {
         Self { policy, log }
     }
 
-    /// What the apiserver must be told.
+    /// The options of the apiserver.
     pub(crate) fn flags(&self) -> Vec<String> {
         vec![
             format!("--audit-policy-file={}", text(&self.policy)),
@@ -65,7 +65,7 @@ impl Audit {
         let lines = whole.get(mark.0..).unwrap_or_default().lines();
         let mut events: Vec<Value> =
             lines.map(|line| serde_json::from_str(line).expect("an event")).collect();
-        // A watch that ends while we look is one that began before.
+        // A watch that ends now began before.
         events.retain(|event| {
             event["user"]["username"] == user
                 && (event["verb"] != "watch" || event["stage"] == "ResponseStarted")

@@ -17,10 +17,10 @@ use super::network::Network;
 use super::node::Node;
 use super::pki::text;
 use super::process::Process;
-use super::room::directory;
+use super::resources::directory;
 
 /// On a busy machine. Alone the whole cluster needs five seconds.
-const PATIENCE: Duration = Duration::from_secs(180);
+const CLUSTER_START_TIMEOUT: Duration = Duration::from_secs(180);
 /// What Kubernetes calls the node.
 const NAME: &str = "node";
 
@@ -41,7 +41,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one and waits until its node is ready; `Err` says what is missing here.
+    /// Starts one and waits until its node is ready; `Err` names what is missing here.
     pub(crate) fn start() -> Result<Self, String> {
         let (program, parts) = (part("STAYPUT_KUBE")?, part("STAYPUT_CONTAINERD")?);
         let directory = directory();
@@ -60,17 +60,17 @@ impl Cluster {
         })?;
         let manager = controllers(&program, &api, directory.path());
         let scheduler = scheduler(&program, &api, directory.path());
-        runtime.until("it answers", PATIENCE, || images.is_up().then_some(()));
+        runtime.until("it answers", CLUSTER_START_TIMEOUT, || images.is_up().then_some(()));
         images.load_pause(&pause);
         let line = kubelet(&program, &api, &node, network, &images);
         let mut kubelet = node.start("kubelet", directory.path(), &line);
         let admin = api.admin().clone();
         let path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
-        kubelet.until("the node is ready", PATIENCE, || {
+        kubelet.until("the node is ready", CLUSTER_START_TIMEOUT, || {
             let ready = admin.attempt(&["get", "node", NAME, "--output", path], "");
             ready.is_ok_and(|ready| ready == "True").then_some(())
         });
-        kubelet.until("there is an account for pods", PATIENCE, || {
+        kubelet.until("there is an account for pods", CLUSTER_START_TIMEOUT, || {
             admin.attempt(&["get", "serviceaccount", "default"], "").ok()
         });
         let daemons = [kubelet, runtime, scheduler, manager];
@@ -106,7 +106,7 @@ fn controllers(program: &Path, api: &ApiServer, logs: &Path) -> Process {
         format!("--root-ca-file={}", text(&pki.authority())),
         format!("--service-account-private-key-file={}", text(&pki.token_key())),
         "--leader-elect=false".to_owned(),
-        // It serves nobody here.
+        // Nothing here uses it.
         "--secure-port=0".to_owned(),
     ];
     Process::start("kube-controller-manager", logs, &line)
@@ -144,12 +144,12 @@ fn kubelet(
             "webhook": { "enabled": false },
             "x509": { "clientCAFile": pki.authority() },
         },
-        // Whoever has a certificate: the apiserver.
+        // Clients with a certificate: the apiserver.
         "authorization": { "mode": "AlwaysAllow" },
         "tlsCertFile": serving.certificate,
         "tlsPrivateKeyFile": serving.key,
         "volumePluginDir": root.join("plugins"),
-        // Only what is below a group of its own can be told from other containers of this machine.
+        // Only what is below a group of its own can be distinguished from other containers of this machine.
         "cgroupRoot": format!("/{}", node.name()),
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,

@@ -15,7 +15,7 @@ use super::pki::text;
 pub(crate) struct Image<'a> {
     /// In full, such as `stayput.test/manager:1`.
     pub(crate) name: &'a str,
-    /// Executable by everybody: where they come from, and where they are in the image.
+    /// Executable by all users: where they come from, and where they are in the image.
     pub(crate) files: &'a [(&'a Path, &'a str)],
     pub(crate) entrypoint: &'a [&'a str],
 }
@@ -83,7 +83,7 @@ impl Blob {
     }
 }
 
-/// Root's, whoever made them.
+/// Owned by root.
 fn pack(directory: &Path, tar: &Path) {
     let output = Command::new("tar")
         .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--file", text(tar)])

@@ -66,7 +66,7 @@ impl Kubectl {
             .spawn()
             .expect("kubectl can be executed");
         let mut stdin = child.stdin.take().expect("a pipe");
-        // It may end without reading all of it; what it then says tells why.
+        // It may end without reading all of it; its output then has the reason.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().expect("kubectl is ours");
@@ -82,7 +82,7 @@ impl Kubectl {
         self.attempt(args, "").unwrap_or_else(|error| panic!("kubectl {args:?}: {error}"))
     }
 
-    /// What `kubectl … -o json` says.
+    /// The output of `kubectl … -o json`.
     #[track_caller]
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let said = self.run(&[args, &["--output", "json"]].concat());

@@ -11,6 +11,6 @@ mod network;
 mod node;
 mod pki;
 pub(crate) mod process;
-mod room;
+mod resources;
 
-pub(crate) use room::{free_port, left_by};
+pub(crate) use resources::{free_port, left_by};

@@ -23,7 +23,7 @@ impl Network {
             let line =
                 format!("link add {} type veth peer name eth0 netns {init}", network.device());
             match ip(&[], &line) {
-                // Made by one call of the kernel's, so nobody else has it.
+                // Made by one call of the kernel's, so no other process has it.
                 Ok(()) => return network.address_both(init, mark),
                 Err(error) if error.contains("File exists") => {}
                 Err(error) => panic!("no veth pair: {error}"),

@@ -11,9 +11,9 @@ use nix::unistd::Pid;
 
 use super::pki::text;
 use super::process::Process;
-use super::room::remove_groups;
+use super::resources::remove_groups;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const NODE_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// `unshare` may be killed, too: then its child is.
 const UNSHARE: [&str; 7] =
     ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"];
@@ -30,7 +30,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// `Err` says why there can be none here.
+    /// `Err` is the reason why it cannot be done here.
     pub(crate) fn new(directory: &Path, pause: &Path) -> Result<Self, String> {
         let attempt = Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true").output();
         let attempt = attempt.map_err(|error| format!("{}: {error}", UNSHARE[0]))?;
@@ -48,7 +48,7 @@ impl Node {
         let line = [&UNSHARE[..], &["sh", "-c", script, "node", text(pause)]].concat();
         let mut outer = Process::start("node", directory, &line);
         let pid = outer.pid();
-        let init = outer.until("its first process runs", PATIENCE, || {
+        let init = outer.until("its first process runs", NODE_START_TIMEOUT, || {
             let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
             let init: i32 = children.split_whitespace().next()?.parse().ok()?;
             let runs = fs::read_link(format!("/proc/{init}/exe")).ok()?;

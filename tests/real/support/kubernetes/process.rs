@@ -39,15 +39,15 @@ impl Process {
     }
 
     /// Waits until `look` sees something; fails, with the end of the log, if the daemon ends
-    /// before, or after `patience`.
+    /// before, or after `timeout`.
     #[track_caller]
     pub(crate) fn until<T>(
         &mut self,
         what: &str,
-        patience: Duration,
+        timeout: Duration,
         mut look: impl FnMut() -> Option<T>,
     ) -> T {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(seen) = look() {
                 return seen;
@@ -93,7 +93,7 @@ impl Drop for Process {
         if thread::panicking() {
             println!("{} said:\n{}", self.name, self.tail());
         }
-        // Nothing it has is kept, and an apiserver that may say good-bye takes long.
+        // Nothing it has is kept, and an apiserver takes long to end by itself.
         self.kill();
     }
 }

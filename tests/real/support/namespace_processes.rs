@@ -1,4 +1,4 @@
-//! Looks at a PID namespace from outside: who is in it, under which pid here and there.
+//! The processes of a PID namespace, seen from outside, with their pids outside and inside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 /// A process of the namespace.
 #[derive(Debug, Clone)]
-pub(crate) struct Guest {
+pub(crate) struct NamespaceProcess {
     /// Its pid here.
     pub(crate) host: i32,
     /// Its pid in there.
@@ -19,17 +19,17 @@ pub(crate) struct Guest {
     pub(crate) command: String,
 }
 
-impl Guest {
+impl NamespaceProcess {
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.host), signal).expect("the process is there");
     }
 }
 
 /// All processes in the PID namespace that the process `init` of this one is in, zombies too.
-pub(crate) fn guests_of(init: i32) -> Vec<Guest> {
+pub(crate) fn namespace_processes(init: i32) -> Vec<NamespaceProcess> {
     let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let Some(theirs) = namespace(init) else { return vec![] };
-    let mut guests: Vec<Guest> = fs::read_dir("/proc")
+    let mut guests: Vec<NamespaceProcess> = fs::read_dir("/proc")
         .expect("/proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid| is_in(*pid, &theirs, namespace(*pid).as_ref()))
@@ -57,7 +57,7 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-fn read(host: i32) -> Option<Guest> {
+fn read(host: i32) -> Option<NamespaceProcess> {
     let status = fs::read_to_string(format!("/proc/{host}/status")).ok()?;
     let pid = field(&status, "NSpid:")?.split_whitespace().last()?.parse().ok()?;
     let state = field(&status, "State:")?.chars().next()?;
@@ -66,5 +66,5 @@ fn read(host: i32) -> Option<Guest> {
         'D' => field(&status, "Name:")?.to_owned(),
         _ => fs::read_to_string(format!("/proc/{host}/cmdline")).ok()?.replace('\0', " "),
     };
-    Some(Guest { host, pid, state, command })
+    Some(NamespaceProcess { host, pid, state, command })
 }

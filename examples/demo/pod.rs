@@ -1,4 +1,4 @@
-//! All that is on stage: the manager, its volume, its engine, and the calls that are shown.
+//! One pod: its manager, its volume, its engine, and the requests that the demo shows.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,21 +6,23 @@ use std::time::{Duration, Instant};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use stayput_api::{Code, Problem, Status};
+use stayput_standin::harness::atomic_writer::{AtomicWriter, payload};
 
-use crate::ground::Ground;
+use crate::error::{Context, Result};
+use crate::files::PodFiles;
 use crate::http;
 use crate::manager::Manager;
 use crate::narrator::Narrator;
-use crate::volume::Volume;
+use crate::volume;
 
-/// No single wait of the demo takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// No single wait of the demo may take longer.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The stage, from the manager's start on.
-pub(crate) struct Stage<'a> {
-    pub(crate) ground: &'a Ground,
+/// The pod, once its manager runs.
+pub(crate) struct Pod<'a> {
+    pub(crate) files: &'a PodFiles,
     pub(crate) narrator: &'a mut Narrator,
-    pub(crate) volume: Volume,
+    pub(crate) volume: AtomicWriter,
     pub(crate) manager: Manager,
     /// Of the first status; another one would mean another manager.
     boot_id: Option<String>,
@@ -35,25 +37,25 @@ pub(crate) enum Reply {
     Refused(Box<Problem>),
 }
 
-impl<'a> Stage<'a> {
-    /// The stage with `manager` on it.
+impl<'a> Pod<'a> {
+    /// The pod in which `manager` runs.
     pub(crate) fn new(
-        ground: &'a Ground,
+        files: &'a PodFiles,
         narrator: &'a mut Narrator,
-        volume: Volume,
+        volume: AtomicWriter,
         manager: Manager,
     ) -> Self {
-        Self { ground, narrator, volume, manager, boot_id: None, sequence: 0 }
+        Self { files, narrator, volume, manager, boot_id: None, sequence: 0 }
     }
 
     /// Mounts another config: `settings` for `elasticsearch.yml`. Its checksum.
-    pub(crate) fn mount(&mut self, settings: &str) -> Result<String, String> {
-        mount(&mut self.volume, self.ground, settings)
+    pub(crate) fn mount(&mut self, settings: &str) -> Result<String> {
+        mount(&mut self.volume, self.files, settings)
     }
 
     /// `GET /es/status`.
-    pub(crate) fn status(&mut self) -> Result<Status, String> {
-        self.ask_status("/es/status")?.ok_or_else(|| "204 without a long poll".to_owned())
+    pub(crate) fn status(&mut self) -> Result<Status> {
+        self.ask_status("/es/status")?.ok_or_else(|| "204 without a long poll".into())
     }
 
     /// Long-polls the status until `holds`.
@@ -61,13 +63,15 @@ impl<'a> Stage<'a> {
         &mut self,
         what: &str,
         holds: impl Fn(&Status) -> bool,
-    ) -> Result<Status, String> {
-        let deadline = Instant::now() + PATIENCE;
+    ) -> Result<Status> {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         let mut status = self.status()?;
         while !holds(&status) {
             let left = deadline.saturating_duration_since(Instant::now()).as_secs();
             if left == 0 {
-                return Err(format!("{PATIENCE:?} passed, and the status never showed {what}"));
+                return Err(
+                    format!("{WAIT_TIMEOUT:?} passed, and the status never showed {what}").into()
+                );
             }
             let target = format!("/es/status?after={}&timeout={left}s", status.cursor.0);
             if let Some(next) = self.ask_status(&target)? {
@@ -78,17 +82,19 @@ impl<'a> Stage<'a> {
     }
 
     /// `POST /es/stop` or `/es/start` with the next sequence and `fields`, waiting for the end.
-    pub(crate) fn post(&mut self, verb: &str, fields: &Value) -> Result<Reply, String> {
+    pub(crate) fn post(&mut self, verb: &str, fields: &Value) -> Result<Reply> {
         self.sequence += 1;
         let mut body = json!({"sequence": self.sequence});
         if let (Some(body), Some(fields)) = (body.as_object_mut(), fields.as_object()) {
             body.extend(fields.clone());
         }
-        let target = format!("/es/{verb}?wait={}s", PATIENCE.as_secs());
+        let target = format!("/es/{verb}?wait={}s", WAIT_TIMEOUT.as_secs());
         self.narrator.request("POST", &target, Some(&body));
-        let answer = http::ask_manager(&self.ground.socket(), "POST", &target, Some(&body))?;
+        let answer = http::ask_manager(&self.files.socket(), "POST", &target, Some(&body))?;
         if answer.status == 202 {
-            return Err(format!("the {verb} was accepted, and not done within {PATIENCE:?}"));
+            return Err(
+                format!("the {verb} was accepted, and not done within {WAIT_TIMEOUT:?}").into()
+            );
         }
         if answer.status == 200 {
             let status = self.read_status(answer.body)?;
@@ -104,12 +110,12 @@ impl<'a> Stage<'a> {
     }
 
     /// Stops the engine, which must succeed.
-    pub(crate) fn stop(&mut self, fields: &Value) -> Result<Status, String> {
+    pub(crate) fn stop(&mut self, fields: &Value) -> Result<Status> {
         self.post("stop", fields)?.done("the stop")
     }
 
     /// Starts the engine, which must succeed.
-    pub(crate) fn start(&mut self, fields: &Value) -> Result<Status, String> {
+    pub(crate) fn start(&mut self, fields: &Value) -> Result<Status> {
         self.post("start", fields)?.done("the start")
     }
 
@@ -120,8 +126,8 @@ impl<'a> Stage<'a> {
         target: &str,
         body: Option<&Value>,
         pointer: &str,
-    ) -> Result<Value, String> {
-        let port = self.ground.engine_port;
+    ) -> Result<Value> {
+        let port = self.files.engine_port;
         self.narrator.request(method, &format!("http://127.0.0.1:{port}{target}"), body);
         let answer = http::ask_engine(("127.0.0.1", port), method, target, body)?;
         let found = answer.body.pointer(pointer).cloned();
@@ -136,9 +142,9 @@ impl<'a> Stage<'a> {
         self.manager.pid
     }
 
-    fn ask_status(&mut self, target: &str) -> Result<Option<Status>, String> {
+    fn ask_status(&mut self, target: &str) -> Result<Option<Status>> {
         self.narrator.request("GET", target, None);
-        let answer = http::ask_manager(&self.ground.socket(), "GET", target, None)?;
+        let answer = http::ask_manager(&self.files.socket(), "GET", target, None)?;
         match answer.status {
             200 => {
                 let status = self.read_status(answer.body)?;
@@ -146,14 +152,13 @@ impl<'a> Stage<'a> {
                 Ok(Some(status))
             }
             204 => Ok(None),
-            other => Err(format!("GET {target} was answered with {other}: {}", answer.body)),
+            other => Err(format!("GET {target} was answered with {other}: {}", answer.body).into()),
         }
     }
 
     /// Every status must come from the one manager that was started in the beginning.
-    fn read_status(&mut self, body: Value) -> Result<Status, String> {
-        let status: Status =
-            serde_json::from_value(body).map_err(|error| format!("status: {error}"))?;
+    fn read_status(&mut self, body: Value) -> Result<Status> {
+        let status: Status = serde_json::from_value(body).context("status")?;
         let boot_id = self.boot_id.get_or_insert_with(|| status.manager.boot_id.clone());
         expect(&status.manager.boot_id, boot_id, "manager.boot_id")?;
         expect(i64::from(status.manager.pid), i64::from(self.manager.pid.as_raw()), "manager.pid")?;
@@ -163,43 +168,36 @@ impl<'a> Stage<'a> {
 
 impl Reply {
     /// The status after a request that had to succeed.
-    pub(crate) fn done(self, what: &str) -> Result<Status, String> {
+    pub(crate) fn done(self, what: &str) -> Result<Status> {
         match self {
             Self::Done(status) => Ok(*status),
-            Self::Refused(problem) => Err(format!("{what} was refused: {}", problem.detail)),
+            Self::Refused(problem) => Err(format!("{what} was refused: {}", problem.detail).into()),
         }
     }
 
     /// Succeeds only for a refusal with `code`.
-    pub(crate) fn refused(self, code: Code) -> Result<(), String> {
+    pub(crate) fn refused(self, code: Code) -> Result<()> {
         match self {
             Self::Refused(problem) => expect(problem.code.as_str(), code.as_str(), "the refusal"),
-            Self::Done(_) => Err(format!("this should have been refused with {}", code.as_str())),
+            Self::Done(_) => {
+                Err(format!("this should have been refused with {}", code.as_str()).into())
+            }
         }
     }
 }
 
 /// Mounts `settings` in `volume`; the checksum that a shell would compute.
-pub(crate) fn mount(
-    volume: &mut Volume,
-    ground: &Ground,
-    settings: &str,
-) -> Result<String, String> {
-    let settings = ground.engine_settings(settings);
-    volume
-        .swap(&[("elasticsearch.yml", &settings), ("jvm.options", "-Xmx1g\n")])
-        .map_err(|error| format!("the volume cannot be written: {error}"))
+pub(crate) fn mount(volume: &mut AtomicWriter, files: &PodFiles, settings: &str) -> Result<String> {
+    let settings = files.engine_settings(settings);
+    let files = payload([("elasticsearch.yml", settings.as_str()), ("jvm.options", "-Xmx1g\n")]);
+    volume::mount(volume, &files).context("the volume cannot be written")
 }
 
 /// Fails, naming both, if what was observed is not what was promised.
-pub(crate) fn expect<T: PartialEq + fmt::Debug>(
-    seen: T,
-    promised: T,
-    what: &str,
-) -> Result<(), String> {
+pub(crate) fn expect<T: PartialEq + fmt::Debug>(seen: T, promised: T, what: &str) -> Result<()> {
     if seen == promised {
         Ok(())
     } else {
-        Err(format!("{what} is {seen:?} and should be {promised:?}"))
+        Err(format!("{what} is {seen:?} and should be {promised:?}").into())
     }
 }

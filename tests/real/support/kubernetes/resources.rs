@@ -1,4 +1,4 @@
-//! Where one instance keeps what it needs: a directory, ports, control groups, shared with nobody.
+//! What one instance has for itself: a directory, ports, control groups.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ pub(crate) fn directory() -> TempDir {
     sweep();
     let prefix = format!("{PREFIX}{}.", std::process::id());
     let directory = tempfile::Builder::new().prefix(&prefix).tempdir().expect("a temp dir");
-    // Engines of other users look in here.
+    // Engines of other users read files in here.
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(directory.path(), open).expect("permissions");
     directory
@@ -77,7 +77,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         .map(|entry| entry.path())
 }
 
-/// A port of loopback that nobody listens on. Not one that the kernel gives to clients: one of
+/// A free port of loopback. Not one that the kernel gives to clients: one of
 /// theirs could take it before the server does.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);

@@ -1,10 +1,11 @@
-//! Says out loud, and in the file that `STAYPUT_SKIPS` names, what could not be run here and why.
+//! Reports tests that cannot run here, with the reason: on stdout, and in the file that
+//! `STAYPUT_SKIPS` names.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
 /// Notes that the test `name` was not run.
-pub(crate) fn skip(name: &str, reason: &str) {
+pub fn skip(name: &str, reason: &str) {
     println!("skipped {name}: {reason}");
     if let Some(path) = std::env::var_os("STAYPUT_SKIPS") {
         let file = OpenOptions::new().create(true).append(true).open(path);

@@ -1,4 +1,4 @@
-//! What people type: shell lines in a directory with what the repository has for them.
+//! Runs shell lines as a user would, in a directory with the files of the repository.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,14 +11,14 @@ use crate::support::kubernetes::kubectl::Kubectl;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Somebody with a shell, kubectl and its plugin.
+/// A shell with kubectl and its plugin.
 #[derive(Debug)]
-pub(super) struct People {
+pub(super) struct Shell {
     directory: TempDir,
     kubectl: Kubectl,
 }
 
-impl People {
+impl Shell {
     /// With the rights of `kubectl`; `program` is the real one.
     pub(super) fn new(kubectl: &Kubectl, program: &Path) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");

@@ -1,4 +1,4 @@
-//! The Kubernetes: apiserver, kubelet and reconciler on a thread of their own.
+//! A Kubernetes: apiserver, kubelet and reconciler, all on one thread of this program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,36 +24,39 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::engine::{Files, Network};
+use super::engine::Network;
 use super::kubelet::{self, Volumes};
 use super::member::DIRECTORIES;
-use super::objects::{NAMESPACE, pod, pod_status, search_cluster, secret};
+use super::objects::{NAMESPACE, search_cluster};
 use super::{NAMES, facts, pki};
+use crate::error::{Context, Result};
 use stayput_standin::apiserver::ApiServer;
+use stayput_standin::harness::atomic_writer::Payload;
+use stayput_standin::harness::objects::{pod, pod_status, secret};
 
-/// No single call takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// No single call may take longer.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The Kubernetes, and a directory for everything.
-pub(super) struct World {
+/// The Kubernetes, and a directory for the files of all pods.
+pub(super) struct Kubernetes {
     directory: TempDir,
     client: Client,
     handle: Handle,
     volumes: Volumes,
     reconciler: Mutex<Option<Reconciler>>,
     end: oneshot::Sender<()>,
-    thread: JoinHandle<Result<(), String>>,
+    thread: JoinHandle<Result<()>>,
 }
 
 struct Reconciler {
     stop: oneshot::Sender<()>,
-    ended: mpsc::Receiver<Result<(), String>>,
+    ended: mpsc::Receiver<std::result::Result<(), String>>,
 }
 
-impl World {
+impl Kubernetes {
     /// Starts the apiserver and the kubelet.
-    pub(super) fn start() -> Result<Self, String> {
-        let text = |error: std::io::Error| format!("no world to play in: {error}");
+    pub(super) fn start() -> Result<Self> {
+        let text = |error: std::io::Error| format!("the demo cannot be set up: {error}");
         let directory = tempfile::Builder::new().prefix("stayput-demo-").tempdir().map_err(text)?;
         for (pod, part) in NAMES.iter().flat_map(|pod| DIRECTORIES.map(|part| (pod, part))) {
             fs::create_dir_all(directory.path().join(pod).join(part)).map_err(text)?;
@@ -61,23 +64,23 @@ impl World {
         let volumes = Volumes::default();
         let (of_kubelet, path) = (volumes.clone(), directory.path().to_owned());
         let (end, ended) = oneshot::channel::<()>();
-        let (tell, told) = mpsc::channel();
+        let (sender, started) = mpsc::channel();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(text)?;
             runtime.block_on(async {
                 let server = ApiServer::start().await.map_err(text)?;
                 fs::write(path.join("kubeconfig"), server.kubeconfig()).map_err(text)?;
-                // Nobody is there to hear it only if the demo has ended.
-                let _ = tell.send((server.client(), Handle::current()));
+                // The receiver is gone only if the demo has ended.
+                let _ = sender.send((server.client(), Handle::current()));
                 let kubelet = kubelet::run(server.client(), NAMESPACE, &path, of_kubelet);
                 tokio::select! {
-                    () = kubelet => Err("the kubelet has ended".to_owned()),
+                    () = kubelet => Err("the kubelet has ended".into()),
                     _ = ended => Ok(()),
                 }
             })
         });
-        let (client, handle) = told.recv().map_err(|_| "the apiserver did not start")?;
+        let (client, handle) = started.recv().map_err(|_| "the apiserver did not start")?;
         let reconciler = Mutex::default();
         Ok(Self { directory, client, handle, volumes, reconciler, end, thread })
     }
@@ -101,15 +104,15 @@ impl World {
         NAMES.iter().map(tail).collect::<Vec<_>>().join("\n")
     }
 
-    /// What an administrator does once: definition, keys, certificates, the reconciler.
-    pub(super) fn prepare(&self) -> Result<(), String> {
+    /// What an administrator does once: custom resource definition, keys, certificates, reconciler.
+    pub(super) fn prepare(&self) -> Result<()> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         self.call("the definition", async { crds.create(&PostParams::default(), &crd()).await })?;
         let ca = pki::write(self.directory.path())?;
-        self.create::<Secret>(secret("manager-ca", &[("ca.crt".into(), ca)]))?;
-        self.create::<Secret>(secret("manager-key", &[("key".into(), pki::KEY.into())]))?;
+        self.create::<Secret>(allowed("manager-ca", [("ca.crt", ca.as_str())]))?;
+        self.create::<Secret>(allowed("manager-key", [("key", pki::KEY)]))?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let (tell, ended) = mpsc::channel();
+        let (sender, ended) = mpsc::channel();
         let settings = Settings {
             namespaces: vec![NAMESPACE.into()],
             name: "demo".into(),
@@ -118,45 +121,48 @@ impl World {
         let client = self.client.clone();
         self.handle.spawn(async move {
             let result = run(client, settings, async move { drop(stopped.await) }).await;
-            let _ = tell.send(result.map_err(|error| error.to_string()));
+            let _ = sender.send(result);
         });
         *self.reconciler.lock().map_err(|error| error.to_string())? =
             Some(Reconciler { stop, ended });
         Ok(())
     }
 
-    /// Tells the reconciler to end, and waits for it.
-    pub(super) fn stop_reconciler(&self) -> Result<(), String> {
+    /// Ends the reconciler, and waits for it.
+    pub(super) fn stop_reconciler(&self) -> Result<()> {
         let running = self.reconciler.lock().map_err(|error| error.to_string())?.take();
         let Some(Reconciler { stop, ended }) = running else { return Ok(()) };
         drop(stop);
-        ended.recv_timeout(PATIENCE).map_err(|_| "the reconciler did not end")?
+        ended
+            .recv_timeout(CALL_TIMEOUT)
+            .map_err(|_| "the reconciler did not end")?
+            .map_err(Into::into)
     }
 
     /// A pod that runs; its uid.
-    pub(super) fn create_pod(&self, name: &str, address: &str) -> Result<String, String> {
+    pub(super) fn create_pod(&self, name: &str, address: &str) -> Result<String> {
         let made: Pod = self.create(pod(name))?;
-        let status = Patch::Merge(pod_status(address));
+        let status = Patch::Merge(pod_status(address, true));
         let pods = self.api::<Pod>();
         self.call(name, async { pods.patch_status(name, &PatchParams::default(), &status).await })?;
-        made.metadata.uid.ok_or_else(|| format!("{name} has no uid"))
+        made.metadata.uid.ok_or_else(|| format!("{name} has no uid").into())
     }
 
     /// The Secret of a pod, and its volume.
-    pub(super) fn mount(&self, name: &str, files: &Files) -> Result<(), String> {
-        self.create::<Secret>(secret(&format!("{name}-config"), files))?;
+    pub(super) fn mount(&self, name: &str, files: &Payload) -> Result<()> {
+        let content = files.iter().map(|(file, text)| (file.as_str(), text.as_str()));
+        self.create::<Secret>(allowed(&format!("{name}-config"), content))?;
         self.volumes.mount(self.directory.path(), name, files)
     }
 
-    /// Declares the SearchCluster, and waits for the reconciler's first look.
-    pub(super) fn declare(&self, network: &Network) -> Result<(), String> {
+    /// Creates the SearchCluster, and waits until the reconciler has reported on it.
+    pub(super) fn declare(&self, network: &Network) -> Result<()> {
         self.create::<SearchCluster>(search_cluster(network))?;
-        self.until("an idle cluster", PATIENCE, |status| status.report.phase == "Idle")
+        self.until("an idle cluster", CALL_TIMEOUT, |status| status.report.phase == "Idle")
     }
 
-    /// Changes the Secret of a pod; its volume is the kubelet's.
-    pub(super) fn configure(&self, name: &str, files: &Files) -> Result<(), String> {
-        let files: BTreeMap<&String, &String> = files.iter().map(|(k, v)| (k, v)).collect();
+    /// Changes the Secret of a pod; the kubelet updates the volume.
+    pub(super) fn configure(&self, name: &str, files: &Payload) -> Result<()> {
         let patch = Patch::Merge(json!({"stringData": files}));
         let secrets = self.api::<Secret>();
         let of_pod = format!("{name}-config");
@@ -165,7 +171,7 @@ impl World {
     }
 
     /// Uid of each pod.
-    pub(super) fn pod_uids(&self) -> Result<BTreeMap<String, String>, String> {
+    pub(super) fn pod_uids(&self) -> Result<BTreeMap<String, String>> {
         let pods = self.api::<Pod>();
         let list = self.call("pods", async { pods.list(&ListParams::default()).await })?;
         let pair = |pod: Pod| Some((pod.metadata.name?, pod.metadata.uid?));
@@ -173,33 +179,33 @@ impl World {
     }
 
     /// The last entry of the history.
-    pub(super) fn last_restart(&self) -> Result<HistoryEntry, String> {
+    pub(super) fn last_restart(&self) -> Result<HistoryEntry> {
         let history = self.status()?.map(|status| status.ledger.history).unwrap_or_default();
-        history.last().cloned().ok_or_else(|| "the history is empty".to_owned())
+        history.last().cloned().ok_or_else(|| "the history is empty".into())
     }
 
     /// Waits until the status is as wanted.
     pub(super) fn until(
         &self,
         what: &str,
-        patience: Duration,
+        timeout: Duration,
         wanted: impl Fn(&SearchClusterStatus) -> bool,
-    ) -> Result<(), String> {
-        facts::until(what, patience, || {
+    ) -> Result<()> {
+        facts::until(what, timeout, || {
             self.status().ok().flatten().filter(|status| wanted(status)).map(drop)
         })
     }
 
     /// Ends apiserver and kubelet.
-    pub(super) fn end(self) -> Result<(), String> {
+    pub(super) fn end(self) -> Result<()> {
         let Self { end, thread, directory, .. } = self;
         drop(end);
         let ended = thread.join().map_err(|_| "the apiserver's thread has panicked")?;
-        directory.close().map_err(|error| format!("the directory cannot be removed: {error}"))?;
+        directory.close().context("the directory cannot be removed")?;
         ended
     }
 
-    fn status(&self) -> Result<Option<SearchClusterStatus>, String> {
+    fn status(&self) -> Result<Option<SearchClusterStatus>> {
         let clusters = self.api::<SearchCluster>();
         let cluster = self.call("logs", async { clusters.get("logs").await })?;
         Ok(cluster.status)
@@ -212,7 +218,7 @@ impl World {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    fn create<K>(&self, object: Value) -> Result<K, String>
+    fn create<K>(&self, object: Value) -> Result<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -226,14 +232,13 @@ impl World {
         self.call(&what, async { api.create(&PostParams::default(), &object).await })
     }
 
-    fn call<T>(
-        &self,
-        what: &str,
-        call: impl Future<Output = kube::Result<T>>,
-    ) -> Result<T, String> {
-        let answer = self.handle.block_on(async { timeout(PATIENCE, call).await });
-        answer
-            .map_err(|_| format!("{what}: no answer within {PATIENCE:?}"))?
-            .map_err(|error| format!("{what}: {error}"))
+    fn call<T>(&self, what: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T> {
+        let answer = self.handle.block_on(async { timeout(CALL_TIMEOUT, call).await });
+        answer.map_err(|_| format!("{what}: no answer within {CALL_TIMEOUT:?}"))?.context(what)
     }
+}
+
+/// A Secret that the SearchCluster may use.
+fn allowed<'a>(name: &str, data: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+    secret(name, Some("logs"), data)
 }

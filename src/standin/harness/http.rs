@@ -1,5 +1,5 @@
-//! Plain HTTP/1.1 over any stream, with nothing of ours in between: what the answer says is what
-//! any client would read.
+//! Plain HTTP/1.1 over any stream. None of the product's code is used, so that an answer is read
+//! as any client would read it.
 
 use std::io::{self, Read, Write};
 
@@ -7,35 +7,43 @@ use serde_json::Value;
 
 /// What came back.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) code: u16,
+pub struct Answer {
+    pub status: u16,
     /// Null if the body is no JSON.
-    pub(crate) body: Value,
+    pub body: Value,
 }
 
 impl Answer {
-    /// The body, if the code is this one.
+    /// The body, if the status is this one.
     #[track_caller]
-    pub(crate) fn expect(self, code: u16) -> Value {
-        assert_eq!(self.code, code, "answered {:#}", self.body);
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "answered {:#}", self.body);
         self.body
     }
 
     /// The body, if this refusal is it.
     #[track_caller]
-    pub(crate) fn expect_problem(self, code: u16, problem: &str) -> Value {
-        assert_eq!(self.body["code"], problem, "answered {}: {:#}", self.code, self.body);
-        self.expect(code)
+    pub fn expect_problem(self, status: u16, problem: &str) -> Value {
+        assert_eq!(self.body["code"], problem, "answered {}: {:#}", self.status, self.body);
+        self.expect(status)
     }
 }
 
 /// Sends one request and reads the answer to its end.
-pub(crate) fn exchange(
-    mut stream: impl Read + Write,
-    (method, target): (&str, &str),
+pub fn exchange(
+    stream: impl Read + Write,
+    request: (&str, &str),
     body: Option<&Value>,
 ) -> io::Result<Answer> {
-    let body = body.map(ToString::to_string).unwrap_or_default();
+    exchange_text(stream, request, &body.map(ToString::to_string).unwrap_or_default())
+}
+
+/// The same with a body that need not be JSON.
+pub fn exchange_text(
+    mut stream: impl Read + Write,
+    (method, target): (&str, &str),
+    body: &str,
+) -> io::Result<Answer> {
     write!(
         stream,
         "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -45,12 +53,13 @@ pub(crate) fn exchange(
     let mut text = Vec::new();
     stream.read_to_end(&mut text)?;
     let text = String::from_utf8_lossy(&text);
-    let torn = || io::Error::other(format!("not an answer: {text:?}"));
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(torn)?;
-    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(torn)?;
+    let malformed = || io::Error::other(format!("not an answer: {text:?}"));
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(malformed)?;
+    let status =
+        head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(malformed)?;
     let is_chunked = head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked");
-    let body = if is_chunked { joined(body).ok_or_else(torn)? } else { body.to_owned() };
-    Ok(Answer { code, body: serde_json::from_str(&body).unwrap_or_default() })
+    let body = if is_chunked { joined(body).ok_or_else(malformed)? } else { body.to_owned() };
+    Ok(Answer { status, body: serde_json::from_str(&body).unwrap_or_default() })
 }
 
 /// The content of a body in chunks: Elasticsearch 8 sends cluster states like that.

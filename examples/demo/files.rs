@@ -1,4 +1,4 @@
-//! Where the demo takes place: a temporary directory with what a pod would mount.
+//! A temporary directory with the files that a pod would mount.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The directory, removed when this is dropped.
-pub(crate) struct Ground {
+pub(crate) struct PodFiles {
     directory: TempDir,
     /// A port that was free a moment ago, for the engine.
     pub(crate) engine_port: u16,
 }
 
-impl Ground {
+impl PodFiles {
     /// Makes the directories and looks for a port.
     pub(crate) fn new() -> io::Result<Self> {
         let directory = tempfile::Builder::new().prefix("stayput-demo-").tempdir()?;

@@ -1,4 +1,4 @@
-//! The five nodes, and what every story asks of them.
+//! The five nodes, and what every test does with them.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchClusterStatus;
 use stayput_restart::{HistoryEntry, NodeReport, Outcome, Strategy};
 
-use crate::restart::ground::{Facts, Ground, Place, until};
+use crate::restart::fixture::{Facts, Fixture, NodeSpec, until};
 use crate::restart::step;
 
 /// Three that can be elected, one of which holds data as well, and two that only do that. The zones
 /// `z0` and `z1` each hold a copy of every shard that has a replica; nothing of `z2` does.
-pub(super) const PLACES: [Place; 5] = [
-    Place { name: "logs-m-0", zone: "z0", roles: Some(&["cluster_manager"]) },
-    Place { name: "logs-m-1", zone: "z1", roles: Some(&["cluster_manager", "data"]) },
-    Place { name: "logs-m-2", zone: "z2", roles: Some(&["cluster_manager"]) },
-    Place { name: "logs-d-0", zone: "z0", roles: Some(&["data"]) },
-    Place { name: "logs-d-1", zone: "z1", roles: Some(&["data"]) },
+pub(super) const NODE_SPECS: [NodeSpec; 5] = [
+    NodeSpec { name: "logs-m-0", zone: "z0", roles: Some(&["cluster_manager"]) },
+    NodeSpec { name: "logs-m-1", zone: "z1", roles: Some(&["cluster_manager", "data"]) },
+    NodeSpec { name: "logs-m-2", zone: "z2", roles: Some(&["cluster_manager"]) },
+    NodeSpec { name: "logs-d-0", zone: "z0", roles: Some(&["data"]) },
+    NodeSpec { name: "logs-d-1", zone: "z1", roles: Some(&["data"]) },
 ];
 /// Those that can be elected.
 pub(super) const MASTERS: [&str; 3] = ["logs-m-0", "logs-m-1", "logs-m-2"];
@@ -25,38 +25,38 @@ const DOCS: &str = "docs";
 const DOCUMENTS: usize = 20;
 
 /// The cluster.
-pub(super) struct Field {
-    pub(super) ground: Ground,
+pub(super) struct FiveNodes {
+    pub(super) fixture: Fixture,
 }
 
-impl Field {
+impl FiveNodes {
     /// Spreads copies over zones, and stores some documents.
-    pub(super) fn new(ground: Ground) -> Self {
-        let field = Self { ground };
-        field.ground.set(&json!({ "cluster.routing.allocation.awareness.attributes": "zone" }));
+    pub(super) fn new(fixture: Fixture) -> Self {
+        let cluster = Self { fixture };
+        cluster.fixture.set(&json!({ "cluster.routing.allocation.awareness.attributes": "zone" }));
         let settings = json!({ "settings": { "number_of_shards": 3, "number_of_replicas": 1 } });
-        field.ask_engine("PUT", &format!("/{DOCS}?wait_for_active_shards=all"), Some(&settings));
-        let rest = field.ground.nodes()[0];
+        cluster.ask_engine("PUT", &format!("/{DOCS}?wait_for_active_shards=all"), Some(&settings));
+        let rest = cluster.fixture.nodes()[0];
         assert!((0..DOCUMENTS).all(|id| rest.index(DOCS, id)));
-        field.ask_engine("POST", &format!("/{DOCS}/_refresh"), None);
-        field.ground.until_formed();
-        field
+        cluster.ask_engine("POST", &format!("/{DOCS}/_refresh"), None);
+        cluster.fixture.until_formed();
+        cluster
     }
 
     /// Asks whichever node answers as it should.
     #[track_caller]
     pub(super) fn ask_engine(&self, method: &str, target: &str, body: Option<&Value>) -> Value {
-        let nodes = self.ground.nodes();
+        let nodes = self.fixture.nodes();
         until(&format!("{method} {target}"), || {
             let mut answers = nodes.iter().filter_map(|node| node.send(method, target, body).ok());
-            answers.find(|answer| answer.code == 200).map(|answer| answer.body)
+            answers.find(|answer| answer.status == 200).map(|answer| answer.body)
         })
     }
 
     /// Name of the elected master.
     #[track_caller]
     pub(super) fn elected(&self) -> String {
-        let state = self.ground.engine("/_cluster/state/master_node,nodes");
+        let state = self.fixture.engine("/_cluster/state/master_node,nodes");
         let id = state["master_node"].as_str().expect("an elected master");
         state["nodes"][id]["name"].as_str().expect("a name").to_owned()
     }
@@ -64,12 +64,12 @@ impl Field {
     /// Asks as people do.
     #[track_caller]
     pub(super) fn stayput(&self, args: &[&str]) -> String {
-        let (is_done, said) = self.ground.stayput(args);
+        let (is_done, said) = self.fixture.stayput(args);
         assert!(is_done, "kubectl stayput {args:?}: {said}");
         said
     }
 
-    /// Waits until this rule keeps the node; what the status and `kubectl stayput why` say of it.
+    /// Waits until this rule keeps the node; the message in the status and of `kubectl stayput why`.
     /// The latter is asked until it has seen the status as well.
     #[track_caller]
     pub(super) fn until_blocked(&self, node: &str, rule: &str) -> String {
@@ -78,7 +78,7 @@ impl Field {
             rows.find(|row| row.name == node && row.blocked_by.as_deref() == Some(rule)).cloned()
         };
         let status = self
-            .ground
+            .fixture
             .until_status(&format!("{rule} keeps {node}"), |status| row(status).is_some());
         let message = row(&status).and_then(|row| row.message).expect("a sentence");
         println!("{node}: {rule}: {message}");
@@ -98,7 +98,7 @@ impl Field {
         before: &BTreeMap<String, Facts>,
         nodes: &[&str],
     ) -> BTreeMap<String, Facts> {
-        let entry: HistoryEntry = self.ground.until_over(id);
+        let entry: HistoryEntry = self.fixture.until_over(id);
         step(&format!("{id} took {} s", entry.seconds));
         assert_eq!(
             (entry.outcome, entry.nodes as usize),
@@ -106,13 +106,13 @@ impl Field {
             "{entry:?}"
         );
         assert_eq!((entry.strategy, entry.reason.as_str()), (Strategy::Rolling, ""), "{entry:?}");
-        let after = self.ground.facts();
+        let after = self.fixture.facts();
         for (name, is) in &after {
             let was = &before[name];
             if nodes.contains(&name.as_str()) {
                 assert_ne!(was.run, is.run, "{name}");
                 assert!(is.ephemeral.is_some() && was.ephemeral != is.ephemeral, "{name}: {is:?}");
-                let last = self.ground.last_restart(name);
+                let last = self.fixture.last_restart(name);
                 assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
             } else {
                 assert_eq!(was, is, "{name}");
@@ -120,7 +120,7 @@ impl Field {
             assert_eq!((was.manager_pid, &was.boot), (is.manager_pid, &is.boot), "{name}");
             assert_eq!(was.id, is.id, "{name}");
         }
-        let ledger = self.ground.status().ledger;
+        let ledger = self.fixture.status().ledger;
         assert!(ledger.debts.is_empty() && ledger.restart.is_none(), "{ledger:#?}");
         after
     }
@@ -128,8 +128,8 @@ impl Field {
     /// Waits until the cluster is whole and at rest; nothing of [`DOCS`] was lost.
     #[track_caller]
     pub(super) fn until_whole(&self) {
-        self.ground.until_formed();
-        let rest = self.ground.nodes()[0];
+        self.fixture.until_formed();
+        let rest = self.fixture.nodes()[0];
         let found = until("a whole answer", || rest.search(DOCS));
         assert_eq!(found, DOCUMENTS as u64);
     }

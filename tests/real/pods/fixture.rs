@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::people::People;
+use super::shell::Shell;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::audit::{Counts, Mark};
 use crate::support::kubernetes::cluster::Cluster;
@@ -27,13 +27,13 @@ const REST: Duration = Duration::from_secs(20);
 
 /// A running cluster without a reconciler.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct Fixture {
     pub(super) cluster: Cluster,
-    pub(super) people: People,
+    pub(super) people: Shell,
 }
 
-impl Ground {
-    /// With engines that PodSecurity restricts to this; `Err` says what is missing here.
+impl Fixture {
+    /// With engines that PodSecurity restricts to this; `Err` names what is missing here.
     pub(super) fn lay(security: &str) -> Result<Self, String> {
         let manager = part("STAYPUT_STATIC_BIN")?;
         let reconciler = part("STAYPUT_STATIC_RECONCILER_BIN")?;
@@ -49,9 +49,9 @@ impl Ground {
         let program = "/stayput-reconciler";
         load("docker.io/stayput/reconciler:0.1.0", &[(&reconciler, program)], program);
         load(ENGINE, &[(&engine, &entrypoint), (&manager, MANAGER)], &entrypoint);
-        let people = People::new(cluster.api.admin(), &part("STAYPUT_KUBE")?);
-        let ground = Self { cluster, people };
-        ground.admin().apply(&json!({
+        let people = Shell::new(cluster.api.admin(), &part("STAYPUT_KUBE")?);
+        let fixture = Self { cluster, people };
+        fixture.admin().apply(&json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {
@@ -59,9 +59,9 @@ impl Ground {
                 "labels": { "pod-security.kubernetes.io/enforce": security },
             },
         }));
-        ground.run(&["wait", "--for=create", "serviceaccount/default"]);
+        fixture.run(&["wait", "--for=create", "serviceaccount/default"]);
         println!("the cluster was there after {} ms", began.elapsed().as_millis());
-        Ok(ground)
+        Ok(fixture)
     }
 
     pub(super) fn admin(&self) -> &Kubectl {
@@ -160,12 +160,12 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
         }
-        // What a person would look at first.
+        // What a user would check first.
         for line in [
             "get pods --all-namespaces --output wide",
             "get searchclusters --all-namespaces --output yaml",

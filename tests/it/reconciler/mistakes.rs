@@ -12,37 +12,38 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{Outcome, Restart, Step, annotation};
 
-use super::ground::{NAMESPACE, eventually, search_cluster};
-use super::stage::{NODES, Reconciler, Stage};
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::{NAMESPACE, eventually, search_cluster};
 use stayput_standin::apiserver::{Fault, How};
 
-async fn done(stage: &Stage, id: &str) {
-    let entry = stage.until_over(id).await;
+async fn done(fixture: &Fixture, id: &str) {
+    let entry = fixture.until_over(id).await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
 }
 
 #[tokio::test]
 async fn a_newer_ledger_is_never_overwritten_by_an_older_one() {
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.server.client());
-    stage.until_seen().await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
     // Longer than the reconciler keeps news to itself: the status is due right after the patch.
     let slow = Fault::new(How::Delay(Duration::from_secs(6)));
-    stage.server.inject(slow.verb("patch").resource("searchclusters"));
-    let api = stage.api::<SearchCluster>();
-    let mut cluster = stage.cluster().await;
+    fixture.server.inject(slow.verb("patch").resource("searchclusters"));
+    let api = fixture.api::<SearchCluster>();
+    let mut cluster = fixture.cluster().await;
     cluster.spec.paused = true;
     let word = (annotation::PHASE.to_owned(), "schedule-rolling".to_owned());
     cluster.metadata.annotations.get_or_insert_default().extend([word]);
     api.replace("logs", &PostParams::default(), &cluster).await.expect("it is taken");
     // Requests are counted when they are answered; this one is held back.
-    eventually("the reconciler patches", async || stage.server.is_faultless().then_some(())).await;
+    eventually("the reconciler patches", async || fixture.server.is_faultless().then_some(()))
+        .await;
     // It has decided, and waits for its answer: now another one writes the ledger.
-    let mut cluster = stage.cluster().await;
+    let mut cluster = fixture.cluster().await;
     let status: &mut SearchClusterStatus = cluster.status.as_mut().expect("a status");
     status.ledger.handled.push("foreign".into());
     api.replace_status("logs", &PostParams::default(), &cluster).await.expect("it is taken");
-    let cluster = stage
+    let cluster = fixture
         .until("the request is taken up", |cluster| {
             let status = cluster.status.as_ref().expect("a status");
             status.ledger.restart.is_some()
@@ -51,8 +52,8 @@ async fn a_newer_ledger_is_never_overwritten_by_an_older_one() {
         .await;
     let handled = cluster.status.expect("a status").ledger.handled;
     assert!(handled.contains(&"foreign".to_owned()), "{handled:?}");
-    stage.respec(json!({"paused": false})).await;
-    let over = stage
+    fixture.respec(json!({"paused": false})).await;
+    let over = fixture
         .until("it is over", |cluster| {
             cluster.status.as_ref().is_some_and(|status| !status.ledger.history.is_empty())
         })
@@ -68,25 +69,25 @@ fn restart(cluster: &SearchCluster) -> Option<&Restart> {
 }
 
 /// Begins a restart, and makes the spec invalid while the first engine is stopping.
-async fn spoiled() -> (Stage, Reconciler) {
-    let stage = Stage::new("standin.stop_delay_ms: 1500").await;
-    let reconciler = Reconciler::start(stage.server.client());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
+async fn spoiled() -> (Fixture, Reconciler) {
+    let fixture = Fixture::new("standin.stop_delay_ms: 1500").await;
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
     let is_stopping = |log: &str| {
         log.lines().any(|line| line.contains("accepted") && line.contains("request=stop"))
     };
     eventually("an engine is told to stop", async || {
-        NODES.iter().any(|name| is_stopping(&stage.with(name, |one| one.log()))).then_some(())
+        NODES.iter().any(|name| is_stopping(&fixture.with(name, |one| one.log()))).then_some(())
     })
     .await;
-    stage.respec(json!({"restart": {"drain": "2m"}})).await;
-    (stage, reconciler)
+    fixture.respec(json!({"restart": {"drain": "2m"}})).await;
+    (fixture, reconciler)
 }
 
-/// Waits until the node is back, the others are left alone, and people are told why.
-async fn until_held(stage: &Stage) {
-    let cluster = stage
+/// Waits until the node is back, the others are left alone, and the status names the reason.
+async fn until_held(fixture: &Fixture) {
+    let cluster = fixture
         .until("the node is back, and no other is stopped", |cluster| {
             restart(cluster).is_some_and(|one| {
                 let is_done = |node: &stayput_restart::Member| node.step == Step::Finished;
@@ -96,46 +97,46 @@ async fn until_held(stage: &Stage) {
         })
         .await;
     assert!(restart(&cluster).is_some(), "it is not over");
-    let sentence = stage.until_blocked("invalid_spec").await;
+    let sentence = fixture.until_blocked("invalid_spec").await;
     assert!(sentence.contains("spec.restart.drain"), "{sentence}");
-    stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+    fixture.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
 }
 
 #[tokio::test]
 async fn a_spec_made_invalid_in_the_middle_keeps_no_node_stopped_and_put_right_goes_on() {
-    let (stage, reconciler) = spoiled().await;
-    until_held(&stage).await;
-    stage.respec(json!({"restart": {"drain": "0s"}})).await;
-    done(&stage, "r1").await;
+    let (fixture, reconciler) = spoiled().await;
+    until_held(&fixture).await;
+    fixture.respec(json!({"restart": {"drain": "0s"}})).await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn with_an_invalid_spec_another_reconciler_ends_what_was_begun_and_lets_go() {
-    let (stage, reconciler) = spoiled().await;
+    let (fixture, reconciler) = spoiled().await;
     reconciler.kill().await;
-    let reconciler = Reconciler::start(stage.server.client());
-    until_held(&stage).await;
-    let api = stage.api::<SearchCluster>();
+    let reconciler = Reconciler::start(fixture.server.client());
+    until_held(&fixture).await;
+    let api = fixture.api::<SearchCluster>();
     api.delete("logs", &DeleteParams::default()).await.expect("it is taken");
     eventually("it is gone", async || {
         api.get_opt("logs").await.expect("an answer").is_none().then_some(())
     })
     .await;
-    let settings = stage.engine_until("/_cluster/settings?flat_settings=true").await;
+    let settings = fixture.engine_until("/_cluster/settings?flat_settings=true").await;
     assert_eq!(settings["persistent"], json!({}));
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn a_searchcluster_that_cannot_be_read_hides_no_other() {
-    let stage = Stage::new("").await;
+    let fixture = Fixture::new("").await;
     let mut bad = search_cluster(true);
     bad["metadata"]["name"] = json!("bad");
     bad["spec"]["pods"]["selector"]["matchLabels"]["app"] = json!("bad");
-    stage.create::<SearchCluster>(bad).await;
+    fixture.create::<SearchCluster>(bad).await;
     let kind = ApiResource::erase::<SearchCluster>(&());
-    let any: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), NAMESPACE, &kind);
+    let any: Api<DynamicObject> = Api::namespaced_with(fixture.client.clone(), NAMESPACE, &kind);
     let write = async |conditions: Value| {
         let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
         any.patch_status("bad", &PatchParams::default(), &patch).await.expect("it is taken");
@@ -145,13 +146,13 @@ async fn a_searchcluster_that_cannot_be_read_hides_no_other() {
         "lastTransitionTime": "yesterday",
     }]))
     .await;
-    assert!(stage.api::<SearchCluster>().get("bad").await.is_err(), "it can be read");
-    let reconciler = Reconciler::start(stage.client.clone());
-    stage.until_seen().await;
-    stage.ask("r1", "rolling").await;
-    done(&stage, "r1").await;
+    assert!(fixture.api::<SearchCluster>().get("bad").await.is_err(), "it can be read");
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    done(&fixture, "r1").await;
     eventually("an event", async || {
-        let events = stage.api::<Event>().list(&ListParams::default()).await.ok()?;
+        let events = fixture.api::<Event>().list(&ListParams::default()).await.ok()?;
         let ours = |event: &&Event| event.reason.as_deref() == Some("DecodeFailed");
         let event = events.items.iter().find(ours)?;
         assert_eq!(event.involved_object.name.as_deref(), Some("bad"));
@@ -160,7 +161,7 @@ async fn a_searchcluster_that_cannot_be_read_hides_no_other() {
     .await;
     write(json!([])).await;
     eventually("it is looked after once it can be read", async || {
-        let cluster = stage.api::<SearchCluster>().get("bad").await.ok()?;
+        let cluster = fixture.api::<SearchCluster>().get("bad").await.ok()?;
         cluster.status?.observed_generation
     })
     .await;
@@ -169,38 +170,38 @@ async fn a_searchcluster_that_cannot_be_read_hides_no_other() {
 
 #[tokio::test]
 async fn pods_that_must_not_be_listed_are_told_with_what_is_missing() {
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.server.client());
-    stage.until_seen().await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
     reconciler.end().await;
     let forbidden = Fault::new(How::Refuse(403)).verb("list").resource("pods").times(10_000);
-    stage.server.inject(forbidden);
-    let reconciler = Reconciler::start(stage.server.client());
-    let sentence = stage.until_blocked("pods_unlisted").await;
+    fixture.server.inject(forbidden);
+    let reconciler = Reconciler::start(fixture.server.client());
+    let sentence = fixture.until_blocked("pods_unlisted").await;
     assert!(sentence.contains("list and watch the pods of namespace default"), "{sentence}");
     assert!(sentence.contains("roles of deploy/"), "{sentence}");
-    stage.server.clear_faults();
-    stage.ask("r1", "rolling").await;
-    done(&stage, "r1").await;
+    fixture.server.clear_faults();
+    fixture.ask("r1", "rolling").await;
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }
 
 #[tokio::test]
 async fn what_keeps_failing_is_told_and_goes_on_once_it_works() {
-    let stage = Stage::new("").await;
-    let reconciler = Reconciler::start(stage.server.client());
-    stage.until_seen().await;
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
     let broken = Fault::new(How::Refuse(500)).verb("patch").resource("pods").times(10_000);
-    stage.server.inject(broken);
-    stage.ask("r1", "rolling").await;
-    stage
+    fixture.server.inject(broken);
+    fixture.ask("r1", "rolling").await;
+    fixture
         .until("the call that fails", |cluster| {
             let report = cluster.status.as_ref().map(|status| &status.report);
             let message = report.and_then(|report| report.message.as_deref());
             message.is_some_and(|said| said.contains("patch_pod of Pod"))
         })
         .await;
-    stage.server.clear_faults();
-    done(&stage, "r1").await;
+    fixture.server.clear_faults();
+    done(&fixture, "r1").await;
     reconciler.end().await;
 }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
@@ -21,18 +19,21 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::ground::{
+use super::manager::Manager;
+use super::objects::{
     DEADLINE, KEY, NAMESPACE, addresses, eventually, pod, pod_status, search_cluster, secret,
 };
-use super::manager::Manager;
+use crate::support::atomic_writer::Payload;
 use crate::support::pki::Pki;
+use crate::support::standin_cluster::ask_at;
 use stayput_standin::apiserver::ApiServer;
+use stayput_standin::harness;
 
 /// Names of the pods, which are those of the nodes.
 pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
 /// Everything but the reconciler.
-pub(super) struct Stage {
+pub(super) struct Fixture {
     pub(super) server: ApiServer,
     pub(super) client: Client,
     pub(super) managers: Arc<Mutex<BTreeMap<String, Manager>>>,
@@ -53,7 +54,7 @@ impl Reconciler {
     }
 
     pub(super) fn start_with(client: Client, settings: Settings) -> Self {
-        // For whoever looks for what takes so long.
+        // To find out what takes so long.
         if std::env::var_os("STAYPUT_TEST_LOG").is_some() {
             telemetry::init(telemetry::LogFormat::Text, tracing::level_filters::LevelFilter::DEBUG);
         }
@@ -65,7 +66,7 @@ impl Reconciler {
         Self { stop, task }
     }
 
-    /// Tells it to end and waits for it.
+    /// Asks it to end, and waits for it.
     pub(super) async fn end(self) {
         drop(self.stop);
         let ended = timeout(DEADLINE, self.task).await.expect("it ends in time");
@@ -79,12 +80,12 @@ impl Reconciler {
     }
 }
 
-impl Stage {
+impl Fixture {
     /// Three nodes that run and have found each other, and a SearchCluster over them.
     pub(super) async fn new(settings: &str) -> Self {
-        let stage = Self::bare(settings).await;
-        stage.create::<SearchCluster>(search_cluster(true)).await;
-        stage
+        let fixture = Self::bare(settings).await;
+        fixture.create::<SearchCluster>(search_cluster(true)).await;
+        fixture
     }
 
     /// The same without a SearchCluster.
@@ -108,12 +109,12 @@ impl Stage {
         let managers = Arc::new(Mutex::new(BTreeMap::new()));
         let watched = Arc::clone(&managers);
         let kubelet = tokio::spawn(kubelet(client.clone(), watched));
-        let mut stage = Self { server, client, managers, pki, base: BTreeMap::new(), kubelet };
-        let ca = std::fs::read_to_string(stage.pki.file("ca")).expect("a file");
-        stage.create::<Secret>(secret("manager-ca", None, &[("ca.crt", &ca)])).await;
-        stage.create::<Secret>(secret("manager-key", Some("logs"), &[("key", KEY)])).await;
+        let mut fixture = Self { server, client, managers, pki, base: BTreeMap::new(), kubelet };
+        let ca = std::fs::read_to_string(fixture.pki.file("ca")).expect("a file");
+        fixture.create::<Secret>(secret("manager-ca", None, [("ca.crt", ca.as_str())])).await;
+        fixture.create::<Secret>(secret("manager-key", Some("logs"), [("key", KEY)])).await;
         for (name, host) in NODES.iter().zip(&hosts) {
-            let made: Pod = stage.create(pod(name)).await;
+            let made: Pod = fixture.create(pod(name)).await;
             let uid = made.metadata.uid.expect("a uid");
             let mut manager = Manager::new(name, &uid, host);
             let config = format!(
@@ -125,15 +126,15 @@ impl Stage {
             let whole = format!("{config}{settings}\n");
             let of_pod = format!("{name}-config");
             let files = [("elasticsearch.yml", whole.as_str())];
-            stage.create::<Secret>(secret(&of_pod, None, &files)).await;
+            fixture.create::<Secret>(secret(&of_pod, None, files)).await;
             manager.mount(&whole);
-            manager.start(&stage.pki, options);
-            stage.base.insert((*name).to_owned(), config);
-            stage.managers.lock().expect("a lock").insert((*name).to_owned(), manager);
-            stage.say(name, host, true).await;
+            manager.start(&fixture.pki, options);
+            fixture.base.insert((*name).to_owned(), config);
+            fixture.managers.lock().expect("a lock").insert((*name).to_owned(), manager);
+            fixture.say(name, host, true).await;
         }
-        stage.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
-        stage
+        fixture.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+        fixture
     }
 
     pub(super) fn api<K>(&self) -> Api<K>
@@ -246,7 +247,7 @@ impl Stage {
             let cluster = self.api::<SearchCluster>().get("logs").await.ok()?;
             wanted(&cluster).then_some(cluster)
         });
-        let guard = Tell(self);
+        let guard = PrintLogs(self);
         let found = found.await;
         std::mem::forget(guard);
         found
@@ -303,16 +304,16 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.kubelet.abort();
     }
 }
 
-/// Shows what the managers said if a wait comes to nothing.
-struct Tell<'a>(&'a Stage);
+/// Prints the end of the managers' logs if a wait fails.
+struct PrintLogs<'a>(&'a Fixture);
 
-impl Drop for Tell<'_> {
+impl Drop for PrintLogs<'_> {
     fn drop(&mut self) {
         let managers = self.0.managers.lock().expect("a lock");
         for (name, manager) in managers.iter() {
@@ -324,44 +325,19 @@ impl Drop for Tell<'_> {
     }
 }
 
-/// Brings a Secret to its pod when the pod is touched, and at no other time.
+/// Mounts a Secret in its pod when the pod is touched, and at no other time.
 async fn kubelet(client: Client, managers: Arc<Mutex<BTreeMap<String, Manager>>>) {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-    let secrets: Api<Secret> = Api::namespaced(client, NAMESPACE);
-    let events = watcher::watcher(pods, watcher::Config::default()).default_backoff();
-    let mut events = std::pin::pin!(events.applied_objects());
-    let mut nudges: BTreeMap<String, Option<String>> = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        let Ok(pod) = event else { continue };
-        let name = pod.metadata.name.expect("a name");
-        let annotations = pod.metadata.annotations.unwrap_or_default();
-        let nudge = annotations.get(annotation::NUDGE).cloned();
-        if nudges.insert(name.clone(), nudge.clone()).is_none_or(|before| before == nudge) {
-            continue;
+    let mount = |pod: &str, files: Payload| {
+        if let Some(manager) = managers.lock().expect("a lock").get_mut(pod) {
+            manager.mount(&files["elasticsearch.yml"]);
         }
-        let Ok(secret) = secrets.get(&format!("{name}-config")).await else { continue };
-        let data = secret.data.unwrap_or_default();
-        let Some(content) = data.get("elasticsearch.yml") else { continue };
-        let content = String::from_utf8(content.0.clone()).expect("UTF-8");
-        let mut managers = managers.lock().expect("a lock");
-        if let Some(manager) = managers.get_mut(&name) {
-            manager.mount(&content);
-        }
-    }
+    };
+    harness::kubelet::run(client, NAMESPACE, annotation::NUDGE, mount).await;
 }
 
 /// `GET path` at an engine.
 async fn ask(host: &str, path: &str) -> Option<(u16, Value)> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let ask = async {
-        let mut stream = tokio::net::TcpStream::connect((host, 9200)).await.ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        let status = answer.split(' ').nth(1)?.parse().ok()?;
-        let (_, body) = answer.split_once("\r\n\r\n")?;
-        Some((status, serde_json::from_str(body).ok()?))
-    };
-    timeout(Duration::from_secs(35), ask).await.ok()?
+    let (host, path) = (host.to_owned(), path.to_owned());
+    let ask = tokio::task::spawn_blocking(move || ask_at(&host, "GET", &path, None));
+    timeout(Duration::from_secs(35), ask).await.ok()?.ok()?
 }

@@ -1,4 +1,4 @@
-//! What every story stands on: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster
+//! What every test here needs: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster
 //! over them, a kubelet and the reconciler with the rights that `deploy/` gives it.
 
 use std::collections::BTreeMap;
@@ -23,21 +23,21 @@ use crate::support::kubernetes::apiserver::ApiServer;
 
 /// Namespace and name of the reconciler's service account, as `deploy/` makes it.
 pub(crate) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");
-/// Names of the pods, which are those of the nodes, where nothing else is said.
+/// Names of the pods, which are those of the nodes, unless a test names others.
 pub(crate) const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
 /// Nodes with every role, each in a zone of its own.
-const THREE: [Place; 3] = [
-    Place { name: NAMES[0], zone: "z0", roles: None },
-    Place { name: NAMES[1], zone: "z1", roles: None },
-    Place { name: NAMES[2], zone: "z2", roles: None },
+const THREE: [NodeSpec; 3] = [
+    NodeSpec { name: NAMES[0], zone: "z0", roles: None },
+    NodeSpec { name: NAMES[1], zone: "z1", roles: None },
+    NodeSpec { name: NAMES[2], zone: "z2", roles: None },
 ];
 /// Longer than any restart here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A node to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct NodeSpec {
     pub(crate) name: &'static str,
     pub(crate) zone: &'static str,
     /// As in [`Seat`].
@@ -45,7 +45,7 @@ pub(crate) struct Place {
 }
 
 /// Everything, ended in this order when dropped.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) reconciler: Reconciler,
     pub(crate) kubelet: Kubelet,
     pub(crate) kube: Kube,
@@ -71,15 +71,15 @@ pub(crate) struct Facts {
     pub(crate) id: Option<String>,
 }
 
-impl Ground {
-    /// Three nodes in one green cluster, and a reconciler that has seen them. `Err` says what is
+impl Fixture {
+    /// Three nodes in one green cluster, and a reconciler that has seen them. `Err` names what is
     /// missing here.
     pub(crate) fn start(flavor: Flavor) -> Result<Self, String> {
         Self::of(flavor, &THREE)
     }
 
     /// The same with these nodes.
-    pub(crate) fn of(flavor: Flavor, places: &[Place]) -> Result<Self, String> {
+    pub(crate) fn of(flavor: Flavor, places: &[NodeSpec]) -> Result<Self, String> {
         let server = ApiServer::start()?;
         let admin = server.admin();
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
@@ -88,7 +88,7 @@ impl Ground {
         admin.run(&["wait", "--for=condition=Established", "--timeout=60s", crd]);
         admin.run(&["create", "namespace", NAMESPACE]);
         let kube = Kube::new(admin.kubeconfig());
-        let seats = places.iter().map(|Place { name, zone, roles }| {
+        let seats = places.iter().map(|NodeSpec { name, zone, roles }| {
             let made: Pod = kube.create(pod(name));
             let uid = made.metadata.uid.expect("a uid");
             let pod = PodIdentity { name: (*name).into(), uid };
@@ -127,12 +127,12 @@ impl Ground {
         let account = server.user(&subject, "system:serviceaccounts");
         let reconciler = Reconciler::start(account.kubeconfig(), server.directory());
         let main_file = format!("{}.yml", flavor.kind().name());
-        let ground =
+        let fixture =
             Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, _server: server };
-        ground.until_status("the first look", |status| {
+        fixture.until_status("the first look", |status| {
             status.report.counts.ready as usize == places.len()
         });
-        Ok(ground)
+        Ok(fixture)
     }
 
     /// The nodes; the kubelet waits while they are held.
@@ -161,7 +161,7 @@ impl Ground {
         let nodes = self.nodes();
         until(target, || {
             let mut answers = nodes.iter().filter_map(|node| node.send("GET", target, None).ok());
-            answers.find(|answer| answer.code == 200).map(|answer| answer.body)
+            answers.find(|answer| answer.status == 200).map(|answer| answer.body)
         })
     }
 
@@ -219,7 +219,7 @@ impl Ground {
         self.kube.merge::<SearchCluster>("logs", &change);
     }
 
-    /// What `kubectl stayput` says, and whether it ends as done.
+    /// The output of `kubectl stayput`, and whether it succeeded.
     pub(crate) fn stayput(&self, args: &[&str]) -> (bool, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"))
             .args(["--namespace", NAMESPACE])
@@ -243,7 +243,7 @@ impl Ground {
         what: &str,
         wanted: impl Fn(&SearchClusterStatus) -> bool,
     ) -> SearchClusterStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RESTART_TIMEOUT;
         loop {
             let status = self.status();
             if wanted(&status) {
@@ -304,7 +304,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if thread::panicking() {
             let log = self.reconciler.log();
@@ -320,7 +320,7 @@ impl Drop for Ground {
 /// Looks until there is something to see.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RESTART_TIMEOUT;
     loop {
         if let Some(seen) = look() {
             return seen;
@@ -330,7 +330,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Nobody runs its container: the manager beside it does what that would.
+/// Its container is never run: the manager runs beside it.
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1",

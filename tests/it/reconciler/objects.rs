@@ -1,11 +1,12 @@
-//! Addresses, objects and patience.
+//! Addresses, objects, and waiting.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+pub(super) use stayput_standin::harness::objects::{pod, pod_status, secret};
 
-/// Far beyond what any step takes on a busy machine: whoever hits it has found a fault.
+/// Much longer than any step takes on a busy machine: a test that reaches it has found a fault.
 pub(super) const DEADLINE: Duration = Duration::from_secs(90);
 /// The namespace of everything.
 pub(super) const NAMESPACE: &str = "default";
@@ -15,12 +16,12 @@ pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// Addresses that no other process, and no other test of this one, has: loopback is a whole
 /// network.
 pub(super) fn addresses() -> impl Iterator<Item = String> {
-    static STAGES: AtomicU32 = AtomicU32::new(0);
-    let (process, stage) = (std::process::id(), STAGES.fetch_add(1, Ordering::Relaxed));
-    // The lower half of a net belongs to the engines' own tests; where 31 stages have filled the upper
+    static FIXTURES: AtomicU32 = AtomicU32::new(0);
+    let (process, fixture) = (std::process::id(), FIXTURES.fetch_add(1, Ordering::Relaxed));
+    // The lower half of a net belongs to the engines' own tests; where 31 fixtures have filled the upper
     // one, the next net is far from those of other processes that were started with this one.
-    let (a, b) = (1 + (process / 250 + 83 * (stage / 31)) % 250, 1 + process % 250);
-    (0..).map(move |node| format!("127.{a}.{b}.{}", 128 + stage % 31 * 4 + node))
+    let (a, b) = (1 + (process / 250 + 83 * (fixture / 31)) % 250, 1 + process % 250);
+    (0..).map(move |node| format!("127.{a}.{b}.{}", 128 + fixture % 31 * 4 + node))
 }
 
 /// A SearchCluster over the pods labelled `app=logs`.
@@ -41,38 +42,6 @@ pub(super) fn search_cluster(sources: bool) -> Value {
             "config": {"sources": sources},
             "restart": {"drain": "0s", "phaseTimeout": "60s"},
         },
-    })
-}
-
-/// A pod, before anybody has run it.
-pub(super) fn pod(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "logs"}},
-        "spec": {"containers": [{"name": "search", "image": "search"}]},
-    })
-}
-
-/// What the kubelet says of a pod that runs.
-pub(super) fn pod_status(address: &str, ready: bool) -> Value {
-    let ready = if ready { "True" } else { "False" };
-    json!({"status": {
-        "phase": "Running",
-        "podIP": address,
-        "conditions": [{"type": "Ready", "status": ready}],
-    }})
-}
-
-pub(super) fn secret(name: &str, allow: Option<&str>, data: &[(&str, &str)]) -> Value {
-    let data: serde_json::Map<String, Value> =
-        data.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
-    let annotations = allow.map_or(json!({}), |cluster| json!({"stayput.dev/allow": cluster}));
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations},
-        "stringData": data,
     })
 }
 

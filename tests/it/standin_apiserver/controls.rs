@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::plain;
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn with_one() -> (ApiServer, Api<ConfigMap>, ConfigMap) {
     let server = ApiServer::start().await.unwrap();
@@ -77,17 +77,17 @@ async fn watches_are_held_cut_and_marked() {
     let held = timeout(Duration::from_millis(50), events.next()).await;
     assert!(held.is_err(), "{held:?}");
     server.hold_watches(false);
-    let event = timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap();
+    let event = timeout(EVENT_TIMEOUT, events.next()).await.unwrap().unwrap().unwrap();
     assert!(matches!(event, WatchEvent::Modified(seen) if seen == changed));
     server.send_bookmarks();
-    let event = timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap();
+    let event = timeout(EVENT_TIMEOUT, events.next()).await.unwrap().unwrap().unwrap();
     assert!(matches!(event, WatchEvent::Bookmark(mark)
         if mark.metadata.resource_version == server.version().to_string()));
     server.cut_watches();
-    let end = timeout(PATIENCE, events.next()).await.unwrap();
+    let end = timeout(EVENT_TIMEOUT, events.next()).await.unwrap();
     assert!(!matches!(end, Some(Ok(_))), "{end:?}");
     let mut again = api.watch(&WatchParams::default(), &version).await.unwrap().boxed();
-    let event = timeout(PATIENCE, again.next()).await.unwrap().unwrap().unwrap();
+    let event = timeout(EVENT_TIMEOUT, again.next()).await.unwrap().unwrap().unwrap();
     assert!(matches!(event, WatchEvent::Modified(_)), "nothing is lost: {event:?}");
 }
 

@@ -1,0 +1,16 @@
+//! Starts and observes programs, for the demo and the tests alike.
+
+#![allow(
+    clippy::disallowed_types,
+    reason = "outside the manager, whoever starts a child waits for it"
+)]
+
+pub mod atomic_writer;
+pub mod engine;
+pub mod http;
+pub mod kubelet;
+pub mod objects;
+pub mod pki;
+pub mod processes;
+pub mod programs;
+pub mod skip;

@@ -1,0 +1,24 @@
+//! A CA, and a certificate that it signed.
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, Error, IsCa, KeyPair,
+};
+
+/// A CA, and one certificate with its key.
+#[derive(Debug)]
+pub struct Issued {
+    pub ca: CertifiedIssuer<'static, KeyPair>,
+    pub certificate: Certificate,
+    pub key: KeyPair,
+}
+
+/// A new CA, and a certificate for these names.
+pub fn issue(names: &[&str]) -> Result<Issued, Error> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    let key = KeyPair::generate()?;
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let certificate = CertificateParams::new(names)?.signed_by(&key, &ca)?;
+    Ok(Issued { ca, certificate, key })
+}
