@@ -7,6 +7,7 @@ mod config;
 mod curl_docs;
 mod demo;
 mod deploy;
+mod documents;
 mod engine_client;
 mod examples;
 mod files;

@@ -66,7 +66,7 @@ pub struct KeptStopped {
     pub node: String,
     /// Sequence of our request to its manager.
     pub sequence: u64,
-    /// The fence is being removed_exclusions: the request is a start.
+    /// The node is being started again: the request is a start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub releasing: bool,
 }
