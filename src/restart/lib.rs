@@ -9,8 +9,11 @@
 
 pub mod annotation;
 mod blocker;
+mod changes;
 mod code;
+mod context;
 mod disabled;
+mod draft;
 mod estimate;
 mod flow;
 mod forecast;
@@ -18,7 +21,6 @@ mod ledger;
 mod lookup;
 mod phase;
 mod plan;
-mod planner;
 mod policy;
 mod predicate;
 mod report;
@@ -29,7 +31,7 @@ mod time;
 mod view;
 
 use blocker::Blocker;
-use planner::Planner;
+use context::Context;
 
 pub use code::Code;
 pub use disabled::Disabled;
@@ -60,23 +62,19 @@ pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
 
 /// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    let mut planner = Planner::new(snapshot, policy);
-    planner.decide();
-    if is_aftermath(snapshot) {
-        planner.again_within(AFTERMATH / 6);
-    }
-    planner.into_plan()
+    let context = Context::new(snapshot, policy);
+    flow::decide(&context).into_plan()
 }
 
-/// For how long after a restart's end the engine is still looked at, in milliseconds: a request of
+/// For how long after a restart's end the engine is still observed, in milliseconds: a request of
 /// ours that was slow may arrive late.
-const AFTERMATH: u64 = 60_000;
+const LATE_REQUEST_WINDOW: u64 = 60_000;
 
 /// Whether a restart ended a short while ago.
-fn is_aftermath(snapshot: &Snapshot) -> bool {
+fn ended_recently(snapshot: &Snapshot) -> bool {
     snapshot.ledger.history.last().is_some_and(|entry| {
         let ended = entry.started.plus(entry.seconds * 1000);
-        snapshot.now.since(ended) < AFTERMATH
+        snapshot.now.since(ended) < LATE_REQUEST_WINDOW
     })
 }
 
@@ -88,7 +86,7 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
     let asked = snapshot.cluster.annotations.get(annotation::REQUEST).is_some_and(|text| {
         Request::parse(text).is_ok_and(|request| !ledger.has_handled(&request.id))
     });
-    is_aftermath(snapshot)
+    ended_recently(snapshot)
         || asked
         || ledger.restart.is_some()
         || ledger.queued.is_some()

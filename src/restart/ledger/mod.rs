@@ -1,6 +1,7 @@
 //! The ledger: what is going on, owed and over, as it stands in the SearchCluster's status. Changed
 //! only by compare-and-set; a step is in here before it is done.
 
+mod change;
 mod debt;
 mod history;
 mod restart;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Request;
 
+pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
     AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
 };
@@ -88,6 +90,12 @@ impl Ledger {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
         let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
         members.chain(owed).chain(self.kept_stopped.iter().map(|fence| fence.pod_uid.as_str()))
+    }
+
+    /// Whether nothing is under way or owed to a pod any more for which something was held.
+    pub(super) fn is_released(&self, uid: &str) -> bool {
+        self.under_way().all(|member| member.pod_uid != uid)
+            && self.debts.start.iter().all(|debt| debt.pod_uid != uid)
     }
 
     /// Whether a request with this id was taken up before.
