@@ -3,16 +3,16 @@
 use std::cell::OnceCell;
 
 use super::blocker::{Blocker, Check};
+use super::index::Index;
 use super::lookup::{Lookup, Names};
 use super::rules::{Evaluation, Sets};
-use super::view::View;
 use super::{Ledger, Policy, Snapshot};
 
 /// The observation a plan is made from, and what is computed from it once for all steps.
 pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) policy: &'a Policy,
-    pub(super) index: View<'a>,
+    pub(super) index: Index<'a>,
     stops: OnceCell<Result<Evaluation<'a>, Blocker>>,
     failed_sets: OnceCell<Sets<'a>>,
     zone: OnceCell<Check>,
@@ -24,7 +24,7 @@ impl<'a> Context<'a> {
         Self {
             snapshot,
             policy,
-            index: View::new(snapshot),
+            index: Index::new(snapshot),
             stops: OnceCell::new(),
             failed_sets: OnceCell::new(),
             zone: OnceCell::new(),

@@ -75,30 +75,32 @@ impl<'c, 'a> Draft<'c, 'a> {
         }
     }
 
+    pub(super) fn context(&self) -> &'c Context<'a> {
+        self.context
+    }
+
     /// The ledger as the steps so far have changed it.
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Takes steps in their order.
-    pub(super) fn run(&mut self, steps: &[PlanStep]) {
-        for step in steps {
-            match step.run {
-                Run::Once(step) => self.apply(step(self.context, &self.ledger)),
-                Run::EachPod(step) => {
-                    for pod in self.context.index.pods() {
-                        self.apply(step(self.context, &self.ledger, pod));
-                    }
+    /// Takes a step.
+    pub(super) fn run(&mut self, step: &PlanStep) {
+        match step.run {
+            Run::Once(step) => self.apply(step(self.context, &self.ledger)),
+            Run::EachPod(step) => {
+                for pod in self.context.index.pods() {
+                    self.apply(step(self.context, &self.ledger, pod));
                 }
-                Run::EachMember(step) => {
-                    let before = match &self.ledger {
-                        Cow::Borrowed(ledger) => ledger.restart.as_ref().map(Cow::Borrowed),
-                        Cow::Owned(ledger) => ledger.restart.clone().map(Cow::Owned),
-                    };
-                    let Some(restart) = before else { continue };
-                    for (index, member) in restart.members.iter().enumerate() {
-                        self.apply(step(self.context, &self.ledger, &restart, index, member));
-                    }
+            }
+            Run::EachMember(step) => {
+                let before = match &self.ledger {
+                    Cow::Borrowed(ledger) => ledger.restart.as_ref().map(Cow::Borrowed),
+                    Cow::Owned(ledger) => ledger.restart.clone().map(Cow::Owned),
+                };
+                let Some(restart) = before else { return };
+                for (index, member) in restart.members.iter().enumerate() {
+                    self.apply(step(self.context, &self.ledger, &restart, index, member));
                 }
             }
         }
@@ -154,7 +156,7 @@ impl<'c, 'a> Draft<'c, 'a> {
             );
             actions.append(&mut self.requests);
         }
-        actions.extend(std::mem::take(&mut self.events).into_iter().map(Action::Tell));
+        actions.extend(std::mem::take(&mut self.events).into_iter().map(Action::RecordEvent));
         let requeue_after = self.requeue_after;
         Plan { waiting: self.into_waiting(&actions), actions, requeue_after }
     }

@@ -1,8 +1,8 @@
 //! Decisions about restarting a whole cluster: data in, data out.
 //!
-//! [`plan()`] looks at one [`Snapshot`] and says what to do now and why everybody else waits. It has
+//! [`plan()`] looks at one [`Snapshot`] and decides what to do now, and why everybody else waits. It has
 //! no memory but the [`Ledger`], no clock but [`Snapshot::now`], and may be called again at any
-//! moment, by anybody, on what is stale or partial: what it allows is fenced by the ledger's
+//! moment, by anybody, on what is stale or partial: what it allows is protected by the ledger's
 //! compare-and-set and by the sequences in it.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
@@ -17,6 +17,7 @@ mod draft;
 mod estimate;
 mod flow;
 mod forecast;
+mod index;
 mod ledger;
 mod lookup;
 mod phase;
@@ -28,7 +29,6 @@ mod request;
 mod rules;
 mod snapshot;
 mod time;
-mod view;
 
 use blocker::Blocker;
 use context::Context;
@@ -82,7 +82,7 @@ fn ended_recently(snapshot: &Snapshot) -> bool {
 pub fn needs_engine(snapshot: &Snapshot) -> bool {
     let ledger = &snapshot.ledger;
     let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
-    let fence = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
+    let is_kept_stopped = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
     let asked = snapshot.cluster.annotations.get(annotation::REQUEST).is_some_and(|text| {
         Request::parse(text).is_ok_and(|request| !ledger.has_handled(&request.id))
     });
@@ -94,7 +94,7 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || !ledger.kept_stopped.is_empty()
         || ledger.removed_exclusions.iter().any(|lifted| lifted.may_come_again(snapshot.now))
         || !snapshot.cluster.stopped.is_empty()
-        || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
+        || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl Hands<'_> {
     /// Carries out one action other than the ledger's write and events, which have their own place.
     pub(super) async fn carry_out(&self, action: &Action) -> Result<Done, Failure> {
         match action {
-            Action::WriteLedger(_) | Action::Tell(_) => Ok(Done::Nothing),
+            Action::WriteLedger(_) | Action::RecordEvent(_) => Ok(Done::Nothing),
             Action::AddFinalizer => self.patch(patches::add_finalizer(self.cluster)).await,
             Action::RemoveFinalizer => self.patch(patches::remove_finalizer(self.cluster)).await,
             Action::ClaimTrigger { phase, request } => {

@@ -39,7 +39,7 @@ impl Teller {
             .actions
             .iter()
             .filter_map(|action| match action {
-                Action::Tell(event) => Some(event.clone()),
+                Action::RecordEvent(event) => Some(event.clone()),
                 _ => None,
             })
             .collect();

@@ -49,7 +49,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         }
     };
     if manager.sequence > debt.sequence {
-        return start_paid(debt, "somebody else gave it orders since");
+        return start_paid(debt, "somebody else has sent it a request since");
     }
     if manager.sequence < debt.sequence {
         return send_start(debt, manager);
@@ -69,19 +69,23 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         return changes;
     }
     if manager.desired == Desired::Running && manager.durable {
-        return start_paid(debt, "it was told to run");
+        return start_paid(debt, "it was started");
     }
     if manager.desired == Desired::Stopped {
         return start_paid(debt, "somebody else stopped it");
     }
-    changes.wait(uid, Code::NotDurable, "told to run; its manager has not written it down");
+    changes.wait(
+        uid,
+        Code::NotDurable,
+        "its start was accepted, but its manager has not saved that yet",
+    );
     changes
 }
 
 fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
     if is_ending(manager.state) || manager.state == State::Stuck {
         let mut changes = Changes::default();
-        changes.wait(&debt.pod_uid, Code::Debts, "it is told to run once it is stopped");
+        changes.wait(&debt.pod_uid, Code::Debts, "it is started once it is stopped");
         return changes;
     }
     Changes::action(Action::Start {

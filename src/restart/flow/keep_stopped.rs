@@ -209,7 +209,7 @@ fn release(context: &Context<'_>, kept: &KeptStopped, pod: &Pod) -> Result<Chang
         }));
     }
     let mut changes = Changes::of_ledger(LedgerChange::RemoveKeptStopped(kept.clone()));
-    let message = format!("{} is told to run", pod.node);
+    let message = format!("{} is started", pod.node);
     changes.event(Some(&pod.uid), Reason::NodeStarted, message);
     Ok(changes)
 }

@@ -64,12 +64,24 @@ use requests::{accept, cancel, drift, people, policy_names};
 /// All steps that this snapshot asks for, taken in their order.
 pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
     let mut draft = Draft::new(context);
-    draft.run(if context.snapshot.cluster.deleting { &ACCEPT_NOTHING } else { &ACCEPT });
-    draft.run(&PAY_DEBTS);
-    draft.run(steps_of(draft.ledger().restart.as_ref()));
-    draft.run(&KEEP_STOPPED);
-    draft.run(&FINISH);
+    each_step(&mut draft, |draft, step| draft.run(step));
     draft
+}
+
+/// The steps in their order, to be taken one by one: which ones there are for the members depends on
+/// what the steps before have changed.
+pub(super) fn each_step<'c, 'a>(
+    draft: &mut Draft<'c, 'a>,
+    mut take: impl FnMut(&mut Draft<'c, 'a>, &PlanStep),
+) {
+    let accept: &[PlanStep] =
+        if draft.context().snapshot.cluster.deleting { &ACCEPT_NOTHING } else { &ACCEPT };
+    accept.iter().for_each(|step| take(draft, step));
+    PAY_DEBTS.iter().for_each(|step| take(draft, step));
+    let members = steps_of(draft.ledger().restart.as_ref());
+    members.iter().for_each(|step| take(draft, step));
+    KEEP_STOPPED.iter().for_each(|step| take(draft, step));
+    FINISH.iter().for_each(|step| take(draft, step));
 }
 
 /// The steps of the members of this restart.
@@ -146,4 +158,21 @@ const FINISH: [PlanStep; 5] = [
 fn expect_late_requests(context: &Context<'_>, _: &Ledger) -> Changes {
     let requeue = ended_recently(context.snapshot).then_some(LATE_REQUEST_WINDOW / 6);
     Changes { requeue, ..Changes::default() }
+}
+
+/// Names of all steps.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let groups: [&[PlanStep]; 9] = [
+        &ACCEPT_NOTHING,
+        &ACCEPT,
+        &PAY_DEBTS,
+        &ROLLING,
+        &COORDINATED_BEGIN,
+        &COORDINATED_STOP,
+        &COORDINATED_START,
+        &KEEP_STOPPED,
+        &FINISH,
+    ];
+    groups.into_iter().flatten().map(|step| step.name)
 }

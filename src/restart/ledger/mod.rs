@@ -68,7 +68,7 @@ pub struct KeptStopped {
     pub node: String,
     /// Sequence of our request to its manager.
     pub sequence: u64,
-    /// The fence is being removed_exclusions: the request is a start.
+    /// It is not to be kept stopped any more: the request is a start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub releasing: bool,
 }
@@ -89,7 +89,7 @@ impl Ledger {
     pub fn in_hand(&self) -> impl Iterator<Item = &str> {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
         let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
-        members.chain(owed).chain(self.kept_stopped.iter().map(|fence| fence.pod_uid.as_str()))
+        members.chain(owed).chain(self.kept_stopped.iter().map(|kept| kept.pod_uid.as_str()))
     }
 
     /// Whether nothing is under way or owed to a pod any more for which something was held.

@@ -288,7 +288,7 @@ impl Worker {
     ) -> Outcome {
         let hands =
             Hands { eyes: &self.eyes, cluster: cluster.as_ref(), policy, metrics: &self.metrics };
-        let calls = actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
+        let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
         let results = together(calls.map(|action| hands.carry_out(action)).collect()).await;
         let mut outcome = Ok(false);
         let mut acted = false;

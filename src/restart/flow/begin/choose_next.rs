@@ -154,7 +154,7 @@ fn begin_failed(
     }
     let all = all_of(&gone);
     let go = if gone.len() == 1 { "goes" } else { "go" };
-    let message = format!("{all} {go} first: nobody of their set serves any more");
+    let message = format!("{all} {go} first: no node of their set serves any more");
     for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
         changes.wait(&pod.uid, Code::NotItsTurn, message.clone());
     }

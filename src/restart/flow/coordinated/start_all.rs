@@ -2,8 +2,8 @@
 
 use super::active;
 use super::complete::complete;
-use super::stranded::{is_stranded, way_out};
-use super::supersede::{Obstacle, why_not_superseded};
+use super::stranded::{Obstacle, is_stranded, way_out};
+use super::supersede::why_not_superseded;
 use super::turn_back::turn_back;
 use crate::changes::Changes;
 use crate::context::Context;

@@ -2,12 +2,18 @@
 //! config that was frozen for it.
 
 use super::active;
-use super::supersede::Obstacle;
 use crate::context::Context;
 use crate::flow::observed::{expected_now, has_joined, is_over_time};
 use crate::{Blocker, Code, Direction, Manager, Member, Restart, Strategy};
 use stayput_api::State;
 use stayput_api::checksum::short;
+
+/// What keeps a request from taking a restart's place.
+pub(in crate::flow) struct Obstacle {
+    /// Id of the request.
+    pub(super) asked: String,
+    pub(in crate::flow) message: String,
+}
 
 /// Whether a person may have another restart take the place of this one.
 pub(super) fn has_stranded(context: &Context<'_>, restart: &Restart) -> bool {

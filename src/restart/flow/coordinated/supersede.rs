@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::active;
-use super::stranded::{has_stranded, is_well};
+use super::stranded::{Obstacle, has_stranded, is_well};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{SEQUENCE_GAP, is_overtaken};
@@ -22,13 +22,6 @@ use crate::{
     Reason, Request, Restart, Step, Strategy,
 };
 use stayput_api::State;
-
-/// What keeps a request from taking a restart's place.
-pub(in crate::flow) struct Obstacle {
-    /// Id of the request.
-    pub(super) asked: String,
-    pub(in crate::flow) message: String,
-}
 
 /// What a new restart takes over in one write.
 struct TakenOver {

@@ -12,7 +12,7 @@ use crate::ledger::LedgerChange;
 use crate::rules::Terms;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Voting};
 
-/// What takes every exclusion away, by hand.
+/// What removes every exclusion, for a person.
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
 
 /// Who votes, where there are configurations.

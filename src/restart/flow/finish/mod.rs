@@ -48,7 +48,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
 }
 
 /// Removes our finalizer from a SearchCluster that is being deleted, once nothing is owed, nothing of
-/// ours is left on its pods, and every node no longer to be kept stopped is told to run. Those that
+/// ours is left on its pods, and every node no longer to be kept stopped is started. Those that
 /// are to be stay stopped.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;

@@ -1,4 +1,4 @@
-//! Compensation: an engine we stopped, or may have stopped, is told to run.
+//! Compensation: an engine we stopped, or may have stopped, is started again.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -21,7 +21,7 @@ pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason
     let compensation = compensation_for(member, manager, context.policy.rollback);
     let outcome = outcome_of(compensation.config);
     let mut changes = Changes::default();
-    let message = format!("{} is told to run again: {reason}", member.node);
+    let message = format!("{} is started again: {reason}", member.node);
     changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
     changes.end_with(outcome, format!("{}: {reason}", member.node));
     changes.change(set_back(context, index, member, compensation, reason));
@@ -128,7 +128,10 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         if is_late {
             return owe_start(ending.reason.clone());
         }
-        return wait(Code::NotDurable, "told to run; its manager has not written it down yet");
+        return wait(
+            Code::NotDurable,
+            "its start was accepted, but its manager has not saved that yet",
+        );
     }
     let gives_up = matches!(manager.state, State::Failed | State::Backoff);
     if !gives_up && !is_late {
@@ -136,7 +139,9 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         let never_left = manager.state == State::Running && lists_old_process(context, member);
         match has_joined(context, member) {
             Ok(joined) if joined || never_left => {}
-            Ok(_) => return wait(Code::Aborting, "told to run again; not in the cluster yet"),
+            Ok(_) => {
+                return wait(Code::Aborting, "started again; the cluster does not list it yet");
+            }
             Err(blocker) => return Turn::Wait(blocker),
         }
         if let Err(turn) = clean_up(context, ledger, member) {
@@ -174,7 +179,7 @@ fn send_back(
 /// The start of a compensation, once nothing of the engine is being ended any more.
 fn start_back(member: &Member, manager: &Manager, back: &Compensation) -> Turn {
     if is_ending(manager.state) || manager.state == State::Stuck {
-        let message = format!("{}; then it is told to run", state_in_words(manager));
+        let message = format!("{}; it is started after that", state_in_words(manager));
         return wait(Code::Aborting, message);
     }
     Turn::act(Action::Start {
@@ -242,7 +247,7 @@ fn owe_start(
         config: back.config,
         since: context.snapshot.now,
     }));
-    let message = format!("{} must be told to run as soon as its manager answers", member.node);
+    let message = format!("{} must be started as soon as its manager answers", member.node);
     changes.event(Some(&member.pod_uid), Reason::DebtIncurred, message);
     Turn::Finish(Ending { outcome, reason }, Box::new(changes))
 }

@@ -8,7 +8,8 @@ use crate::rules::preflight;
 use crate::{Blocker, Code, Ledger, Member, Pod, Record, Restart, Step};
 
 /// Passes if a member may be stopped; for a node that goes with its zone also whether all of that
-/// can be stopped. Once one is, there is no way back, and each of the others follows as soon as it
+/// can be stopped. Once one is, the others
+/// can no longer be kept running, and each of the others follows as soon as it
 /// can itself.
 pub(super) fn may_stop(
     context: &Context<'_>,

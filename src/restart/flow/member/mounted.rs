@@ -8,8 +8,8 @@ use crate::flow::turn::Turn;
 use crate::{Blocker, Code, Manager, Member, Pod, Time, annotation};
 use stayput_api::checksum::short;
 
-/// How long the kubelet is given before it is nudged again, in milliseconds: its own look at the
-/// Secret may come a moment after the first nudge.
+/// How long the kubelet is given before it is nudged again, in milliseconds: it may read the
+/// Secret a moment after the first nudge.
 const NUDGE_AGAIN: u64 = 10_000;
 
 /// Passes once the sources' config is the member's expected one and is mounted. `start` says that a
@@ -38,7 +38,7 @@ pub(in crate::flow) fn until_mounted(
     Err(nudge_and_wait(context, pod, expected.as_deref(), message))
 }
 
-/// Makes the kubelet look at the pod's volumes, which it does at every change of the pod.
+/// Makes the kubelet check the pod's volumes, which it does at every change of the pod.
 pub(in crate::flow) fn nudge_and_wait(
     context: &Context<'_>,
     pod: &Pod,

@@ -63,7 +63,8 @@ pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) ->
 /// Nobody asks now for what was asked before we were there.
 fn adopt(context: &Context<'_>, request: &Request) -> Changes {
     let mut changes = Changes::of_ledger(remember(context, &request.id));
-    let message = format!("Request {} was there before the first look: left alone", request.id);
+    let message =
+        format!("Request {} is older than this SearchCluster's status: left alone", request.id);
     changes.event(None, Reason::RequestAdopted, message);
     changes
 }

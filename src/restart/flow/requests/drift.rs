@@ -4,7 +4,7 @@ use super::open::{open, remember};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
-use crate::view::View;
+use crate::index::Index;
 use crate::{Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 use stayput_api::State;
 
@@ -64,7 +64,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
 /// Whether the run's config is not what the sources say. An absent source is unknown, and an engine
 /// that does not run drifts from nothing.
 fn is_pending(pod: &Pod) -> bool {
-    drifts(pod) && View::manager_of(pod).is_ok()
+    drifts(pod) && Index::manager_of(pod).is_ok()
 }
 
 /// A name for what the sources have now, of all pods: asked for once, also when it did not come up

@@ -13,7 +13,7 @@ pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
     if request.target.is_by_engine()
         && let Err(blocker) = context.index.engine()
     {
-        let message = format!("roles and zones are the engine's to tell: {}", blocker.message);
+        let message = format!("only the engine knows roles and zones: {}", blocker.message);
         changes.wait_all(blocker.code, message);
         changes.change(LedgerChange::SetQueued(Some(request)));
         return changes;

@@ -105,7 +105,8 @@ fn phase_written(
     let mut changes = Changes::default();
     if member.is_some_and(|member| member.step != Step::Finished) {
         // What we have shown there is put back by `show_phases`.
-        let message = format!("{} on {} is ours to move; put back", phase.as_str(), pod.node);
+        let message =
+            format!("{} on {} does not match its restart; put back", phase.as_str(), pod.node);
         if shown_phase(pod).is_some() {
             changes.event(Some(&pod.uid), Reason::PhaseRewritten, message);
         }

@@ -1,4 +1,4 @@
-//! The snapshot, looked up by what decisions ask for. Built once a plan.
+//! The snapshot, indexed by what decisions ask for. Built once a plan.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -9,23 +9,23 @@ use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapsh
 use stayput_api::State;
 
 /// Look-ups into one snapshot.
-pub(super) struct View<'a> {
+pub(super) struct Index<'a> {
     /// By uid, in its order.
     pods: Vec<&'a Pod>,
     by_uid: Lookup<'a, &'a Pod>,
-    /// Made once it is asked for, which is rare.
+    /// Built when it is needed, which is rare.
     by_name: OnceCell<Lookup<'a, &'a Pod>>,
     nodes: Lookup<'a, &'a Node>,
     engine: Result<&'a Engine, Blocker>,
 }
 
-impl<'a> View<'a> {
+impl<'a> Index<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         let listed = snapshot.engine.iter().flat_map(|engine| &engine.nodes);
         let mut nodes: Lookup<'_, &Node> = Lookup::default();
         for node in listed {
             let known = nodes.entry(node.name.as_str()).or_insert(node);
-            // Where two bear one name, the one that calls for more care, in whatever order they come.
+            // Of two with one name, the one that calls for more care, in whatever order they come.
             let care = |node: &Node| (node.is_master_eligible(), node.holds_data());
             if (care(node), node) > (care(known), *known) {
                 *known = node;
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
         Self::manager_of(pod)
     }
 
-    /// As [`Self::manager`], of a pod at hand.
+    /// As [`Self::manager`], of a pod that was found already.
     pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Blocker> {
         let manager = pod.manager.as_ref().map_err(|unknown| Blocker {
             code: Code::ManagerUnreachable,
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
         self.serves(pod, self.node(&pod.node))
     }
 
-    /// As [`Self::is_up`], with the engine's entry at hand.
+    /// As [`Self::is_up`], with the engine's entry that was found already.
     pub(super) fn serves(&self, pod: &Pod, node: Option<&Node>) -> bool {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
         runs && (self.engine.is_err() || node.is_some())
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
     /// Names of the nodes that are down, or may be at any moment because of us.
     pub(super) fn down(&self, ledger: &Ledger) -> BTreeSet<String> {
         let mut down: BTreeSet<String> =
-            ledger.kept_stopped.iter().map(|fence| fence.node.clone()).collect();
+            ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
         down.extend(ledger.under_way().map(|member| member.node.clone()));
         let stopped = self.pods.iter().filter(|pod| {
@@ -136,8 +136,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The first bytes, as a number: most uids differ in them, and a number is compared without a look
-/// at the text.
+/// The first bytes, as a number: most uids differ in them, and a number is compared without reading
+/// the text.
 fn beginning(uid: &str) -> u64 {
     uid.bytes().chain(std::iter::repeat(0)).take(8).fold(0, |sum, byte| sum << 8 | u64::from(byte))
 }
@@ -161,7 +161,7 @@ fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Eng
         let names: BTreeSet<&str> = engine.nodes.iter().map(|node| node.name.as_str()).collect();
         return wrong(format!(
             "the engine that answers lists none of the pods' nodes (it lists {}); node names must \
-             be pod names, or spec.pods.nodeNameLabel must tell them",
+             be pod names, or spec.pods.nodeNameLabel must name them",
             names.into_iter().take(5).collect::<Vec<_>>().join(", ")
         ));
     }
