@@ -15,8 +15,7 @@ pub(super) fn ruled(plan: &Plan) -> usize {
 }
 
 fn tells(plan: &Plan, wanted: &[Reason]) -> usize {
-    let is_wanted =
-        |action: &&Action| matches!(action, Action::Tell(event) if wanted.contains(&event.reason));
+    let is_wanted = |action: &&Action| matches!(action, Action::RecordEvent(event) if wanted.contains(&event.reason));
     plan.actions.iter().filter(is_wanted).count()
 }
 

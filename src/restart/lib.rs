@@ -1,24 +1,27 @@
 //! Decisions about restarting a whole cluster: data in, data out.
 //!
-//! [`plan()`] looks at one [`Snapshot`] and says what to do now and why everybody else waits. It has
+//! [`plan()`] looks at one [`Snapshot`] and decides what to do now, and why everybody else waits. It has
 //! no memory but the [`Ledger`], no clock but [`Snapshot::now`], and may be called again at any
-//! moment, by anybody, on what is stale or partial: what it allows is fenced by the ledger's
+//! moment, by anybody, on what is stale or partial: what it allows is protected by the ledger's
 //! compare-and-set and by the sequences in it.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 pub mod annotation;
 mod blocker;
+mod changes;
 mod code;
+mod context;
 mod disabled;
+mod draft;
 mod estimate;
 mod flow;
 mod forecast;
+mod index;
 mod ledger;
 mod lookup;
 mod phase;
 mod plan;
-mod planner;
 mod policy;
 mod predicate;
 mod quorum_check;
@@ -27,10 +30,9 @@ mod request;
 mod rules;
 mod snapshot;
 mod time;
-mod view;
 
 use blocker::Blocker;
-use planner::Planner;
+use context::Context;
 
 pub use code::Code;
 pub use disabled::Disabled;
@@ -62,23 +64,19 @@ pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
 
 /// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    let mut planner = Planner::new(snapshot, policy);
-    planner.decide();
-    if is_aftermath(snapshot) {
-        planner.again_within(AFTERMATH / 6);
-    }
-    planner.into_plan()
+    let context = Context::new(snapshot, policy);
+    flow::decide(&context).into_plan()
 }
 
-/// For how long after a restart's end the engine is still looked at, in milliseconds: a request of
+/// For how long after a restart's end the engine is still observed, in milliseconds: a request of
 /// ours that was slow may arrive late.
-const AFTERMATH: u64 = 60_000;
+const LATE_REQUEST_WINDOW: u64 = 60_000;
 
 /// Whether a restart ended a short while ago.
-fn is_aftermath(snapshot: &Snapshot) -> bool {
+fn ended_recently(snapshot: &Snapshot) -> bool {
     snapshot.ledger.history.last().is_some_and(|entry| {
         let ended = entry.started.plus(entry.seconds * 1000);
-        snapshot.now.since(ended) < AFTERMATH
+        snapshot.now.since(ended) < LATE_REQUEST_WINDOW
     })
 }
 
@@ -86,11 +84,11 @@ fn is_aftermath(snapshot: &Snapshot) -> bool {
 pub fn needs_engine(snapshot: &Snapshot) -> bool {
     let ledger = &snapshot.ledger;
     let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
-    let fence = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
+    let is_kept_stopped = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
     let asked = snapshot.cluster.annotations.get(annotation::REQUEST).is_some_and(|text| {
         Request::parse(text).is_ok_and(|request| !ledger.has_handled(&request.id))
     });
-    is_aftermath(snapshot)
+    ended_recently(snapshot)
         || asked
         || ledger.restart.is_some()
         || ledger.queued.is_some()
@@ -98,7 +96,7 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || !ledger.kept_stopped.is_empty()
         || ledger.removed_exclusions.iter().any(|lifted| lifted.may_come_again(snapshot.now))
         || !snapshot.cluster.stopped.is_empty()
-        || snapshot.pods.iter().any(|pod| phase(pod) || fence(pod))
+        || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
 }
 
 #[cfg(test)]

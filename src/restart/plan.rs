@@ -8,12 +8,12 @@ use stayput_api::ConfigChoice;
 /// What to do now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plan {
-    /// Each is one write or one request. A plan that writes the ledger does nothing else but tell
-    /// events: what the new ledger allows is decided on the ledger as written.
+    /// Each is one write or one request. A plan that writes the ledger does nothing else but
+    /// record events: what the new ledger allows is decided once it is written.
     pub actions: Vec<Action>,
     /// Every pod nothing is done for, and what concerns the cluster as a whole.
     pub waiting: Vec<Waiting>,
-    /// When to look again if nothing changes before, in milliseconds.
+    /// When to plan again if nothing changes before, in milliseconds.
     pub requeue_after: u64,
 }
 
@@ -22,8 +22,8 @@ pub struct Plan {
 pub enum Action {
     /// Replace the ledger in the SearchCluster's status, on the version it was read from.
     WriteLedger(Box<Ledger>),
-    /// Tell it as a Kubernetes event, after the ledger is written.
-    Tell(Event),
+    /// Record a Kubernetes event, after the ledger is written.
+    RecordEvent(Event),
     /// Put our finalizer on the SearchCluster.
     AddFinalizer,
     /// Take our finalizer from the SearchCluster.
@@ -109,14 +109,14 @@ pub enum Action {
 }
 
 impl Action {
-    /// Uid of the pod it is done to; events are about a pod, not done to it.
+    /// Uid of the pod it is done to; an event is about a pod, not done to it.
     pub fn pod(&self) -> Option<&str> {
         match self {
             Self::PatchPod { uid, .. } | Self::Stop { uid, .. } | Self::Start { uid, .. } => {
                 Some(uid)
             }
             Self::WriteLedger(_)
-            | Self::Tell(_)
+            | Self::RecordEvent(_)
             | Self::AddFinalizer
             | Self::RemoveFinalizer
             | Self::ClaimTrigger { .. }
@@ -161,7 +161,6 @@ pub struct Event {
     pub pod: Option<String>,
     /// One of a fixed list.
     pub reason: Reason,
-    /// The sentence.
     pub message: String,
 }
 
@@ -170,11 +169,11 @@ pub struct Event {
 pub enum Reason {
     /// A restart was accepted and begins.
     RestartStarted,
-    /// A node's turn began.
+    /// The restart of a node began.
     NodeRestartStarted,
-    /// The turn of a node that can be elected began.
+    /// The restart of a node that can be elected began.
     MasterRestartStarted,
-    /// A node is back, proven.
+    /// A node is back, as its manager and the cluster say.
     NodeRestarted,
     /// A node is brought back without the restart asked for.
     NodeRestartAborted,
@@ -200,7 +199,7 @@ pub enum Reason {
     DebtPaid,
     /// A node is kept stopped, or no longer.
     NodeStopped,
-    /// A node that was kept stopped was told to run.
+    /// A node that was kept stopped is started.
     NodeStarted,
     /// Another controller undoes what we do.
     ForeignController,

@@ -40,7 +40,7 @@ impl EventRecorder {
             .actions
             .iter()
             .filter_map(|action| match action {
-                Action::Tell(event) => Some(event.clone()),
+                Action::RecordEvent(event) => Some(event.clone()),
                 _ => None,
             })
             .collect();

@@ -56,7 +56,7 @@ pub(super) struct Executor<'a> {
 impl Executor<'_> {
     /// Executes all of them at the same time. One that fails does not stop another.
     pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
-        let calls = actions.iter().filter(|action| !matches!(action, Action::Tell(_)));
+        let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
         let answers = join_limited(calls.map(|action| self.execute(action)).collect()).await;
         let (mut pods, mut cluster, mut flushed) = (Vec::new(), None, Vec::new());
         let (mut outcome, mut acted) = (Ok(false), false);
@@ -93,7 +93,7 @@ impl Executor<'_> {
     /// Executes one action. The ledger and events are not written here.
     async fn execute(&self, action: &Action) -> Result<Answered, Failure> {
         match action {
-            Action::WriteLedger(_) | Action::Tell(_) => Ok(Answered::Done),
+            Action::WriteLedger(_) | Action::RecordEvent(_) => Ok(Answered::Done),
             // Apiserver.
             Action::AddFinalizer => self.patch(patches::add_finalizer(self.cluster)).await,
             Action::RemoveFinalizer => self.patch(patches::remove_finalizer(self.cluster)).await,

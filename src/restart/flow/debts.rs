@@ -1,184 +1,182 @@
-//! Paying what is owed, until it is paid.
+//! What is owed is repaired again and again, until it is.
 
-use super::member::was_refused;
-use super::start::is_ending;
-use crate::planner::Planner;
-use crate::{Action, Code, Manager, Reason, StartDebt};
+use super::answers::{is_ending, was_refused};
+use super::engine::{allocation, record::records};
+use super::observed::{is_deleted_with_its_pods, is_to_be_stopped};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::ledger::LedgerChange;
+use crate::{Action, Code, Ledger, Manager, Reason, RecordDebt, StartDebt};
 use stayput_api::{ConfigChoice, Desired, State};
 
-impl Planner<'_> {
-    /// The next instalment of every debt.
-    pub(super) fn pay_debts(&mut self) {
-        for debt in self.ledger.debts.start.clone() {
-            self.pay_start(&debt);
-        }
-        self.pay_allocation();
-        self.pay_records();
-        self.sweep_records();
-        self.pay_exclusion();
+/// Starts the engines that are owed a start.
+pub(super) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    for debt in &ledger.debts.start {
+        changes.merge(pay_start(context, ledger, debt));
     }
+    changes
+}
 
-    fn pay_start(&mut self, debt: &StartDebt) {
-        let uid = debt.pod_uid.as_str();
-        let Some(pod) = self.view.pod(uid) else {
-            // A list that has another pod of this name knows that ours is gone; one that merely
-            // lacks it is believed after a while.
-            let replaced = self.view.pods().any(|pod| pod.node == debt.node);
-            let long = self.snapshot.now.since(debt.since) >= self.policy.phase_timeout;
-            if replaced || long || self.nothing_left() {
-                self.strike_start(debt, "its pod is gone");
-            } else {
-                self.wait_all(
-                    Code::Debts,
-                    format!("{} is owed a start; its pod is gone", debt.node),
-                );
-            }
-            return;
+fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Changes {
+    let uid = debt.pod_uid.as_str();
+    let mut changes = Changes::default();
+    let Some(pod) = context.index.pod(uid) else {
+        // A list that has another pod of this name knows that ours is gone; one that merely lacks it
+        // is believed after a while.
+        let replaced = context.index.pods().any(|pod| pod.node == debt.node);
+        let long = context.snapshot.now.since(debt.since) >= context.policy.phase_timeout;
+        if replaced || long || is_deleted_with_its_pods(context) {
+            return start_paid(debt, "its pod is gone");
+        }
+        let message = format!("{} is owed a start; its pod is gone", debt.node);
+        changes.wait_all(Code::Debts, message);
+        return changes;
+    };
+    if is_to_be_stopped(context, pod) {
+        if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
+            return start_paid(debt, "it is kept stopped now");
+        }
+        // Until that is written down, the request may be taken back.
+        changes.wait(uid, Code::KeptStopped, "it is to be kept stopped");
+        return changes;
+    }
+    let manager = match context.index.manager(uid) {
+        Ok(manager) => manager,
+        Err(blocker) => {
+            changes.block(uid, blocker);
+            return changes;
+        }
+    };
+    if manager.sequence > debt.sequence {
+        return start_paid(debt, "somebody else has sent it a request since");
+    }
+    if manager.sequence < debt.sequence {
+        return send_start(debt, manager);
+    }
+    if was_refused(manager, debt.sequence) && debt.config == ConfigChoice::Mounted {
+        // There is no other way; the same request is judged afresh.
+        return send_start(debt, manager);
+    }
+    if was_refused(manager, debt.sequence) {
+        let again = StartDebt {
+            sequence: manager.sequence + 1,
+            config: ConfigChoice::Mounted,
+            ..debt.clone()
         };
-        if self.is_to_be_stopped(pod) {
-            if self.ledger.kept_stopped.iter().any(|fence| fence.pod_uid == debt.pod_uid) {
-                return self.strike_start(debt, "it is kept stopped now");
+        changes.change(LedgerChange::RemoveStartDebt(debt.clone()));
+        changes.change(LedgerChange::AddStartDebt(again));
+        return changes;
+    }
+    if manager.desired == Desired::Running && manager.durable {
+        return start_paid(debt, "it was started");
+    }
+    if manager.desired == Desired::Stopped {
+        return start_paid(debt, "somebody else stopped it");
+    }
+    changes.wait(
+        uid,
+        Code::NotDurable,
+        "its start was accepted, but its manager has not saved that yet",
+    );
+    changes
+}
+
+fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
+    if is_ending(manager.state) || manager.state == State::Stuck {
+        let mut changes = Changes::default();
+        changes.wait(&debt.pod_uid, Code::Debts, "it is started once it is stopped");
+        return changes;
+    }
+    Changes::action(Action::Start {
+        uid: debt.pod_uid.clone(),
+        sequence: debt.sequence,
+        checksum: None,
+        config: debt.config,
+    })
+}
+
+fn start_paid(debt: &StartDebt, why: &str) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
+    let message = format!("{} is no longer owed a start: {why}", debt.node);
+    changes.event(None, Reason::DebtPaid, message);
+    changes
+}
+
+/// Sets allocation back that nobody holds any more; and removes a marker that belongs to nothing in
+/// the ledger, which a request that arrived late has left.
+pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let debt = &ledger.debts.allocation;
+    if debt.as_ref().is_some_and(|debt| !debt.holders.is_empty()) {
+        return changes;
+    }
+    match context.index.allocation() {
+        Ok(observed) => match allocation::restore(context, observed) {
+            Some(action) => changes.act(action),
+            None if debt.is_some() => {
+                changes.change(LedgerChange::SetAllocationDebt(None));
+                changes.event(None, Reason::DebtPaid, "Allocation is as it was");
             }
-            // Until that is written down, the wish may be taken back.
-            return self.wait(uid, Code::KeptStopped, "it is to be kept stopped");
+            None => {}
+        },
+        Err(_) if debt.is_none() => {}
+        Err(_) if is_deleted_with_its_pods(context) => {
+            changes.change(LedgerChange::SetAllocationDebt(None));
         }
-        let manager = match self.view.manager(uid) {
-            Ok(manager) => manager,
-            Err(refusal) => return self.refused(uid, refusal),
-        };
-        if manager.sequence > debt.sequence {
-            return self.strike_start(debt, "somebody else gave it orders since");
+        Err(blocker) => {
+            let message = format!("allocation must be set back: {}", blocker.message);
+            changes.wait_all(Code::Debts, message);
         }
-        if manager.sequence < debt.sequence {
-            return self.send_start(debt, manager);
+    }
+    changes
+}
+
+/// Deletes shutdown records of pods that are under way no longer.
+pub(super) fn pay_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let debts = &ledger.debts.records;
+    let due: Vec<&RecordDebt> =
+        debts.iter().filter(|debt| ledger.is_released(&debt.pod_uid)).collect();
+    if due.is_empty() {
+        return changes;
+    }
+    let paid = |debt: &RecordDebt| LedgerChange::RemoveRecordDebt(debt.clone());
+    if is_deleted_with_its_pods(context) {
+        changes.ledger.extend(debts.iter().map(paid));
+        return changes;
+    }
+    let records = match records(context) {
+        Ok(records) => records,
+        Err(blocker) => {
+            changes.wait_all(Code::Debts, blocker.message);
+            return changes;
         }
-        if was_refused(manager, debt.sequence) && debt.config == ConfigChoice::Mounted {
-            // There is no other way; the same request is judged afresh.
-            self.send_start(debt, manager);
-        } else if was_refused(manager, debt.sequence) {
-            let again = StartDebt {
-                sequence: manager.sequence + 1,
-                config: ConfigChoice::Mounted,
-                ..debt.clone()
-            };
-            self.ledger.to_mut().debts.start.retain(|one| one != debt);
-            self.ledger.to_mut().debts.start.push(again);
-        } else if manager.desired == Desired::Running && manager.durable {
-            self.strike_start(debt, "it was told to run");
-        } else if manager.desired == Desired::Stopped {
-            self.strike_start(debt, "somebody else stopped it");
+    };
+    for debt in due {
+        if records.iter().any(|record| debt.is_about(record)) {
+            changes.act(Action::DeleteRecord { node_id: debt.node_id.clone() });
         } else {
-            self.wait(uid, Code::NotDurable, "told to run; its manager has not written it down");
+            changes.change(paid(debt));
         }
     }
+    changes
+}
 
-    fn send_start(&mut self, debt: &StartDebt, manager: &Manager) {
-        if is_ending(manager.state) || manager.state == State::Stuck {
-            return self.wait(&debt.pod_uid, Code::Debts, "it is told to run once it is stopped");
-        }
-        self.act(Action::Start {
-            uid: debt.pod_uid.clone(),
-            sequence: debt.sequence,
-            checksum: None,
-            config: debt.config,
-        });
-    }
-
-    fn strike_start(&mut self, debt: &StartDebt, why: &str) {
-        self.ledger.to_mut().debts.start.retain(|one| one != debt);
-        self.tell(
-            None,
-            Reason::DebtPaid,
-            format!("{} is no longer owed a start: {why}", debt.node),
-        );
-    }
-
-    /// Allocation nobody holds any more; and a marker that belongs to nothing in the ledger, which
-    /// a request that arrived late has left.
-    fn pay_allocation(&mut self) {
-        let debt = &self.ledger.debts.allocation;
-        let is_owed = debt.is_some();
-        if debt.as_ref().is_some_and(|debt| !debt.holders.is_empty()) {
-            return;
-        }
-        match self.view.allocation() {
-            Ok(allocation) => {
-                if self.restore(allocation) {
-                    return;
-                }
-                if is_owed {
-                    self.ledger.to_mut().debts.allocation = None;
-                    self.tell(None, Reason::DebtPaid, "Allocation is as it was");
-                }
-            }
-            Err(_) if self.nothing_left() => {
-                if is_owed {
-                    self.ledger.to_mut().debts.allocation = None;
-                }
-            }
-            Err(refusal) if is_owed => self
-                .wait_all(Code::Debts, format!("allocation must be set back: {}", refusal.message)),
-            Err(_) => {}
+/// Deletes shutdown records of ours that nothing in the ledger asks for: a request that arrived late
+/// made them.
+pub(super) fn delete_late_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Ok(engine) = context.index.engine() else { return changes };
+    let Ok(Some(records)) = &engine.records else { return changes };
+    let listed = |id: &str| engine.nodes.iter().any(|node| node.id == id);
+    for record in records {
+        let debts = &ledger.debts.records;
+        let owed = debts.iter().any(|debt| debt.node_id == record.node_id);
+        let ours = record.is_restart && ledger.has_handled(&record.reason);
+        if ours && !owed && listed(&record.node_id) {
+            changes.act(Action::DeleteRecord { node_id: record.node_id.clone() });
         }
     }
-
-    /// Records of pods that are under way no longer.
-    fn pay_records(&mut self) {
-        let due: Vec<_> = self
-            .ledger
-            .debts
-            .records
-            .iter()
-            .filter(|debt| self.is_let_go(&debt.pod_uid))
-            .cloned()
-            .collect();
-        if due.is_empty() {
-            return;
-        }
-        if self.nothing_left() {
-            self.ledger.to_mut().debts.records.clear();
-            return;
-        }
-        let records = match self.records() {
-            Ok(records) => records,
-            Err(refusal) => return self.wait_all(Code::Debts, refusal.message),
-        };
-        for debt in due {
-            if records.iter().any(|record| debt.is_about(record)) {
-                self.act(Action::DeleteRecord { node_id: debt.node_id.clone() });
-            } else {
-                self.ledger.to_mut().debts.records.retain(|one| *one != debt);
-            }
-        }
-    }
-
-    /// Whether a member with this pod holds a slot.
-    pub(super) fn is_under_way(&self, uid: &str) -> bool {
-        self.ledger.under_way().any(|member| member.pod_uid == uid)
-    }
-
-    /// Whether nothing is done about a pod any more that something was held for.
-    pub(super) fn is_let_go(&self, uid: &str) -> bool {
-        !self.is_under_way(uid) && !self.ledger.debts.start.iter().any(|debt| debt.pod_uid == uid)
-    }
-
-    /// A SearchCluster that goes together with its pods owes nobody anything any more.
-    pub(super) fn nothing_left(&self) -> bool {
-        self.snapshot.cluster.deleting && self.snapshot.pods.is_empty()
-    }
-
-    /// Records of ours that nothing in the ledger asks for: a request that arrived late made them.
-    fn sweep_records(&mut self) {
-        let Ok(engine) = self.view.engine() else { return };
-        let Ok(Some(records)) = &engine.records else { return };
-        let listed = |id: &str| engine.nodes.iter().any(|node| node.id == id);
-        for record in records {
-            let debts = &self.ledger.debts.records;
-            let owed = debts.iter().any(|debt| debt.node_id == record.node_id);
-            let ours = record.is_restart && self.ledger.has_handled(&record.reason);
-            if ours && !owed && listed(&record.node_id) {
-                self.act(Action::DeleteRecord { node_id: record.node_id.clone() });
-            }
-        }
-    }
+    changes
 }

@@ -1,71 +1,178 @@
-//! How a restart flows: what is taken up, who goes next, each node's way there and back.
+//! The steps of a plan, in their order. Each is a function of the snapshot and of the ledger as the
+//! steps before have changed it; what it returns is merged by [`Draft`], which alone changes a ledger.
+//!
+//! From an annotation to a stop request, to be read in this order:
+//!
+//! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once:
+//!    `claim_phase` replaces a phase on the SearchCluster by a request, `accept_request` begins a
+//!    request or puts it in the queue, `accept_cancel` ends what is under way, `supersede` lets the
+//!    queued request take the place of a restart that cannot end, `report_queued` says that a request
+//!    waits, `request_for_drift` asks for a restart of nodes whose config has changed, `open_queued`
+//!    begins the queued request, `report_unknown_names` reports what the policy names and nobody
+//!    knows, `apply_people_changes` reads phases that people wrote on pods. A SearchCluster that is
+//!    being deleted accepts nothing (`end_for_deletion`).
+//! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` repair what is
+//!    owed from before, `delete_late_records` what a late request of ours has left.
+//! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
+//!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`], or back by
+//!    [`member::abort`]; then `choose_next` ([`begin`]) gives slots to those whose turn it is.
+//!    In a [`coordinated`] restart one of `begin_all`, `stop_all` and `start_all`, or
+//!    `advance_member` while everybody is turned back.
+//! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
+//!    and start those that are not any more.
+//! 5. [`finish`]: `finish_restart` ends the restart once nobody is left, `report_progress` and
+//!    `show_phases` show how far it is, `release_finalizer` lets a deleted SearchCluster go,
+//!    `expect_late_requests` plans again soon after an end.
+//!
+//! What several steps use: [`turn`] (what a member's turn comes to), [`engine`] (what is asked of the
+//! engine around a stop), [`answers`] (what managers' answers say about our requests), [`observed`]
+//! (what the snapshot says), [`shown`], [`target`] and [`history`].
 
-mod abort;
-mod allocation;
-mod annotations;
-mod begin;
-mod cancel;
-mod coordinated;
+mod requests;
+
 mod debts;
-mod doubts;
-mod drift;
-mod finish;
-mod intake;
-mod kept_stopped;
+
+mod begin;
+
 mod member;
-mod mounted;
-mod next;
-mod people;
-mod progress;
-mod record;
-mod start;
-mod stop;
-mod voting;
-mod zone;
 
-pub(super) use annotations::{phase_of, shown_of};
-pub(super) use drift::drifts;
+mod coordinated;
 
-use super::planner::Planner;
-use super::{Blocker, Code, Ending, Member, Strategy};
+mod keep_stopped;
 
-/// What one member's turn comes to.
-enum Move {
-    /// Nothing yet.
-    Wait(Blocker),
-    /// Requests or patches were added to the plan.
-    Acted,
-    /// Its entry in the ledger changes.
-    Change(Box<Member>),
-    /// It must be brought back; the sentence says why.
-    Abort(String),
-    /// It is over for this member.
-    Finish(Ending),
+mod finish;
+
+mod answers;
+mod engine;
+mod history;
+mod observed;
+mod shown;
+mod target;
+mod turn;
+
+pub(super) use begin::slot::begin;
+pub(super) use requests::drift::drifts;
+pub(super) use shown::{phase_of, shown_of};
+
+use super::changes::Changes;
+use super::context::Context;
+use super::draft::{Draft, PlanStep, Run};
+use super::{LATE_REQUEST_WINDOW, Ledger, Restart, Step, Strategy, ended_recently};
+use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
+use requests::{accept, cancel, drift, people, policy_names};
+
+/// All steps that this snapshot asks for, taken in their order.
+pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
+    let mut draft = Draft::new(context);
+    each_step(&mut draft, |draft, step| draft.run(step));
+    draft
 }
 
-fn wait(code: Code, message: impl Into<String>) -> Move {
-    Move::Wait(Blocker { code, message: message.into() })
+/// The steps in their order, to be taken one by one: which ones there are for the members depends on
+/// what the steps before have changed.
+pub(super) fn each_step<'c, 'a>(
+    draft: &mut Draft<'c, 'a>,
+    mut take: impl FnMut(&mut Draft<'c, 'a>, &PlanStep),
+) {
+    let accept: &[PlanStep] =
+        if draft.context().snapshot.cluster.deleting { &ACCEPT_NOTHING } else { &ACCEPT };
+    accept.iter().for_each(|step| take(draft, step));
+    PAY_DEBTS.iter().for_each(|step| take(draft, step));
+    let members = steps_of(draft.ledger().restart.as_ref());
+    members.iter().for_each(|step| take(draft, step));
+    KEEP_STOPPED.iter().for_each(|step| take(draft, step));
+    FINISH.iter().for_each(|step| take(draft, step));
 }
 
-impl Planner<'_> {
-    /// Everything, in the order in which one thing depends on another.
-    pub(super) fn decide(&mut self) {
-        self.take_up();
-        self.doubt_policy();
-        self.listen_to_people();
-        self.pay_debts();
-        match self.ledger.restart.as_ref().map(|restart| restart.request.strategy) {
-            Some(Strategy::Immediate | Strategy::Rolling) => {
-                self.advance_members();
-                self.choose_next();
-            }
-            Some(Strategy::Coordinated) => self.coordinate(),
-            None => {}
-        }
-        self.keep_fences();
-        self.finish_restart();
-        self.tell_progress();
-        self.show_phases();
-        self.let_go();
+/// The steps of the members of this restart.
+fn steps_of(restart: Option<&Restart>) -> &'static [PlanStep] {
+    let Some(restart) = restart else { return &[] };
+    let is_any = |step| restart.members.iter().any(|member| member.step == step);
+    match restart.request.strategy {
+        Strategy::Immediate | Strategy::Rolling => &ROLLING,
+        Strategy::Coordinated if is_any(Step::Aborting) => &COORDINATED_BACK,
+        Strategy::Coordinated if is_any(Step::Scheduled) => &COORDINATED_BEGIN,
+        Strategy::Coordinated if !is_any(Step::Restarting) => &[],
+        Strategy::Coordinated if restart.frozen.is_some() => &COORDINATED_START,
+        Strategy::Coordinated => &COORDINATED_STOP,
     }
+}
+
+const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) -> PlanStep {
+    PlanStep { name, run: Run::Once(step) }
+}
+
+const ADVANCE_MEMBER: PlanStep =
+    PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
+
+const ACCEPT: [PlanStep; 9] = [
+    once("claim_phase", accept::claim_phase),
+    once("accept_request", accept::accept_request),
+    once("accept_cancel", cancel::accept_cancel),
+    once("supersede", supersede::supersede),
+    once("report_queued", accept::report_queued),
+    once("request_for_drift", drift::request_for_drift),
+    once("open_queued", accept::open_queued),
+    once("report_unknown_names", policy_names::report_unknown_names),
+    once("apply_people_changes", people::apply_people_changes),
+];
+
+const ACCEPT_NOTHING: [PlanStep; 2] = [
+    once("end_for_deletion", accept::end_for_deletion),
+    once("report_unknown_names", policy_names::report_unknown_names),
+];
+
+const PAY_DEBTS: [PlanStep; 5] = [
+    once("pay_starts", debts::pay_starts),
+    once("pay_allocation", debts::pay_allocation),
+    once("pay_records", debts::pay_records),
+    once("delete_late_records", debts::delete_late_records),
+    once("pay_exclusion", engine::voting::pay),
+];
+
+const ROLLING: [PlanStep; 2] =
+    [ADVANCE_MEMBER, once("choose_next", begin::choose_next::choose_next)];
+
+const COORDINATED_BACK: [PlanStep; 1] = [ADVANCE_MEMBER];
+
+const COORDINATED_BEGIN: [PlanStep; 1] = [once("begin_all", begin_all)];
+
+const COORDINATED_STOP: [PlanStep; 1] = [once("stop_all", stop_all)];
+
+const COORDINATED_START: [PlanStep; 1] = [once("start_all", start_all)];
+
+const KEEP_STOPPED: [PlanStep; 2] = [
+    once("forget_replaced", keep_stopped::forget_replaced),
+    PlanStep { name: "keep_stopped", run: Run::EachPod(keep_stopped::keep_stopped) },
+];
+
+const FINISH: [PlanStep; 5] = [
+    once("finish_restart", finish::finish_restart),
+    once("report_progress", finish::progress::report_progress),
+    once("show_phases", finish::show_phases::show_phases),
+    once("release_finalizer", finish::release_finalizer),
+    once("expect_late_requests", expect_late_requests),
+];
+
+/// Plans again soon after a restart's end, while a request of ours that was slow may still arrive.
+fn expect_late_requests(context: &Context<'_>, _: &Ledger) -> Changes {
+    let requeue = ended_recently(context.snapshot).then_some(LATE_REQUEST_WINDOW / 6);
+    Changes { requeue, ..Changes::default() }
+}
+
+/// Names of all steps.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let groups: [&[PlanStep]; 9] = [
+        &ACCEPT_NOTHING,
+        &ACCEPT,
+        &PAY_DEBTS,
+        &ROLLING,
+        &COORDINATED_BEGIN,
+        &COORDINATED_STOP,
+        &COORDINATED_START,
+        &KEEP_STOPPED,
+        &FINISH,
+    ];
+    groups.into_iter().flatten().map(|step| step.name)
 }

@@ -12,8 +12,9 @@ mod walk;
 
 use std::collections::BTreeSet;
 
+use super::context::Context;
+use super::flow::decide;
 use super::lookup::Lookup;
-use super::planner::Planner;
 use super::{
     Action, Code, Ledger, Member, Plan, Policy, Request, Restart, Snapshot, Step, Strategy, Waiting,
 };
@@ -132,9 +133,7 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
 /// What is decided now. Phases that are yet to be shown on pods count for nothing: they would take
 /// the place of the reasons why the nodes wait.
 fn decided(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    let mut planner = Planner::new(snapshot, policy);
-    planner.decide();
-    planner.into_plan_without_patches()
+    decide(&Context::new(snapshot, policy)).without_patches().into_plan()
 }
 
 /// No restart comes of it.

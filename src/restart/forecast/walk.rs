@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 
 use super::scene::{Scene, finish};
 use super::{Stage, StageKind, Turn, When};
+use crate::context::Context;
+use crate::flow::begin;
 use crate::lookup::{Lookup, Names};
-use crate::planner::Planner;
-use crate::rules::{Evaluation, Walk, order, place, preflight};
-use crate::{Blocker, Code, Debts, Ending, Pod, Policy, Snapshot, Step, Waiting};
+use crate::rules::{Walk, order, place, preflight};
+use crate::{Blocker, Code, Ending, Pod, Policy, Snapshot, Step, Waiting};
 
 /// Adds a step for every batch, and answers for the nodes whose turn never comes.
 pub(super) fn walk(
@@ -44,7 +45,7 @@ struct Leg {
 
 /// Goes on until nobody is left or may go, or the last of the nodes that were missing is back.
 fn leg(snapshot: &Snapshot, policy: &Policy, mut when: When, steps: &mut Vec<Stage>) -> Leg {
-    let mut planner = Planner::new(snapshot, policy);
+    let context = Context::new(snapshot, policy);
     let mut leg = Leg::default();
     let Some(restart) = &snapshot.ledger.restart else { return leg };
     let members = restart.members.iter().enumerate();
@@ -52,12 +53,12 @@ fn leg(snapshot: &Snapshot, policy: &Policy, mut when: When, steps: &mut Vec<Sta
         .filter(|(_, member)| member.step == Step::Scheduled)
         .map(|(index, member)| (member.pod_uid.as_str(), index))
         .collect();
-    let engine = planner.view.engine().ok();
-    let pods = planner.view.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));
+    let engine = context.index.engine().ok();
+    let pods = context.index.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));
     let mut open = order(pods, engine);
     let looked = match &restart.ending {
         Some(ending) => Err(ends(ending)),
-        None => Evaluation::of(&planner.view, &planner.ledger, policy, &Names::default()),
+        None => context.evaluate(&snapshot.ledger),
     };
     let mut pass = match looked {
         Ok(pass) => pass,
@@ -78,7 +79,8 @@ fn leg(snapshot: &Snapshot, policy: &Policy, mut when: When, steps: &mut Vec<Sta
             }
             let turn =
                 walk.turn(&mut pass, pod, restart.request.strategy, |pod, manager, terms| {
-                    planner.begin(restart, scheduled[&*pod.uid], pod, manager, terms)
+                    let index = scheduled[&*pod.uid];
+                    begin(&context, &snapshot.ledger, restart, index, pod, manager, terms).map(drop)
                 });
             match turn {
                 Ok(()) => {
@@ -93,7 +95,6 @@ fn leg(snapshot: &Snapshot, policy: &Policy, mut when: When, steps: &mut Vec<Sta
         }
         steps.push(Stage { kind: StageKind::Restart, when, turns });
         when = When::Later;
-        planner.ledger.to_mut().debts = Debts::default();
         for pod in open.iter().filter(|pod| chosen.contains(pod.uid.as_str())) {
             leg.is_to_be_counted_anew |= pass.is_missed(&pod.uid);
             pass.finish(&pod.uid);

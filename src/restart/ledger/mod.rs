@@ -1,6 +1,7 @@
 //! The ledger: what is going on, owed and over, as it stands in the SearchCluster's status. Changed
 //! only by compare-and-set; a step is in here before it is done.
 
+mod change;
 mod debt;
 mod history;
 mod restart;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Request;
 
+pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
     AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
 };
@@ -66,7 +68,7 @@ pub struct KeptStopped {
     pub node: String,
     /// Sequence of our request to its manager.
     pub sequence: u64,
-    /// The node is being started again: the request is a start.
+    /// It is not to be kept stopped any more: the request is a start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub releasing: bool,
 }
@@ -87,7 +89,13 @@ impl Ledger {
     pub fn in_hand(&self) -> impl Iterator<Item = &str> {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
         let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
-        members.chain(owed).chain(self.kept_stopped.iter().map(|fence| fence.pod_uid.as_str()))
+        members.chain(owed).chain(self.kept_stopped.iter().map(|kept| kept.pod_uid.as_str()))
+    }
+
+    /// Whether nothing is under way or owed to a pod any more for which something was held.
+    pub(super) fn is_released(&self, uid: &str) -> bool {
+        self.under_way().all(|member| member.pod_uid != uid)
+            && self.debts.start.iter().all(|debt| debt.pod_uid != uid)
     }
 
     /// Whether a request with this id was taken up before.

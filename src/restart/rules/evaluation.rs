@@ -9,8 +9,8 @@ use super::node_counts::NodeCounts;
 use super::voters;
 use super::{Copies, Electorate, Settled, Votes};
 use crate::blocker::{Blocker, Check, refuse};
+use crate::index::Index;
 use crate::lookup::{Lookup, Names};
-use crate::view::View;
 use crate::{Code, Engine, Ledger, Node, Pod, Policy, Step};
 
 /// A pod of the cluster, as the rules see it.
@@ -101,7 +101,7 @@ impl<'a> Evaluation<'a> {
     /// # Errors
     /// The engine cannot be asked, or is not this cluster's.
     pub(crate) fn of(
-        view: &View<'a>,
+        view: &Index<'a>,
         ledger: &Ledger,
         policy: &'a Policy,
         together: &Names<'_>,

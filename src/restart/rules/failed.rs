@@ -13,8 +13,8 @@
 //!   and without the cluster's word nobody can tell: it never counts, ready or not.
 //! * One under way because of us counts if it was not in the cluster when its turn began.
 
+use crate::index::Index;
 use crate::lookup::{Lookup, Names};
-use crate::view::View;
 use crate::{Ledger, Manager, Member, Pod};
 use stayput_api::{Desired, ExitReason, State};
 
@@ -49,7 +49,7 @@ enum Fate {
 
 impl<'a> Sets<'a> {
     /// Looks at every pod once.
-    pub(crate) fn of(view: &View<'a>, ledger: &Ledger) -> Self {
+    pub(crate) fn of(view: &Index<'a>, ledger: &Ledger) -> Self {
         let under_way: Lookup<'_, &Member> =
             ledger.under_way().map(|member| (member.pod_uid.as_str(), member)).collect();
         let fenced: Names<'_> =
@@ -90,11 +90,11 @@ pub(crate) fn set_of(pod: &Pod) -> &str {
     set_and_ordinal(&pod.name).0
 }
 
-fn fate(view: &View<'_>, pod: &Pod) -> Fate {
+fn fate(view: &Index<'_>, pod: &Pod) -> Fate {
     if pod.ready || pod.terminating || view.node(&pod.node).is_some() {
         return Fate::MayServe;
     }
-    match View::manager_of(pod) {
+    match Index::manager_of(pod) {
         Ok(manager) => of_engine(manager),
         Err(_) if pod.crash_looping => Fate::Failed,
         Err(_) => Fate::MayServe,
@@ -120,7 +120,7 @@ fn of_engine(manager: &Manager) -> Fate {
 }
 
 /// Whether a pod under way is up again, for all that is known.
-fn may_be_up(view: &View<'_>, pod: &Pod) -> bool {
+fn may_be_up(view: &Index<'_>, pod: &Pod) -> bool {
     let runs = |manager: &Manager| manager.state == State::Running;
     pod.ready || view.node(&pod.node).is_some() || pod.manager.as_ref().is_ok_and(runs)
 }

@@ -179,7 +179,7 @@ impl Driver {
     /// An event that comes with every plan is told once.
     fn is_news(&mut self, action: &Action) -> bool {
         match action {
-            Action::Tell(event) => self.told.insert(event.clone()),
+            Action::RecordEvent(event) => self.told.insert(event.clone()),
             _ => true,
         }
     }

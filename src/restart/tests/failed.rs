@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::world::World;
+use crate::index::Index;
 use crate::rules::Sets;
-use crate::view::View;
 use crate::{LastExit, Ledger, Member, Pod, Restart, Snapshot, Step, Unknown};
 use stayput_api::{Desired, ExitReason, State};
 
@@ -49,7 +49,7 @@ fn fares(pod: &mut Pod, fate: &str) {
 
 /// The names of those who may go without a rule.
 fn lost(snapshot: &Snapshot) -> String {
-    let view = View::new(snapshot);
+    let view = Index::new(snapshot);
     let sets = Sets::of(&view, &snapshot.ledger);
     let lost = snapshot.pods.iter().filter(|pod| sets.have_lost(pod));
     lost.map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(" ")

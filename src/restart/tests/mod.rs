@@ -13,6 +13,7 @@ mod progress;
 mod properties;
 mod saved;
 mod scenario;
+mod steps;
 mod superseded;
 mod words;
 pub(crate) mod world;

@@ -46,11 +46,11 @@ impl Page {
             Action::Stop { .. } | Action::Start { .. } if how != " (lost)" && how != " (late)" => {
                 return;
             }
-            Action::Tell(_) => "event",
+            Action::RecordEvent(_) => "event",
             _ => "do",
         };
         let said = match action {
-            Action::Tell(event) => format!("{}: {}", event.reason.as_str(), event.message),
+            Action::RecordEvent(event) => format!("{}: {}", event.reason.as_str(), event.message),
             other => super::world::in_words(other),
         };
         world.happened(who, format!("{said}{how}"));

@@ -2,15 +2,15 @@
 //! that and its stop others may have gone down.
 
 use super::table::cases;
+use crate::index::Index;
 use crate::lookup::Names;
 use crate::rules::Evaluation;
-use crate::view::View;
 use crate::{Request, Strategy};
 
 /// What the rules say of d-0, which stands in the ledger to be kept stopped, at either time.
 fn judge(words: &str) -> [Option<&'static str>; 2] {
     let case = cases(&format!("case: any\n{words}")).remove(0);
-    let view = View::new(&case.snapshot);
+    let view = Index::new(&case.snapshot);
     let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
     let pass = look.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::table::{Case, cases};
+use crate::index::Index;
 use crate::lookup::Names;
 use crate::rules::node_counts::NodeCounts;
 use crate::rules::{Evaluation, order};
-use crate::view::View;
 use crate::{Disabled, Pod, ShardCopy, Share, Snapshot, Strategy as How};
 use stayput_api::State;
 
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn counting_on_is_counting_anew(words in told()) {
         let case = case(&words);
-        let view = View::new(&case.snapshot);
+        let view = Index::new(&case.snapshot);
         let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
         let Ok(mut pass) = look else { return Ok(()) };
         let asked: Vec<&Pod> =

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::table::{Case, cases};
+use crate::index::Index;
 use crate::lookup::Names;
 use crate::rules::{Evaluation, order, predicates, take_turns};
-use crate::view::View;
 use crate::{Disabled, Pod, Predicate};
 
 /// A name, who it waits for as a word, and the sentence; no word if it goes.
@@ -20,9 +20,9 @@ impl Case {
     /// Lets `ask` look at the cluster, with those picked that are; or says why nobody can.
     fn look<'s, T>(
         &'s self,
-        ask: impl FnOnce(&mut Evaluation<'s>, &View<'s>) -> T,
+        ask: impl FnOnce(&mut Evaluation<'s>, &Index<'s>) -> T,
     ) -> Result<T, Answer> {
-        let view = View::new(&self.snapshot);
+        let view = Index::new(&self.snapshot);
         let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
         let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
         let pass = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);

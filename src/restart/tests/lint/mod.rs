@@ -43,7 +43,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
             Action::DeleteRecord { node_id } => calls::delete_record(&view, node_id, &mut wrong),
             Action::ExcludeVoter { node } => votes::exclude(&view, node, &mut wrong),
             Action::ClearVotingExclusions => votes::clear(&view, &mut wrong),
-            Action::Tell(event) => {
+            Action::RecordEvent(event) => {
                 if event.message.trim().is_empty() {
                     wrong.push(format!("an event without a sentence: {event:?}"));
                 }
@@ -69,7 +69,7 @@ pub(crate) fn faultless_plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
 /// What a plan may be made of, whatever it is about.
 fn shape(plan: &Plan, wrong: &mut Vec<String>) {
     let is_write = |action: &Action| matches!(action, Action::WriteLedger(_));
-    let is_told = |action: &Action| matches!(action, Action::Tell(_));
+    let is_told = |action: &Action| matches!(action, Action::RecordEvent(_));
     let writes = plan.actions.iter().filter(|action| is_write(action)).count();
     if writes > 1 {
         wrong.push("the ledger is written twice in one plan".into());

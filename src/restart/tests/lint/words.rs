@@ -66,7 +66,7 @@ fn acted_on(view: &View, plan: &Plan) -> BTreeSet<String> {
             | Action::ClearVotingExclusions
             | Action::DeleteRecord { .. }
             | Action::AddFinalizer => under_way(&mut acted),
-            Action::Tell(_)
+            Action::RecordEvent(_)
             | Action::RemoveFinalizer
             | Action::ClaimTrigger { .. }
             | Action::ClearAnnotation { .. } => {}

@@ -12,6 +12,7 @@ use super::driver::{Driver, Fate};
 use super::scenario::play_line;
 use super::world::World;
 use crate::{Direction, Policy, Share, Strategy as How};
+pub(crate) use snapshots::snapshots;
 use trouble::{Trouble, troubles};
 
 /// For how long things go wrong, in milliseconds.
@@ -21,7 +22,7 @@ const OVER: u64 = 40 * 60_000;
 
 /// What is asked of which cluster.
 #[derive(Debug, Clone)]
-struct Case {
+pub(crate) struct Case {
     nodes: Vec<(String, String)>,
     how: How,
     change: bool,
@@ -77,7 +78,7 @@ fn part() -> impl Strategy<Value = &'static str> {
     prop_oneof![4 => Just(""), 3 => Just(" zone a"), 1 => Just(" role data")]
 }
 
-fn case() -> impl Strategy<Value = Case> {
+pub(crate) fn case() -> impl Strategy<Value = Case> {
     let how = prop_oneof![Just(How::Rolling), Just(How::Immediate), Just(How::Coordinated)];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), share(), part());
     let faults = (prop::collection::vec(fate(), 0..40), troubles(TROUBLED));
@@ -181,7 +182,7 @@ impl Case {
 
 /// The same cases in every run: a test that fails now and then tells nobody anything. Others are
 /// tried with `PROPTEST_RNG_SEED=N` and more of them with `PROPTEST_CASES=N`.
-fn always_the_same(cases: u32) -> ProptestConfig {
+pub(crate) fn always_the_same(cases: u32) -> ProptestConfig {
     let asked = ProptestConfig::default();
     let rng_seed = match asked.rng_seed {
         RngSeed::Random => RngSeed::Fixed(2019),

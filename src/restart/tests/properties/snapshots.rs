@@ -9,7 +9,7 @@ use crate::tests::lint::faultless_plan;
 use crate::{Snapshot, Unknown, plan};
 
 /// Snapshots from all along a run in which everything goes as it should.
-fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {
+pub(crate) fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {
     let mut driver = case.driver();
     driver.fates.clear();
     play_line(&mut driver, "change config logs-* v2");

@@ -4,6 +4,8 @@
 mod command;
 mod wait;
 
+pub(crate) use command::nodes;
+
 use super::driver::Driver;
 use super::world::World;
 use crate::Policy;

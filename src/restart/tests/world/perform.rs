@@ -14,7 +14,7 @@ pub(crate) const US: &str = "stayput-reconciler";
 pub(crate) fn in_words(action: &Action) -> String {
     match action {
         Action::WriteLedger(_) => "write the ledger".into(),
-        Action::Tell(event) => format!("tell {}: {}", event.reason.as_str(), event.message),
+        Action::RecordEvent(event) => format!("tell {}: {}", event.reason.as_str(), event.message),
         Action::AddFinalizer => "put the finalizer on".into(),
         Action::RemoveFinalizer => "take the finalizer off".into(),
         Action::ClaimTrigger { phase, request } => {
@@ -67,7 +67,7 @@ impl World {
         let now = self.now;
         let done = match action {
             Action::WriteLedger(_) | Action::Flush { .. } => true,
-            Action::Tell(event) => {
+            Action::RecordEvent(event) => {
                 self.told.push((now, event.clone()));
                 true
             }

@@ -1,0 +1,131 @@
+//! What a step of a plan comes to: plain data, nothing is done yet.
+
+use std::collections::BTreeMap;
+
+use super::ledger::{LedgerChange, RestartChange};
+use super::{Action, Blocker, Change, Code, Ending, Event, Outcome, Pod, Reason};
+
+/// What a step wants to change, do and report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// Changes of the ledger, in their order. If a plan has any, it does nothing else.
+    pub(super) ledger: Vec<LedgerChange>,
+    pub(super) actions: Vec<Action>,
+    /// Annotations of pods, by uid, on the condition that they are as seen.
+    pub(super) patches: Vec<(String, BTreeMap<String, Change>)>,
+    pub(super) events: Vec<Event>,
+    pub(super) waits: Vec<Wait>,
+    /// Plan again after at most this many milliseconds.
+    pub(super) requeue: Option<u64>,
+}
+
+/// Why nothing is done for a pod, or for the cluster as a whole. The first reason a plan is given
+/// for a pod is the one it reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// Uid of the pod; none for the cluster as a whole.
+    pub(super) pod: Option<String>,
+    pub(super) code: Code,
+    pub(super) message: String,
+}
+
+/// All that is left of a step that is refused: reasons to wait.
+pub(super) type Waits = Vec<Wait>;
+
+impl Wait {
+    pub(super) fn pod(uid: &str, blocker: Blocker) -> Self {
+        Self { pod: Some(uid.to_owned()), code: blocker.code, message: blocker.message }
+    }
+
+    pub(super) fn cluster(code: Code, message: impl Into<String>) -> Self {
+        Self { pod: None, code, message: message.into() }
+    }
+}
+
+impl From<Waits> for Changes {
+    fn from(waits: Waits) -> Self {
+        Self { waits, ..Self::default() }
+    }
+}
+
+impl Changes {
+    /// One change of the ledger.
+    pub(super) fn of_ledger(change: impl Into<LedgerChange>) -> Self {
+        Self { ledger: vec![change.into()], ..Self::default() }
+    }
+
+    /// One thing to do.
+    pub(super) fn action(action: Action) -> Self {
+        Self { actions: vec![action], ..Self::default() }
+    }
+
+    /// Adds what another step, or another part of this one, came to.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.ledger.extend(other.ledger);
+        self.actions.extend(other.actions);
+        self.patches.extend(other.patches);
+        self.events.extend(other.events);
+        self.waits.extend(other.waits);
+        self.requeue = match (self.requeue, other.requeue) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+    }
+
+    pub(super) fn change(&mut self, change: impl Into<LedgerChange>) {
+        self.ledger.push(change.into());
+    }
+
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    /// Reports that nothing is done for a pod.
+    pub(super) fn wait(&mut self, uid: &str, code: Code, message: impl Into<String>) {
+        self.waits.push(Wait::pod(uid, Blocker { code, message: message.into() }));
+    }
+
+    /// As [`Self::wait`], for what a rule answered.
+    pub(super) fn block(&mut self, uid: &str, blocker: Blocker) {
+        self.waits.push(Wait::pod(uid, blocker));
+    }
+
+    /// Reports what the cluster as a whole waits for.
+    pub(super) fn wait_all(&mut self, code: Code, message: impl Into<String>) {
+        self.waits.push(Wait::cluster(code, message));
+    }
+
+    /// Reports an event. One that comes without a change of the ledger comes again with every plan;
+    /// whoever carries plans out reports it once.
+    pub(super) fn event(&mut self, pod: Option<&str>, reason: Reason, message: impl Into<String>) {
+        let pod = pod.map(str::to_owned);
+        self.events.push(Event { pod, reason, message: message.into() });
+    }
+
+    /// Changes annotations of a pod, where they differ from what is wanted.
+    pub(super) fn annotate(&mut self, pod: &Pod, wanted: &[(&str, Option<String>)]) {
+        let changes: BTreeMap<String, Change> = wanted
+            .iter()
+            .filter(|(key, wanted)| pod.annotations.get(*key) != wanted.as_ref())
+            .map(|(key, wanted)| {
+                let seen = pod.annotations.get(*key).cloned();
+                ((*key).to_owned(), Change { seen, wanted: wanted.clone() })
+            })
+            .collect();
+        if !changes.is_empty() {
+            self.patches.push((pod.uid.clone(), changes));
+        }
+    }
+
+    /// No further node is stopped; the restart ends so when the members under way are done.
+    pub(super) fn end_with(&mut self, outcome: Outcome, reason: impl Into<String>) {
+        self.change(RestartChange::EndWith(Ending { outcome, reason: reason.into() }));
+    }
+
+    /// Whether the restart under way is to end.
+    pub(super) fn ends_restart(&self) -> bool {
+        self.ledger
+            .iter()
+            .any(|change| matches!(change, LedgerChange::Restart(RestartChange::EndWith(_))))
+    }
+}

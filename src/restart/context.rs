@@ -1,0 +1,70 @@
+//! What every step of a plan reads and none of them changes.
+
+use std::cell::OnceCell;
+
+use super::blocker::{Blocker, Check};
+use super::index::Index;
+use super::lookup::{Lookup, Names};
+use super::rules::{Evaluation, Sets};
+use super::{Ledger, Policy, Snapshot};
+
+/// The observation a plan is made from, and what is computed from it once for all steps.
+pub(super) struct Context<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) policy: &'a Policy,
+    pub(super) index: Index<'a>,
+    stops: OnceCell<Result<Evaluation<'a>, Blocker>>,
+    failed_sets: OnceCell<Sets<'a>>,
+    zone: OnceCell<Check>,
+    kept_stopped: OnceCell<Lookup<'a, usize>>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
+        Self {
+            snapshot,
+            policy,
+            index: Index::new(snapshot),
+            stops: OnceCell::new(),
+            failed_sets: OnceCell::new(),
+            zone: OnceCell::new(),
+            kept_stopped: OnceCell::new(),
+        }
+    }
+
+    /// Whether this ledger differs from the one the plan is made from.
+    pub(super) fn has_changed(&self, ledger: &Ledger) -> bool {
+        // The same ledger is recognised by its address: comparing many members takes longer.
+        !std::ptr::eq(ledger, &raw const self.snapshot.ledger) && *ledger != self.snapshot.ledger
+    }
+
+    /// Everything the rules ask about, counted for candidates that are stopped one by one.
+    pub(super) fn evaluate(&self, ledger: &Ledger) -> Result<Evaluation<'a>, Blocker> {
+        Evaluation::of(&self.index, ledger, self.policy, &Names::default())
+    }
+
+    /// As [`Self::evaluate`], counted once for all stops of a plan: a plan that changes the ledger
+    /// stops nobody, so the first ledger asked about is the only one that counts.
+    pub(super) fn stop_evaluation(&self, ledger: &Ledger) -> Result<&Evaluation<'a>, Blocker> {
+        self.stops.get_or_init(|| self.evaluate(ledger)).as_ref().map_err(Blocker::clone)
+    }
+
+    /// Which sets of pods have failed.
+    pub(super) fn failed_sets(&self) -> &Sets<'a> {
+        self.failed_sets.get_or_init(|| Sets::of(&self.index, &self.snapshot.ledger))
+    }
+
+    /// Whether a zone that is stopped as a whole can be, found out once for all of its nodes.
+    pub(super) fn zone_may_stop(&self, find_out: impl FnOnce() -> Check) -> Check {
+        self.zone.get_or_init(find_out).clone()
+    }
+
+    /// The place of a pod's entry among the nodes kept stopped, in the ledger of the snapshot.
+    pub(super) fn place_of_kept_stopped(&self, uid: &str) -> Option<usize> {
+        let places = || {
+            let kept = self.snapshot.ledger.kept_stopped.iter().enumerate();
+            kept.map(|(place, kept)| (kept.pod_uid.as_str(), place)).collect()
+        };
+        self.kept_stopped.get_or_init(places).get(uid).copied()
+    }
+}

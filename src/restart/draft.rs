@@ -1,0 +1,228 @@
+//! One plan in the making. The only place where a ledger is changed, and where it is decided what of
+//! all changes becomes the plan.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::changes::{Changes, Wait};
+use super::context::Context;
+use super::lookup::{Lookup, Names};
+use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
+use stayput_api::Desired;
+
+/// While a node is being restarted, what is waited for comes within milliseconds, in milliseconds.
+const SOON: u64 = 100;
+/// While something outside has to change first, in milliseconds.
+pub(super) const LATER: u64 = 1_000;
+
+/// While nothing is going on, in milliseconds: a minute, and longer where there are many pods, so
+/// that planning for all of them costs little.
+const fn at_rest_of(pods: usize) -> u64 {
+    60_000 + 30 * pods as u64
+}
+
+/// One step of a plan.
+pub(super) struct PlanStep {
+    pub(super) name: &'static str,
+    pub(super) run: Run,
+}
+
+impl std::fmt::Debug for PlanStep {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+/// How often a step is taken. Each call sees the ledger as the calls before have changed it.
+pub(super) enum Run {
+    Once(fn(&Context<'_>, &Ledger) -> Changes),
+    /// For every member, which also gets the restart as it was before the first of them.
+    EachMember(fn(&Context<'_>, &Ledger, &Restart, usize, &Member) -> Changes),
+    EachPod(fn(&Context<'_>, &Ledger, &Pod) -> Changes),
+}
+
+/// What the steps so far came to.
+pub(super) struct Draft<'c, 'a> {
+    context: &'c Context<'a>,
+    /// Copied once something in it changes.
+    ledger: Cow<'a, Ledger>,
+    /// Actions on the cluster as a whole; several members may ask for the same.
+    shared: Vec<Action>,
+    /// Actions on pods.
+    requests: Vec<Action>,
+    /// By uid. One patch for a pod: two would break each other's preconditions.
+    patches: BTreeMap<String, BTreeMap<String, Change>>,
+    events: Vec<Event>,
+    /// By uid.
+    waiting: Lookup<'a, Waiting>,
+    waiting_all: Option<Waiting>,
+    requeue_after: u64,
+}
+
+impl<'c, 'a> Draft<'c, 'a> {
+    pub(super) fn new(context: &'c Context<'a>) -> Self {
+        let snapshot = context.snapshot;
+        Self {
+            context,
+            ledger: Cow::Borrowed(&snapshot.ledger),
+            shared: Vec::new(),
+            requests: Vec::new(),
+            patches: BTreeMap::new(),
+            events: Vec::new(),
+            waiting: Lookup::default(),
+            waiting_all: None,
+            requeue_after: at_rest_of(snapshot.pods.len()),
+        }
+    }
+
+    pub(super) fn context(&self) -> &'c Context<'a> {
+        self.context
+    }
+
+    /// The ledger as the steps so far have changed it.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Takes a step.
+    pub(super) fn run(&mut self, step: &PlanStep) {
+        match step.run {
+            Run::Once(step) => self.apply(step(self.context, &self.ledger)),
+            Run::EachPod(step) => {
+                for pod in self.context.index.pods() {
+                    self.apply(step(self.context, &self.ledger, pod));
+                }
+            }
+            Run::EachMember(step) => {
+                let before = match &self.ledger {
+                    Cow::Borrowed(ledger) => ledger.restart.as_ref().map(Cow::Borrowed),
+                    Cow::Owned(ledger) => ledger.restart.clone().map(Cow::Owned),
+                };
+                let Some(restart) = before else { return };
+                for (index, member) in restart.members.iter().enumerate() {
+                    self.apply(step(self.context, &self.ledger, &restart, index, member));
+                }
+            }
+        }
+    }
+
+    /// Adds what a step came to.
+    pub(super) fn apply(&mut self, changes: Changes) {
+        let Changes { ledger, actions, patches, events, waits, requeue } = changes;
+        for change in ledger {
+            change.apply(self.ledger.to_mut());
+        }
+        if !actions.is_empty() || !patches.is_empty() {
+            self.requeue_within(SOON);
+        }
+        for action in actions {
+            if action.pod().is_some() {
+                self.requests.push(action);
+            } else if !self.shared.contains(&action) {
+                self.shared.push(action);
+            }
+        }
+        for (uid, changes) in patches {
+            self.patches.entry(uid).or_default().extend(changes);
+        }
+        self.events.extend(events);
+        for wait in waits {
+            self.wait(wait);
+        }
+        if let Some(milliseconds) = requeue {
+            self.requeue_within(milliseconds);
+        }
+    }
+
+    /// Takes out what would be written on pods.
+    pub(super) fn without_patches(mut self) -> Self {
+        self.patches.clear();
+        self
+    }
+
+    /// The plan. One that changes the ledger writes it and does nothing else: what the new ledger
+    /// allows is decided once it is written.
+    pub(super) fn into_plan(mut self) -> Plan {
+        let mut actions = Vec::new();
+        if self.context.has_changed(&self.ledger) {
+            let ledger = std::mem::take(self.ledger.to_mut());
+            actions.push(Action::WriteLedger(Box::new(ledger)));
+            self.requeue_after = 0;
+        } else {
+            actions.append(&mut self.shared);
+            let patches = std::mem::take(&mut self.patches);
+            actions.extend(
+                patches.into_iter().map(|(uid, changes)| Action::PatchPod { uid, changes }),
+            );
+            actions.append(&mut self.requests);
+        }
+        actions.extend(std::mem::take(&mut self.events).into_iter().map(Action::RecordEvent));
+        let requeue_after = self.requeue_after;
+        Plan { waiting: self.into_waiting(&actions), actions, requeue_after }
+    }
+
+    fn requeue_within(&mut self, milliseconds: u64) {
+        self.requeue_after = self.requeue_after.min(milliseconds);
+    }
+
+    /// Adds a reason to wait, unless there is one already.
+    fn wait(&mut self, wait: Wait) {
+        let Wait { pod: uid, code, message } = wait;
+        let Some(uid) = uid else {
+            self.requeue_within(LATER);
+            self.waiting_all.get_or_insert(Waiting { pod: None, node: None, code, message });
+            return;
+        };
+        let Some(pod) = self.context.index.pod(&uid) else { return };
+        self.requeue_within(match (code.blocks(), self.ledger.restart.is_some()) {
+            (true, _) => LATER,
+            (false, true) => SOON,
+            (false, false) => at_rest_of(self.context.snapshot.pods.len()),
+        });
+        self.waiting.entry(&pod.uid).or_insert_with(|| Waiting {
+            pod: Some(uid),
+            node: Some(pod.node.clone()),
+            code,
+            message,
+        });
+    }
+
+    /// What is waited for, of every pod that nothing is done for.
+    fn into_waiting(mut self, actions: &[Action]) -> Vec<Waiting> {
+        let acted: Names<'_> = actions.iter().filter_map(Action::pod).collect();
+        let writes_ledger = matches!(actions.first(), Some(Action::WriteLedger(_)));
+        let under_way = self.context.snapshot.ledger.under_way();
+        let under_way: Names<'_> = under_way.map(|member| member.pod_uid.as_str()).collect();
+        let mut waiting: Vec<Waiting> = self.waiting_all.into_iter().collect();
+        waiting.reserve(self.context.snapshot.pods.len());
+        for pod in self.context.index.pods().filter(|pod| !acted.contains(pod.uid.as_str())) {
+            let known = match self.waiting.is_empty() {
+                true => None,
+                false => self.waiting.remove(pod.uid.as_str()),
+            };
+            waiting.push(known.unwrap_or_else(|| {
+                let (code, message) = if writes_ledger {
+                    (Code::Recording, "the next step is written down first".to_owned())
+                } else if under_way.contains(pod.uid.as_str()) {
+                    (Code::Barrier, "waits for what concerns all nodes".to_owned())
+                } else {
+                    at_rest(pod)
+                };
+                let (pod, node) = (Some(pod.uid.clone()), Some(pod.node.clone()));
+                Waiting { pod, node, code, message }
+            }));
+        }
+        waiting
+    }
+}
+
+/// What is reported for a pod that nothing was asked of.
+fn at_rest(pod: &Pod) -> (Code, String) {
+    match &pod.manager {
+        Ok(manager) if manager.desired == Desired::Stopped => {
+            let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+            (Code::KeptStopped, format!("{by} stopped it, and nobody has started it since"))
+        }
+        Ok(_) | Err(_) => (Code::Idle, "nothing was asked of it".into()),
+    }
+}

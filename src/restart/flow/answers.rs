@@ -1,0 +1,110 @@
+//! What a manager's answer says about our requests to it, and about other people's.
+
+use super::turn::Turn;
+use crate::{Ending, Manager, Member, Outcome};
+use stayput_api::{Desired, RequestKind, State};
+
+/// Our sequences leave one free before each of them: who calls a manager without a sequence takes
+/// the next one, and is not taken for us.
+pub(super) const SEQUENCE_GAP: u64 = 2;
+
+/// Whether somebody else gave the manager a request since the member took its slot: with a higher
+/// sequence, with one from the gaps between ours ([`SEQUENCE_GAP`]), or with one of ours for the
+/// opposite.
+pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
+    if is_refused(manager) {
+        return false;
+    }
+    let between =
+        manager.sequence > member.stop_sequence && manager.sequence < member.start_sequence;
+    manager.sequence > member.start_sequence
+        || manager.sequence + 1 == member.stop_sequence
+        || (between && (manager.sequence - member.stop_sequence) % 2 == 1)
+        || is_opposite(manager, member.stop_sequence, RequestKind::Stop)
+        || is_opposite(manager, member.start_sequence, RequestKind::Start)
+}
+
+/// The sequence of a start above these, which [`is_overtaken`] does not take for somebody else's.
+pub(super) fn start_above(member: &Member, sequence: u64) -> u64 {
+    let above = sequence.max(member.start_sequence) + SEQUENCE_GAP;
+    above + (above - member.stop_sequence) % 2
+}
+
+/// Whether the last request judged was refused; whoever sent it has changed nothing.
+pub(super) fn is_refused(manager: &Manager) -> bool {
+    let last = manager.last_request.as_ref();
+    last.is_some_and(|last| last.sequence == manager.sequence && !last.accepted)
+}
+
+/// Whether the last request judged has our sequence, and is not what we sent with it.
+pub(super) fn is_opposite(manager: &Manager, sequence: u64, ours: RequestKind) -> bool {
+    manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && last.kind != ours)
+}
+
+/// Whether the answer to `sequence` was a refusal.
+pub(super) fn was_refused(manager: &Manager, sequence: u64) -> bool {
+    manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && !last.accepted)
+}
+
+/// Somebody else was faster. As long as our stop may still reach an engine that they want to run, it
+/// has to be overtaken by a start with a higher sequence.
+pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
+    if manager.sequence < member.stop_sequence && manager.desired == Desired::Running {
+        let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+        return Turn::Abort(format!("{by} gave its manager a request in the middle"));
+    }
+    interfered(manager, member)
+}
+
+/// Somebody else gave the manager a request: theirs stands.
+pub(super) fn interfered(manager: &Manager, member: &Member) -> Turn {
+    let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+    Turn::finish(Ending {
+        outcome: Outcome::Interfered,
+        reason: format!(
+            "{by} gave the manager of {} a request with sequence {} in the middle; the engine is \
+             asked to be {}",
+            member.node,
+            manager.sequence,
+            manager.desired.as_str()
+        ),
+    })
+}
+
+/// Why a start that was accepted has failed, if it has.
+pub(super) fn start_failure(manager: &Manager, member: &Member) -> Option<String> {
+    match manager.state {
+        State::Failed | State::Backoff => {
+            let exit = manager.last_exit.as_ref();
+            let code = exit.map_or(String::new(), |exit| format!(" with code {}", exit.code));
+            let why = manager.reason.as_deref();
+            Some(why.map_or_else(
+                || format!("the engine ended{code} before it was back"),
+                str::to_owned,
+            ))
+        }
+        State::Starting | State::Running => {
+            let run = manager.run.as_ref()?;
+            (member.expected.is_some() && run.checksum != member.expected).then(|| {
+                format!(
+                    "its engine runs with {}, not with {}",
+                    run.checksum.as_deref().unwrap_or("a config that is not certain"),
+                    member.expected.as_deref().unwrap_or_default()
+                )
+            })
+        }
+        // Between the answer and the spawn, or stopped by somebody else.
+        State::Stopped | State::Stopping | State::Killing | State::Stuck => None,
+    }
+}
+
+/// Whether the state leads to stopped by itself.
+pub(super) const fn is_ending(state: State) -> bool {
+    matches!(state, State::Stopping | State::Killing)
+}
+
+/// The engine's state as its manager reports it, in words.
+pub(super) fn state_in_words(manager: &Manager) -> String {
+    let state = format!("its engine is {}", manager.state.as_str());
+    manager.reason.as_ref().map_or(state.clone(), |why| format!("{state}: {why}"))
+}

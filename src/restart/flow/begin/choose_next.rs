@@ -1,0 +1,186 @@
+//! Who goes next in a rolling or immediate restart.
+
+use super::may_begin::{may_begin, may_begin_at_all, missing_finalizer, owes_the_engine};
+use super::slot::begin;
+use super::zone::begin_zone;
+use crate::changes::{Changes, Wait};
+use crate::context::Context;
+use crate::lookup::Lookup;
+use crate::rules::{Sets, Terms, all_of, order, preflight, set_of, take_turns};
+use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
+
+/// Gives a slot to the members whose turn it is, and says of the others why it is not.
+pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Some(restart) = &ledger.restart else { return changes };
+    let members = restart.members.iter().enumerate();
+    let scheduled: Lookup<'_, usize> = members
+        .filter(|(_, member)| member.step == Step::Scheduled)
+        .map(|(index, member)| (member.pod_uid.as_str(), index))
+        .collect();
+    if scheduled.is_empty() || restart.ending.is_some() {
+        return changes;
+    }
+    let pods = context.index.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));
+    let candidates = order(pods, context.index.engine().ok());
+    let failed = failed_as_a_set(context, ledger, restart, &candidates);
+    if !failed.is_empty() && missing_finalizer(context).is_none() {
+        let begun = begin_failed(context, ledger, restart, &scheduled, &candidates, &failed);
+        if let Some(begun) = begun {
+            return begun;
+        }
+    } else if !failed.is_empty() {
+        changes.actions.extend(missing_finalizer(context));
+    }
+    if let Err(blocker) = may_begin(context, ledger, restart) {
+        changes.wait_all(blocker.code, blocker.message.clone());
+        for pod in candidates {
+            changes.block(&pod.uid, blocker.clone());
+        }
+        return changes;
+    }
+    if let Some(action) = missing_finalizer(context) {
+        return Changes::action(action);
+    }
+    let mut changes = if restart.request.is_at_once() {
+        begin_zone(context, ledger, restart, &scheduled, &candidates).unwrap_or_else(Changes::from)
+    } else {
+        begin_in_order(context, ledger, restart, &scheduled, &candidates)
+    };
+    report_quorum(context, &mut changes);
+    changes
+}
+
+/// Gives a slot to every candidate that the rules let go, in their order.
+fn begin_in_order<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    restart: &Restart,
+    scheduled: &Lookup<'_, usize>,
+    candidates: &[&'a Pod],
+) -> Changes {
+    let mut changes = Changes::default();
+    let mut evaluation = match context.evaluate(ledger) {
+        Ok(evaluation) => evaluation,
+        Err(blocker) => {
+            let sets = Sets::of(&context.index, ledger);
+            for pod in candidates {
+                let blocker = preflight(pod).err().unwrap_or_else(|| blocker.clone());
+                changes.block(&pod.uid, failed_in_part(&sets, pod, blocker));
+            }
+            return changes;
+        }
+    };
+    let strategy = restart.request.strategy;
+    let turns = take_turns(&mut evaluation, candidates, strategy, |pod, manager, terms| {
+        let index = scheduled[&*pod.uid];
+        let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
+        changes.merge(begun);
+        Ok(())
+    });
+    for (pod, turn) in turns {
+        if let Err(blocker) = turn {
+            changes.block(&pod.uid, blocker);
+        }
+    }
+    changes
+}
+
+/// Reports the first node that is passed over because too few would be left to elect a master. The
+/// event comes as long as it is so; whoever carries plans out reports it once.
+fn report_quorum(context: &Context<'_>, changes: &mut Changes) {
+    let is_quorum = |wait: &&Wait| wait.code == Code::Quorum;
+    let skipped = changes.waits.iter().filter(is_quorum).find_map(|wait| wait.pod.as_deref());
+    if let Some(pod) = skipped.and_then(|uid| context.index.pod(uid)) {
+        let message = format!("Skipping restart of {}: insufficient quorum", pod.node);
+        changes.event(Some(&pod.uid), Reason::RestartSkipped, message);
+    }
+}
+
+/// The members whose set has failed as a whole, if they may go at once: they are down already, so no
+/// rule has anything to protect, and masters among them cannot elect one of them one by one. Nor do
+/// they wait for others under way, or for what is owed to an engine that cannot be asked.
+fn failed_as_a_set<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&'a Pod],
+) -> Vec<&'a Pod> {
+    if candidates.iter().all(|pod| pod.ready) {
+        return Vec::new();
+    }
+    let answers = match context.index.engine() {
+        Ok(_) => true,
+        Err(blocker) if blocker.code == Code::WrongCluster => return Vec::new(),
+        Err(_) => false,
+    };
+    if (answers && owes_the_engine(context, ledger))
+        || restart.request.is_at_once()
+        || may_begin_at_all(context, ledger, restart).is_err()
+    {
+        return Vec::new();
+    }
+    let sets = Sets::of(&context.index, ledger);
+    candidates.iter().copied().filter(|pod| sets.have_lost(pod)).collect()
+}
+
+/// Lets all of those go whose set has failed, and the others wait for them; none if nobody can.
+fn begin_failed(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    scheduled: &Lookup<'_, usize>,
+    candidates: &[&Pod],
+    failed: &[&Pod],
+) -> Option<Changes> {
+    let mut changes = Changes::default();
+    let mut gone: Vec<&str> = Vec::new();
+    let terms = Terms { lost: true, ..Terms::default() };
+    for pod in failed {
+        let begun = preflight(pod).and_then(|manager| {
+            let index = scheduled[&*pod.uid];
+            begin(context, ledger, restart, index, pod, manager, &terms)
+        });
+        match begun {
+            Ok(begun) => {
+                changes.merge(begun);
+                gone.push(pod.node.as_str());
+            }
+            Err(blocker) => changes.block(&pod.uid, blocker),
+        }
+    }
+    if gone.is_empty() {
+        return None;
+    }
+    let all = all_of(&gone);
+    let go = if gone.len() == 1 { "goes" } else { "go" };
+    let message = format!("{all} {go} first: no node of their set serves any more");
+    for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
+        changes.wait(&pod.uid, Code::NotItsTurn, message.clone());
+    }
+    Some(changes)
+}
+
+/// What the engine's silence means for a set that has failed in part: it is not let go by that alone.
+fn failed_in_part(sets: &Sets<'_>, pod: &Pod, blocker: Blocker) -> Blocker {
+    let set = sets.set(pod);
+    let unreachable = matches!(blocker.code, Code::EngineUnreachable | Code::WrongCluster);
+    if !unreachable || set.failed == 0 {
+        return blocker;
+    }
+    let name = set_of(pod);
+    let message = if blocker.code == Code::WrongCluster {
+        format!(
+            "{}; {} of the {} nodes of {name} have failed, and none is restarted while it is not \
+             certain whose engine answers",
+            blocker.message, set.failed, set.pods
+        )
+    } else {
+        format!(
+            "{}; {} of the {} nodes of {name} have failed: if all had, they would be restarted \
+             without asking it",
+            blocker.message, set.failed, set.pods
+        )
+    };
+    Blocker { message, ..blocker }
+}

@@ -1,0 +1,66 @@
+//! What keeps every node of a restart from beginning.
+
+use crate::blocker::{Check, refuse};
+use crate::context::Context;
+use crate::flow::engine::voting::is_exclusion_due;
+use crate::flow::observed::not_paused;
+use crate::rules::all_of;
+use crate::{Action, Code, Debts, Ledger, Restart, Share, Strategy};
+
+/// Passes if the next nodes of this restart may get a slot.
+pub(in crate::flow) fn may_begin(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Check {
+    may_begin_at_all(context, ledger, restart)?;
+    if owes_the_engine(context, ledger) {
+        return refuse(Code::Debts, "something is owed from before (status.debts)");
+    }
+    let under_way = restart.members.iter().filter(|member| member.is_under_way());
+    let names: Vec<&str> = under_way.map(|member| member.node.as_str()).collect();
+    if restart.request.strategy == Strategy::Rolling && !names.is_empty() {
+        let (are, then) = match (names.len(), context.policy.max_unavailable) {
+            (1, Share::Nodes(1)) => ("is", "one node at a time"),
+            (1, _) => ("is", "the next go when it is back"),
+            _ => ("are", "the next go when all of them are back"),
+        };
+        return refuse(
+            Code::AnotherInProgress,
+            format!("{} {are} under way; {then}", all_of(&names)),
+        );
+    }
+    Ok(())
+}
+
+/// What keeps every node from going, also those that have failed.
+pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
+    let now = context.snapshot.now;
+    if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
+        return refuse(Code::NotBefore, format!("the request says not before {at}"));
+    }
+    not_paused(context)?;
+    if let Some(other) = context.snapshot.cluster.overlaps.first() {
+        return refuse(
+            Code::OverlappingSelectors,
+            format!("the SearchCluster {other} selects pods of this one; let one of them go"),
+        );
+    }
+    let owed = |debts: &Debts| !debts.start.is_empty();
+    if owed(&ledger.debts) || owed(&context.snapshot.ledger.debts) {
+        return refuse(Code::Debts, "something is owed from before (status.debts)");
+    }
+    Ok(())
+}
+
+/// Whether something set on the engine for nobody under way any more is still to be set back.
+pub(super) fn owes_the_engine(context: &Context<'_>, ledger: &Ledger) -> bool {
+    let allocation = ledger.debts.allocation.as_ref();
+    allocation.is_some_and(|debt| debt.holders.is_empty()) || is_exclusion_due(context, ledger)
+}
+
+/// What puts our finalizer on the SearchCluster, unless it is there. It comes before anything that
+/// would have to be undone.
+pub(in crate::flow) fn missing_finalizer(context: &Context<'_>) -> Option<Action> {
+    (!context.snapshot.cluster.finalizer).then_some(Action::AddFinalizer)
+}

@@ -1,0 +1,74 @@
+//! A member takes its slot: everything its turn needs is written down at once.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::SEQUENCE_GAP;
+use crate::flow::engine::{allocation::owe_protection, voting};
+use crate::flow::observed::expected_now;
+use crate::ledger::{LedgerChange, RestartChange};
+use crate::rules::Terms;
+use crate::{Blocker, Code, Event, Ledger, Manager, Member, Node, Pod, Reason, Restart, Step};
+
+/// Both sequences, the checksum expected, the process that must be gone, and what will have to be
+/// undone. Where a whole set has failed (`terms.lost`) the engine need not answer: then there is no
+/// process to be gone, and nothing is asked of the engine that would be undone.
+pub(crate) fn begin(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    index: usize,
+    pod: &Pod,
+    manager: &Manager,
+    terms: &Terms,
+) -> Result<Changes, Blocker> {
+    let engine = match context.index.engine() {
+        Ok(engine) => Some(engine),
+        Err(_) if terms.lost => None,
+        Err(blocker) => return Err(blocker),
+    };
+    let expected = expected_now(pod, manager)?;
+    let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
+        let message = "it is no member of this restart".into();
+        return Err(Blocker { code: Code::NotItsTurn, message });
+    };
+    let node = context.index.node(&pod.node);
+    let mut begun = member.clone();
+    begun.step = Step::Restarting;
+    begun.since = context.snapshot.now;
+    begun.stop_sequence = manager.sequence + SEQUENCE_GAP;
+    begun.start_sequence = begun.stop_sequence + SEQUENCE_GAP;
+    begun.expected = expected;
+    begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
+    begun.node_id = node.map(|node| node.id.clone());
+    begun.master_eligible = node.is_some_and(Node::is_master_eligible);
+    let hands_over = voting::hands_over(context, ledger, terms)?;
+    let mut changes = Changes::default();
+    if let Some(engine) = engine {
+        let request = &restart.request;
+        match owe_protection(context, ledger, &request.id, request.strategy, &begun, engine) {
+            Err(blocker) if terms.lost && blocker.code == Code::EngineUnreachable => {}
+            owed => changes.ledger.extend(owed?),
+        }
+        if hands_over {
+            changes.change(voting::owe_vote(&request.id, &begun));
+        }
+        if ledger.cluster_uuid.is_none() {
+            changes.change(LedgerChange::SetClusterUuid(engine.cluster_uuid.clone()));
+        }
+    }
+    changes.events.push(begun_event(&begun, &terms.told(hands_over)));
+    changes.change(RestartChange::SetMember { index, member: Box::new(begun) });
+    changes.change(RestartChange::Begin(context.snapshot.now));
+    Ok(changes)
+}
+
+/// Reports that a node's turn has come, and on what terms.
+pub(in crate::flow) fn begun_event(member: &Member, terms: &str) -> Event {
+    let reason = if member.master_eligible {
+        Reason::MasterRestartStarted
+    } else {
+        Reason::NodeRestartStarted
+    };
+    let message = format!("Restarting {} in place{terms}", member.node);
+    Event { pod: Some(member.pod_uid.clone()), reason, message }
+}

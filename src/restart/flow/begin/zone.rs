@@ -1,0 +1,139 @@
+//! A zone goes as a whole or not at all: its nodes get their slots in one write, and nobody is
+//! stopped before everybody can be.
+
+use super::slot::begin;
+use crate::changes::{Changes, Wait, Waits};
+use crate::context::Context;
+use crate::flow::observed::zone_in_words;
+use crate::lookup::{Lookup, Names};
+use crate::rules::{Evaluation, Terms, all_of, preflight};
+use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, Step};
+
+/// How many nodes a sentence names.
+const NAMED: usize = 5;
+
+/// A pod that may not go, and why.
+type Blocked<'a> = (&'a Pod, Blocker);
+
+/// Gives all candidates their slots in one write, if every rule lets them go as one.
+pub(super) fn begin_zone<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    restart: &Restart,
+    scheduled: &Lookup<'_, usize>,
+    candidates: &[&'a Pod],
+) -> Result<Changes, Waits> {
+    if candidates.len() < scheduled.len() {
+        return Err(wait_for_pods(context, restart, candidates));
+    }
+    let everybody_waits =
+        |blocked: Vec<Blocked<'a>>| all_wait(context, ledger, restart, candidates, &blocked);
+    let judged = judge_together(context, ledger, restart, candidates).map_err(everybody_waits)?;
+    let mut changes = Changes::default();
+    for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
+        let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);
+        changes.merge(begun.map_err(|blocker| everybody_waits(vec![(pod, blocker)]))?);
+    }
+    Ok(changes)
+}
+
+/// A node whose pod is being replaced belongs to its zone all the same.
+fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
+    let gone = restart.members.iter().filter(|member| {
+        member.step == Step::Scheduled && context.index.pod(&member.pod_uid).is_none()
+    });
+    let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
+    let message = format!(
+        "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
+        zone_in_words(restart),
+        all_of(&gone)
+    );
+    let blocker = Blocker { code: Code::PodGone, message };
+    candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
+}
+
+/// The managers of all candidates, or who may not go and why.
+fn judge_together<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&'a Pod],
+) -> Result<Vec<(&'a Manager, Terms)>, Vec<Blocked<'a>>> {
+    let uids: Names<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
+    let evaluation = Evaluation::of(&context.index, ledger, context.policy, &uids);
+    let mut managers = Vec::with_capacity(candidates.len());
+    let mut blocked = Vec::new();
+    for pod in candidates.iter().copied() {
+        let judged = preflight(pod).and_then(|manager| {
+            let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
+            evaluation.judge(pod, restart.request.strategy)?;
+            Ok((manager, evaluation.terms(pod)))
+        });
+        match judged {
+            Ok(manager) => managers.push(manager),
+            Err(blocker) => blocked.push((pod, blocker)),
+        }
+    }
+    if blocked.is_empty() { Ok(managers) } else { Err(blocked) }
+}
+
+/// Says of everybody why the zone does not go, and what smaller step could.
+fn all_wait(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&Pod],
+    blocked: &[Blocked<'_>],
+) -> Waits {
+    let Some((_, first)) = blocked.first() else { return Waits::new() };
+    let zone = zone_in_words(restart);
+    let alone = one_by_one(context, ledger, restart, candidates);
+    let whole = format!(
+        "{zone} goes as a whole or not at all, and {} of its {} nodes may not ({}: {}); {alone}",
+        blocked.len(),
+        candidates.len(),
+        first.code.as_str(),
+        first.message
+    );
+    let mut waits = vec![Wait::cluster(first.code, whole)];
+    waits.extend(blocked.iter().map(|(pod, blocker)| Wait::pod(&pod.uid, blocker.clone())));
+    let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
+    let message = format!(
+        "could go, but {zone} goes as a whole or not at all, and {} may not",
+        all_of(&nodes)
+    );
+    let others = Blocker { code: Code::NotItsTurn, message };
+    waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
+    waits
+}
+
+/// Which of them could go one after the other.
+fn one_by_one(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&Pod],
+) -> String {
+    // As if each were asked for by itself: then nobody is waited for that only this zone wants.
+    let ledger = Ledger {
+        kept_stopped: ledger.kept_stopped.clone(),
+        debts: ledger.debts.clone(),
+        ..Ledger::default()
+    };
+    let Ok(evaluation) = context.evaluate(&ledger) else {
+        return "the engine has to answer first".into();
+    };
+    let may = |pod: &&&Pod| {
+        preflight(pod).is_ok() && evaluation.judge(pod, restart.request.strategy).is_ok()
+    };
+    let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
+    if may.is_empty() {
+        return "none of them could go alone now either".into();
+    }
+    let named: Vec<String> = may.iter().take(NAMED).map(|node| format!("--node {node}")).collect();
+    let more = match may.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!("a smaller step that could go now: {}{more}, one after the other", named.join(" "))
+}

@@ -1,0 +1,66 @@
+//! Every member gets its slot, all in one write: or nobody, if something is in the way of one.
+
+use super::active;
+use crate::changes::{Changes, Wait, Waits};
+use crate::context::Context;
+use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
+use crate::flow::begin::slot::begin;
+use crate::flow::member::{changes_of, replaced::before_its_turn};
+use crate::rules::{Terms, preflight};
+use crate::{Blocker, Ledger, Restart};
+
+/// Gives every member its slot.
+pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
+        return Changes::default();
+    };
+    if let Err(blocker) = may_begin_all(context, ledger, restart) {
+        let mut waits = vec![Wait::cluster(blocker.code, blocker.message.clone())];
+        let everybody = active(restart);
+        waits.extend(everybody.map(|(_, member)| Wait::pod(&member.pod_uid, blocker.clone())));
+        return waits.into();
+    }
+    if let Some(action) = missing_finalizer(context) {
+        return Changes::action(action);
+    }
+    replace_pods(context, ledger, restart)
+        .unwrap_or_else(|| begin_each(context, ledger, restart).unwrap_or_else(Changes::from))
+}
+
+fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Result<(), Blocker> {
+    may_begin(context, ledger, restart)?;
+    for (_, member) in active(restart) {
+        let Some(pod) = context.index.pod(&member.pod_uid) else { continue };
+        preflight(pod).map_err(|blocker| Blocker {
+            message: format!("{}: {}", pod.node, blocker.message),
+            ..blocker
+        })?;
+    }
+    Ok(())
+}
+
+/// What becomes of members whose pods are not listed; none if all are.
+fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Option<Changes> {
+    let turns = active(restart).filter_map(|(index, member)| {
+        let turn = before_its_turn(context, member)?;
+        Some(changes_of(context, ledger, index, member, turn))
+    });
+    turns.reduce(|mut all, changes| {
+        all.merge(changes);
+        all
+    })
+}
+
+/// The slots of all, or the first member that cannot have one and why.
+fn begin_each(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Result<Changes, Waits> {
+    let mut changes = Changes::default();
+    for (index, member) in active(restart) {
+        let uid = &member.pod_uid;
+        let Some(pod) = context.index.pod(uid) else { continue };
+        let begun = context.index.manager(uid).and_then(|manager| {
+            begin(context, ledger, restart, index, pod, manager, &Terms::default())
+        });
+        changes.merge(begun.map_err(|blocker| vec![Wait::pod(uid, blocker)])?);
+    }
+    Ok(changes)
+}

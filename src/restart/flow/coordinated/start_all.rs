@@ -1,0 +1,189 @@
+//! The second half: every start, masters first, and the proof of all.
+
+use super::active;
+use super::complete::complete;
+use super::stranded::{Obstacle, is_stranded, way_out};
+use super::supersede::why_not_superseded;
+use super::turn_back::turn_back;
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::{
+    interfered, is_overtaken, is_refused, start_above, start_failure, state_in_words, was_refused,
+};
+use crate::flow::member::{changes_of, mounted::nudge_and_wait, replaced, start::send_start};
+use crate::flow::observed::{has_joined, is_over_time, not_paused};
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::RestartChange;
+use crate::rules::preflight;
+use crate::{Action, Code, Direction, Ledger, Manager, Member, Pod, Restart};
+use stayput_api::State;
+
+/// A start that failed after the restart went forward only is tried again no sooner than after this
+/// many milliseconds.
+const RETRY: u64 = 30_000;
+
+/// Starts, masters first and never waiting for anybody to be ready; then the proof of all.
+pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Some(restart) = &ledger.restart else { return changes };
+    let masters_asked = have_masters_been_asked(context, restart);
+    let obstacle = why_not_superseded(context, ledger, restart);
+    let mut everybody = true;
+    for (index, member) in active(restart) {
+        let may = member.master_eligible || masters_asked;
+        match start_member(context, ledger, restart, member, may, obstacle.as_ref()) {
+            Ok(()) => {}
+            Err(Turn::Abort(reason)) if restart.direction == Direction::Open => {
+                let reason = format!("{}: {reason}", member.node);
+                return turn_back(context, restart, &reason, changes.waits);
+            }
+            Err(Turn::Abort(reason)) => {
+                everybody = false;
+                changes.merge(try_again(context, index, member, &reason));
+            }
+            Err(turn) => {
+                everybody = false;
+                changes.merge(changes_of(context, ledger, index, member, turn));
+            }
+        }
+    }
+    if !changes.ledger.is_empty() || context.has_changed(ledger) {
+        return changes;
+    }
+    if restart.direction == Direction::Open && has_anybody_joined(context, restart) {
+        changes.change(RestartChange::SetDirection(Direction::Forward));
+    } else if everybody {
+        changes.merge(complete(context, ledger, restart));
+    }
+    changes
+}
+
+/// Whether every master-eligible member has been asked to start. Where nothing can be turned back, a
+/// master that cannot be started keeps nobody else down.
+fn have_masters_been_asked(context: &Context<'_>, restart: &Restart) -> bool {
+    let is_asked = |member: &Member| {
+        let manager = context.index.manager(&member.pod_uid);
+        manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
+    };
+    let mut masters = active(restart).filter(|(_, member)| member.master_eligible);
+    masters.all(|(_, one)| is_asked(one))
+        || restart.direction == Direction::Forward
+            && active(restart).any(|(_, one)| is_asked(one) || is_over_time(context, one, 1))
+}
+
+/// The first member that joins decides the direction.
+fn has_anybody_joined(context: &Context<'_>, restart: &Restart) -> bool {
+    active(restart).any(|(_, member)| {
+        let manager = context.index.manager(&member.pod_uid);
+        manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
+            && has_joined(context, member) == Ok(true)
+    })
+}
+
+/// Passes once the member is back, proven.
+fn start_member(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    may: bool,
+    obstacle: Option<&Obstacle>,
+) -> Result<(), Turn> {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        return Err(replaced::taken_over(context, ledger, member));
+    };
+    let is_late = is_over_time(context, member, 1);
+    let manager = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager,
+        Err(blocker) if is_late => {
+            return Err(Turn::Abort(format!("no answer in time: {}", blocker.message)));
+        }
+        Err(blocker) => return Err(Turn::Wait(blocker)),
+    };
+    if manager.sequence > member.start_sequence && is_refused(manager) {
+        let mut above = member.clone();
+        above.start_sequence = start_above(member, manager.sequence);
+        return Err(Turn::change(above));
+    }
+    if is_overtaken(manager, member) {
+        return Err(interfered(manager, member));
+    }
+    if is_stranded(context, restart, member) {
+        return Err(Turn::Wait(way_out(context, restart, member, obstacle)));
+    }
+    let may_turn_back = restart.direction == Direction::Open;
+    if manager.sequence < member.start_sequence {
+        if is_late && may_turn_back {
+            return Err(Turn::Abort(format!("not started in time: {}", state_in_words(manager))));
+        }
+        if !may {
+            return Err(wait(Code::Barrier, "nodes that can be elected are started first"));
+        }
+        if manager.mounted != member.expected {
+            let message = "what is mounted is not what every node is to start with".to_owned();
+            return Err(nudge_and_wait(context, pod, member.expected.as_deref(), message));
+        }
+        stop_new_pod(context, pod, member, manager)?;
+        return Err(send_start(member));
+    }
+    if was_refused(manager, member.start_sequence) {
+        // Nothing was started; the same request is judged afresh.
+        if is_late {
+            let message = state_in_words(manager);
+            return Err(Turn::Abort(format!("its start is refused: {message}")));
+        }
+        return Err(send_start(member));
+    }
+    if let Some(reason) = start_failure(manager, member) {
+        return Err(Turn::Abort(reason));
+    }
+    if is_late && may_turn_back {
+        return Err(Turn::Abort(format!("not back in time: {}", state_in_words(manager))));
+    }
+    match has_joined(context, member) {
+        Ok(true) if manager.state == State::Running && manager.ready != Some(false) => Ok(()),
+        Ok(true) => Err(wait(Code::NotReady, "it has joined and is not ready yet")),
+        Ok(false) | Err(_) => Err(wait(Code::Joining, "started; the cluster does not list it yet")),
+    }
+}
+
+/// A pod that took a member's place after the others were stopped has an engine that runs: passes
+/// once that is stopped, too.
+fn stop_new_pod(
+    context: &Context<'_>,
+    pod: &Pod,
+    member: &Member,
+    manager: &Manager,
+) -> Result<(), Turn> {
+    if manager.sequence >= member.stop_sequence {
+        // One that has ended by itself can be started as it is.
+        let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
+        return match is_down {
+            true => Ok(()),
+            false => Err(wait(Code::Stopping, state_in_words(manager))),
+        };
+    }
+    not_paused(context)?;
+    preflight(pod)?;
+    let uid = member.pod_uid.clone();
+    Err(Turn::act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0 }))
+}
+
+/// Forward only: a start that failed is tried again, with a sequence of its own.
+fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
+    let mut changes = Changes::default();
+    let uid = &member.pod_uid;
+    if context.snapshot.now.since(member.since) < RETRY {
+        let message =
+            format!("{reason}; others have joined, so it is tried again, never turned back");
+        changes.wait(uid, Code::Joining, message);
+    } else if let Ok(manager) = context.index.manager(uid) {
+        let mut again = member.clone();
+        again.since = context.snapshot.now;
+        again.start_sequence = start_above(member, manager.sequence);
+        changes.change(RestartChange::SetMember { index, member: Box::new(again) });
+    } else {
+        changes.wait(uid, Code::ManagerUnreachable, reason);
+    }
+    changes
+}

@@ -1,0 +1,193 @@
+//! The first half: config everywhere, allocation and flush once, every stop, the checksums frozen.
+
+use super::supersede::may_be_stopped_again;
+use super::turn_back::turn_back;
+use super::{WHOLE_CLUSTER, active};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::{is_overtaken, overtaken, state_in_words};
+use crate::flow::engine::allocation::tighten;
+use crate::flow::member::{changes_of, mounted::until_mounted, replaced};
+use crate::flow::observed::{is_over_time, not_paused};
+use crate::flow::turn::Turn;
+use crate::ledger::RestartChange;
+use crate::lookup::Names;
+use crate::rules::preflight;
+use crate::{Action, Blocker, Code, Ledger, Member, Restart};
+use stayput_api::{Desired, State};
+
+/// Config everywhere, allocation and flush once, then every stop; then the checksums are frozen.
+pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Some(restart) = &ledger.restart else { return changes };
+    let mut ready = true;
+    let mut stopped = true;
+    for (index, member) in active(restart) {
+        match stop_member(context, ledger, restart, member) {
+            Ok(Stop::Due) => stopped = false,
+            Ok(Stop::Done) => {}
+            Ok(Stop::Pending(message)) => {
+                stopped = false;
+                changes.wait(&member.pod_uid, Code::Stopping, message);
+            }
+            Err(Turn::Abort(reason)) => {
+                let reason = format!("{}: {reason}", member.node);
+                return turn_back(context, restart, &reason, changes.waits);
+            }
+            Err(turn) => {
+                ready = false;
+                changes.merge(changes_of(context, ledger, index, member, turn));
+            }
+        }
+    }
+    if !ready || !changes.ledger.is_empty() || context.has_changed(ledger) {
+        return changes;
+    }
+    changes.merge(match stopped {
+        true => freeze(context, ledger, restart),
+        false => stop_everybody(context, ledger, restart),
+    });
+    changes
+}
+
+/// How far a member is with its stop.
+enum Stop {
+    Due,
+    /// Sent, and not done yet.
+    Pending(String),
+    Done,
+}
+
+/// How far a member is with its stop; `Err` while it could not be stopped.
+fn stop_member(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Result<Stop, Turn> {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        return Err(replaced::taken_over(context, ledger, member));
+    };
+    let late = |message: String| Turn::Abort(format!("not stopped in time: {message}"));
+    // With nodes down that only the new config can bring back nothing is turned back.
+    let forward = !replaced::may_turn_back(ledger);
+    let over = !forward && is_over_time(context, member, 1);
+    let manager = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager,
+        Err(blocker) if over => return Err(late(blocker.message)),
+        Err(blocker) => return Err(Turn::Wait(blocker)),
+    };
+    // An engine that somebody has started meanwhile is stopped like the others.
+    let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
+    if is_overtaken(manager, member) && !(forward && started) {
+        return Err(overtaken(manager, member));
+    }
+    if manager.sequence >= member.stop_sequence {
+        return match manager.state == State::Stopped {
+            true => Ok(Stop::Done),
+            false if over => Err(late(state_in_words(manager))),
+            false => Ok(Stop::Pending(state_in_words(manager))),
+        };
+    }
+    if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {
+        return Err(Turn::Abort(ending.reason.clone()));
+    }
+    if over {
+        return Err(late("the new config was not mounted everywhere".into()));
+    }
+    not_paused(context)?;
+    if forward {
+        may_be_stopped_again(pod, manager)?;
+        know_process(context, member)?;
+    } else {
+        preflight(pod)?;
+    }
+    until_mounted(context, member, pod, manager, false)?;
+    Ok(Stop::Due)
+}
+
+/// Writes down the process that must be gone, where the engine could not be asked before.
+fn know_process(context: &Context<'_>, member: &Member) -> Result<(), Turn> {
+    let node = context.index.node(&member.node).filter(|_| member.ephemeral_id.is_none());
+    let Some(node) = node else { return Ok(()) };
+    let mut known = member.clone();
+    known.ephemeral_id = Some(node.ephemeral_id.clone());
+    Err(Turn::change(known))
+}
+
+/// Allocation and flush, once and for all; then everybody is stopped.
+fn stop_everybody(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
+    if !restart.once.flush {
+        return prepare_once(context, ledger, restart).unwrap_or_else(|blocked| *blocked);
+    }
+    let mut changes = Changes::default();
+    for (_, member) in active(restart) {
+        let Ok(manager) = context.index.manager(&member.pod_uid) else { continue };
+        if manager.sequence < member.stop_sequence {
+            changes.act(Action::Stop {
+                uid: member.pod_uid.clone(),
+                sequence: member.stop_sequence,
+                drain: context.policy.drain,
+            });
+        }
+    }
+    changes
+}
+
+/// Allocation limited and everything flushed; `Err` is what is done and waited for until then.
+fn prepare_once(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Result<Changes, Box<Changes>> {
+    let held = ledger.debts.allocation.iter().flat_map(|debt| &debt.holders);
+    let held: Names<'_> = held.map(String::as_str).collect();
+    // What is to be done is the same for everybody it is held for.
+    let holder = active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
+    if let Some((_, member)) = holder
+        && let Err(turn) = tighten(context, ledger, member)
+    {
+        let (mut changes, blocker) = match turn {
+            Turn::Act(changes, blocker) => (changes, blocker),
+            Turn::Wait(blocker) => (Box::default(), Some(blocker)),
+            Turn::Change(..) | Turn::Abort(_) | Turn::Finish(..) => (Box::default(), None),
+        };
+        // Taken over tight, it is not waited for where nobody is left to be asked.
+        let is_needless =
+            |blocker: &Blocker| restart.once.allocation && blocker.code == Code::EngineUnreachable;
+        if let Some(blocker) = blocker.filter(|blocker| !is_needless(blocker)) {
+            changes.wait_all(blocker.code, blocker.message);
+            return Err(changes);
+        }
+    }
+    if !context.snapshot.flushed.contains(WHOLE_CLUSTER) && context.index.engine().is_ok() {
+        let mut changes = Changes::action(Action::Flush { node: WHOLE_CLUSTER.into() });
+        changes.wait_all(Code::Preparing, "flushing");
+        return Err(Box::new(changes));
+    }
+    Ok(Changes::of_ledger(RestartChange::PrepareOnce))
+}
+
+/// Everybody is stopped: what each will start with is fixed, in one write.
+fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
+    let mut changes = Changes::default();
+    let mut mounted = true;
+    for (index, member) in active(restart) {
+        let pod = context.index.pod(&member.pod_uid);
+        let (Some(pod), Ok(manager)) = (pod, context.index.manager(&member.pod_uid)) else {
+            return changes;
+        };
+        if let Err(turn) = until_mounted(context, member, pod, manager, true) {
+            if is_over_time(context, member, 2) && replaced::may_turn_back(ledger) {
+                let reason = "the new config was not mounted everywhere in time";
+                return turn_back(context, restart, reason, changes.waits);
+            }
+            changes.merge(changes_of(context, ledger, index, member, turn));
+        }
+        mounted &= manager.mounted == member.expected;
+    }
+    if mounted && changes.ledger.is_empty() {
+        changes.change(RestartChange::Freeze(context.snapshot.now));
+    }
+    changes
+}

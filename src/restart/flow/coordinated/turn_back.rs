@@ -1,0 +1,33 @@
+//! Compensation for everybody.
+
+use super::active;
+use crate::changes::{Changes, Waits};
+use crate::context::Context;
+use crate::flow::member::abort::{compensation_for, outcome_of, set_back};
+use crate::ledger::RestartChange;
+use crate::{Direction, Outcome, Reason, Restart};
+
+/// Turns everybody back: on the last good config where there is one. Of the step that found out that
+/// it has to be, only what it waited for is left.
+pub(super) fn turn_back(
+    context: &Context<'_>,
+    restart: &Restart,
+    reason: &str,
+    waits: Waits,
+) -> Changes {
+    let mut changes = Changes::from(waits);
+    let mut outcome = Outcome::RolledBack;
+    for (index, member) in active(restart) {
+        let manager = context.index.manager(&member.pod_uid).ok();
+        let compensation = compensation_for(member, manager, true);
+        let own = outcome_of(compensation.config);
+        if own != Outcome::RolledBack {
+            outcome = own;
+        }
+        changes.change(set_back(context, index, member, compensation, reason));
+    }
+    changes.change(RestartChange::SetDirection(Direction::Back));
+    changes.event(None, Reason::RestartAborted, format!("Turning every node back: {reason}"));
+    changes.end_with(outcome, reason);
+    changes
+}

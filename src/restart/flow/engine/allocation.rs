@@ -1,0 +1,187 @@
+//! Protecting the shards of a node that goes: by the allocation setting, with a marker beside it
+//! in the same request, or by the engine's own node-shutdown record.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::LedgerChange;
+use crate::{
+    Action, Allocation, AllocationBefore, AllocationDebt, Blocker, Code, Engine, Ledger, Marker,
+    Member, Reason, RecordDebt, Strategy,
+};
+
+/// What we set: primaries still find a place, replicas stay where they are.
+const OURS: &str = "primaries";
+
+/// How much a value allows; what we do not know counts as everything.
+fn looseness(value: Option<&str>) -> u8 {
+    match value {
+        Some("none") => 0,
+        Some("new_primaries") => 1,
+        Some(OURS) => 2,
+        Some(_) | None => 3,
+    }
+}
+
+/// The value in force.
+fn in_force(setting: &AllocationBefore) -> Option<&str> {
+    setting.transient.as_deref().or(setting.persistent.as_deref())
+}
+
+/// Whether replicas may be allocated.
+pub(in crate::flow) fn is_tight(allocation: &Allocation) -> bool {
+    looseness(in_force(&allocation.setting)) <= looseness(Some(OURS))
+}
+
+/// What to set back to. What somebody else has set beside ours, or over it, stands.
+fn set_back(now: &AllocationBefore, before: &AllocationBefore) -> AllocationBefore {
+    let ours = |value: &Option<String>| value.as_deref() == Some(OURS);
+    let persistent = if ours(&now.persistent) { &before.persistent } else { &now.persistent };
+    // The transient one is only touched where there was one.
+    let transient = if before.transient.is_some() && ours(&now.transient) {
+        &before.transient
+    } else {
+        &now.transient
+    };
+    AllocationBefore { persistent: persistent.clone(), transient: transient.clone() }
+}
+
+/// What will have to be undone for a member that takes its slot, if anything.
+pub(in crate::flow) fn owe_protection(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart_id: &str,
+    strategy: Strategy,
+    member: &Member,
+    engine: &Engine,
+) -> Result<Option<LedgerChange>, Blocker> {
+    let records = engine.records.as_ref().map_err(Blocker::engine_unreachable)?;
+    if let (Some(_), Some(node_id), Strategy::Immediate | Strategy::Rolling) =
+        (records, &member.node_id, strategy)
+    {
+        return Ok(Some(LedgerChange::AddRecordDebt(RecordDebt {
+            node_id: node_id.clone(),
+            node: member.node.clone(),
+            pod_uid: member.pod_uid.clone(),
+            restart: restart_id.to_owned(),
+        })));
+    }
+    let allocation = engine.allocation.as_ref().map_err(Blocker::engine_unreachable)?;
+    let holders = vec![member.pod_uid.clone()];
+    let debt = match &ledger.debts.allocation {
+        Some(AllocationDebt { restart, before, .. }) => {
+            Some(AllocationDebt { restart: restart.clone(), before: before.clone(), holders })
+        }
+        None => allocation_debt(context, restart_id, allocation, holders)?,
+    };
+    Ok(debt.map(LedgerChange::HoldAllocation))
+}
+
+/// What will have to be set back; nothing where allocation is as tight as we want it.
+pub(in crate::flow) fn allocation_debt(
+    context: &Context<'_>,
+    restart_id: &str,
+    allocation: &Allocation,
+    holders: Vec<String>,
+) -> Result<Option<AllocationDebt>, Blocker> {
+    if allocation.marker.is_none() && is_tight(allocation) {
+        return Ok(None);
+    }
+    let before = match &allocation.marker {
+        Some(marker) if !is_ours(context, marker) => {
+            let message =
+                format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster);
+            return Err(Blocker { code: Code::ForeignController, message });
+        }
+        Some(marker) => marker.before.clone(),
+        None => allocation.setting.clone(),
+    };
+    Ok(Some(AllocationDebt { restart: restart_id.to_owned(), before, holders }))
+}
+
+/// Tightens allocation if that is owed for this member.
+pub(in crate::flow) fn tighten(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+) -> Result<(), Turn> {
+    let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
+    if !debt.holders.contains(&member.pod_uid) {
+        return Ok(());
+    }
+    let ours = Marker {
+        cluster: context.snapshot.cluster.name.clone(),
+        restart: debt.restart.clone(),
+        before: debt.before.clone(),
+    };
+    let allocation = context.index.allocation()?;
+    Err(match &allocation.marker {
+        Some(marker) if !is_ours(context, marker) => wait(
+            Code::ForeignController,
+            format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster),
+        ),
+        Some(marker) if marker.restart != ours.restart => wait(
+            Code::ForeignController,
+            format!("allocation carries the mark of another restart ({})", marker.restart),
+        ),
+        Some(_) if is_tight(allocation) => return Ok(()),
+        Some(_) => {
+            let message = format!(
+                "somebody set cluster.routing.allocation.enable back to {} while we hold it at \
+                 {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/managed=false on the \
+                 Elasticsearch resource)",
+                in_force(&allocation.setting).unwrap_or("its default")
+            );
+            let mut changes = Changes::default();
+            changes.event(None, Reason::ForeignController, message.clone());
+            let blocker = Blocker { code: Code::ForeignController, message };
+            Turn::Act(Box::new(changes), Some(blocker))
+        }
+        None => Turn::act_and_wait(
+            Action::TightenAllocation { value: OURS.into(), marker: ours },
+            Code::Preparing,
+            "allocation is being limited to primaries",
+        ),
+    })
+}
+
+/// Sets allocation back once nobody but this member holds it.
+pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
+    let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
+    if debt.holders.iter().any(|holder| *holder != member.pod_uid) {
+        return Ok(());
+    }
+    match restore(context, context.index.allocation()?) {
+        None => Ok(()),
+        Some(action) => Err(Turn::act_and_wait(
+            action,
+            Code::RestoringAllocation,
+            "allocation is being set back to what it was",
+        )),
+    }
+}
+
+/// What sets allocation back, if it is ours.
+pub(in crate::flow) fn restore(context: &Context<'_>, allocation: &Allocation) -> Option<Action> {
+    let marker = allocation.marker.as_ref().filter(|marker| is_ours(context, marker))?;
+    Some(Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) })
+}
+
+/// A member's part is over: allocation is no longer held for it. If it is held for nobody, and was
+/// set back already or never set, nothing is owed.
+pub(in crate::flow) fn release(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    uid: &str,
+) -> Option<LedgerChange> {
+    let debt = ledger.debts.allocation.as_ref()?;
+    let is_restored = context.index.allocation().is_ok_and(|allocation| {
+        allocation.marker.as_ref().is_none_or(|marker| marker.restart != debt.restart)
+    });
+    Some(LedgerChange::ReleaseAllocation { pod_uids: vec![uid.to_owned()], is_restored })
+}
+
+/// Whether a marker was set for this SearchCluster.
+fn is_ours(context: &Context<'_>, marker: &Marker) -> bool {
+    marker.cluster == context.snapshot.cluster.name
+}

@@ -1,0 +1,76 @@
+//! The engine's own record of a node that will be back soon, where it has such a thing.
+
+use crate::context::Context;
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::LedgerChange;
+use crate::{Action, Blocker, Code, Ledger, Member, Record, RecordDebt, Restart};
+
+/// The record owed for a member, if there is one.
+fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
+    ledger.debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid)
+}
+
+/// The records the engine has, where it has any.
+pub(in crate::flow) fn records<'a>(context: &Context<'a>) -> Result<&'a [Record], Blocker> {
+    let records = context.index.engine()?.records.as_ref();
+    let records = records.map_err(Blocker::engine_unreachable)?;
+    Ok(records.as_deref().unwrap_or_default())
+}
+
+/// Before the stop: announces the restart, and waits until the engine has prepared for it.
+pub(super) fn announce(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Result<(), Turn> {
+    let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
+    let record = records(context)?.iter().find(|record| record.node_id == debt.node_id);
+    Err(match record {
+        None => Turn::act_and_wait(
+            Action::PutRecord { node_id: debt.node_id.clone(), reason: restart.request.id.clone() },
+            Code::Preparing,
+            "its restart is being announced to the engine",
+        ),
+        Some(record) if record.reason != debt.restart || !record.is_restart => wait(
+            Code::ForeignController,
+            format!(
+                "the engine already has a shutdown record for this node, by {:?}; whoever put it \
+                 there must delete it first",
+                record.reason
+            ),
+        ),
+        Some(record) if record.complete => return Ok(()),
+        Some(_) => wait(Code::Preparing, "the engine prepares for the restart"),
+    })
+}
+
+/// After the proof: deletes the record.
+pub(super) fn withdraw(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+) -> Result<(), Turn> {
+    let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
+    if !records(context)?.iter().any(|record| debt.is_about(record)) {
+        return Ok(());
+    }
+    Err(Turn::act_and_wait(
+        Action::DeleteRecord { node_id: debt.node_id.clone() },
+        Code::RestoringAllocation,
+        "its shutdown record is being deleted",
+    ))
+}
+
+/// A member's part is over: its records that are seen gone are no longer owed.
+pub(in crate::flow) fn settle(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    uid: &str,
+) -> Vec<LedgerChange> {
+    let Ok(records) = records(context) else { return Vec::new() };
+    let is_there = |debt: &&RecordDebt| records.iter().any(|record| debt.is_about(record));
+    let debts = ledger.debts.records.iter();
+    let gone = debts.filter(|debt| debt.pod_uid == uid && !is_there(debt));
+    gone.cloned().map(LedgerChange::RemoveRecordDebt).collect()
+}

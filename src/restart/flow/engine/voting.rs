@@ -1,0 +1,207 @@
+//! Handing the only vote over for the time of a restart: by a voting exclusion, which must be
+//! removed again. Engines remove all exclusions at once, so where there are others beside ours, ours
+//! is neither set nor removed.
+
+use std::collections::BTreeSet;
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::observed::is_deleted_with_its_pods;
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::LedgerChange;
+use crate::rules::Terms;
+use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Voting};
+
+/// What removes every exclusion, for a person.
+const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
+
+/// Who votes, where there are configurations.
+struct Votes<'a> {
+    committed: &'a BTreeSet<String>,
+    accepted: &'a BTreeSet<String>,
+    excluded: &'a BTreeSet<String>,
+}
+
+/// Whether a member that takes its slot on these terms is to hand its vote over. If somebody else's
+/// exclusions are in the way, an outage is what is left, where that is allowed.
+pub(in crate::flow) fn hands_over(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    terms: &Terms,
+) -> Result<bool, Blocker> {
+    if terms.vote_recipient.is_none() {
+        return Ok(false);
+    }
+    let Some(votes) = votes(context)? else { return Ok(false) };
+    match none_but(context, ledger, None, votes.excluded) {
+        Err(_) if context.policy.allow_outage => Ok(false),
+        none_beside => none_beside.map(|()| true),
+    }
+}
+
+/// With the member's slot: it will have to vote again.
+pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange {
+    LedgerChange::SetExclusionDebt(Some(ExclusionDebt {
+        node: member.node.clone(),
+        pod_uid: member.pod_uid.clone(),
+        restart: restart.to_owned(),
+    }))
+}
+
+/// Before the stop: passes once neither configuration has the node any more.
+pub(in crate::flow) fn hand_over(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+) -> Result<(), Turn> {
+    let Some(debt) = exclusion_debt(ledger, member) else { return Ok(()) };
+    let Some(votes) = votes(context)? else { return Ok(()) };
+    let id = context.index.node(&member.node).map(|node| &node.id).or(member.node_id.as_ref());
+    let Some(id) = id else { return Ok(()) };
+    let has_moved = !votes.committed.contains(id) && !votes.accepted.contains(id);
+    if has_moved {
+        return Ok(());
+    }
+    if votes.excluded.contains(&debt.node) {
+        let message = format!("the vote of {} is being handed over", debt.node);
+        return Err(wait(Code::HandingOver, message));
+    }
+    none_but(context, ledger, Some(&debt.node), votes.excluded)?;
+    let message = format!("the engine is asked to do without the vote of {}", debt.node);
+    let action = Action::ExcludeVoter { node: debt.node.clone() };
+    Err(Turn::act_and_wait(action, Code::HandingOver, message))
+}
+
+/// After the proof, or at the end of a compensation: passes once the node may vote again, or once
+/// that is left to be owed because others are excluded beside it.
+pub(super) fn vote_again(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+) -> Result<(), Turn> {
+    let Some(debt) = exclusion_debt(ledger, member) else { return Ok(()) };
+    let Some(votes) = votes(context)? else { return Ok(()) };
+    if !votes.excluded.contains(&debt.node)
+        || none_but(context, ledger, Some(&debt.node), votes.excluded).is_err()
+    {
+        return Ok(());
+    }
+    Err(Turn::act_and_wait(
+        Action::ClearVotingExclusions,
+        Code::HandingOver,
+        "its voting exclusion is being removed",
+    ))
+}
+
+/// A member's part is over: its exclusion that is seen gone is no longer owed.
+pub(in crate::flow) fn settle(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    uid: &str,
+) -> Option<LedgerChange> {
+    let debt = ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == uid)?;
+    let is_gone =
+        |votes: Option<Votes<'_>>| votes.is_none_or(|votes| !votes.excluded.contains(&debt.node));
+    votes(context).is_ok_and(is_gone).then(|| removed(context, debt))
+}
+
+/// Whether an exclusion is owed that no member under way is going to remove, or was until this plan.
+pub(in crate::flow) fn is_exclusion_due(context: &Context<'_>, ledger: &Ledger) -> bool {
+    [ledger, &context.snapshot.ledger].into_iter().any(|ledger| {
+        let debt = ledger.debts.exclusion.as_ref();
+        debt.is_some_and(|debt| ledger.under_way().all(|one| one.pod_uid != debt.pod_uid))
+    })
+}
+
+/// Removes the exclusion of a member that is no longer under way.
+pub(in crate::flow) fn pay(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Some(debt) = &ledger.debts.exclusion else {
+        return remove_late_exclusions(context, ledger);
+    };
+    if !ledger.is_released(&debt.pod_uid) {
+        return changes;
+    }
+    if is_deleted_with_its_pods(context) {
+        return Changes::of_ledger(LedgerChange::SetExclusionDebt(None));
+    }
+    let must = |why: &str| format!("the voting exclusion of {} must be removed: {why}", debt.node);
+    let excluded = match votes(context) {
+        Ok(votes) => votes.map(|votes| votes.excluded),
+        Err(blocker) => {
+            changes.wait_all(Code::Debts, must(&blocker.message));
+            return changes;
+        }
+    };
+    match excluded.filter(|excluded| excluded.contains(&debt.node)) {
+        None => {
+            changes.event(None, Reason::DebtPaid, format!("{} may vote again", debt.node));
+            changes.change(removed(context, debt));
+        }
+        Some(excluded) => match none_but(context, ledger, Some(&debt.node), excluded) {
+            Ok(()) => changes.act(Action::ClearVotingExclusions),
+            Err(blocker) => changes.wait_all(blocker.code, must(&blocker.message)),
+        },
+    }
+    changes
+}
+
+/// Removes exclusions of ours that nothing in the ledger asks for: a request that arrived late made
+/// them.
+fn remove_late_exclusions(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let ours = |node: &String| was_removed_recently(context, ledger, node);
+    match votes(context) {
+        Ok(Some(votes)) if !votes.excluded.is_empty() && votes.excluded.iter().all(ours) => {
+            Changes::action(Action::ClearVotingExclusions)
+        }
+        Ok(_) | Err(_) => Changes::default(),
+    }
+}
+
+fn removed(context: &Context<'_>, debt: &ExclusionDebt) -> LedgerChange {
+    LedgerChange::ExclusionRemoved { node: debt.node.clone(), at: context.snapshot.now }
+}
+
+fn exclusion_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l ExclusionDebt> {
+    ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == member.pod_uid)
+}
+
+/// Who votes; none where there are no configurations.
+fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
+    match context.index.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
+        Voting::Configurations { committed, accepted, excluded } => {
+            Ok(Some(Votes { committed, accepted, excluded }))
+        }
+        Voting::MinimumMasterNodes(_) => Ok(None),
+    }
+}
+
+/// Passes if nobody is excluded but `ours`, or by a late request of ours.
+fn none_but(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    ours: Option<&str>,
+    excluded: &BTreeSet<String>,
+) -> Result<(), Blocker> {
+    let is_foreign = |node: &&String| {
+        Some(node.as_str()) != ours && !was_removed_recently(context, ledger, node)
+    };
+    let foreign: Vec<&str> = excluded.iter().filter(is_foreign).map(String::as_str).collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    Err(Blocker {
+        code: Code::ForeignController,
+        message: format!(
+            "somebody else has excluded {} from voting, and exclusions can only be removed all at \
+             once; if they are needed no more, remove them: {COMMAND}",
+            foreign.join(", ")
+        ),
+    })
+}
+
+/// Whether an exclusion of ours for this node was removed a short while ago.
+fn was_removed_recently(context: &Context<'_>, ledger: &Ledger, node: &str) -> bool {
+    let now = context.snapshot.now;
+    ledger.removed_exclusions.iter().any(|one| one.node == node && one.may_come_again(now))
+}

@@ -1,0 +1,78 @@
+//! The end of a restart, and of the SearchCluster itself; and what is reported of both.
+
+pub(super) mod progress;
+pub(super) mod show_phases;
+
+use super::history::record_end;
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::ledger::LedgerChange;
+use crate::{Action, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation};
+
+/// Ends the restart once nobody is under way and nobody is left to go.
+pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Some(restart) = &ledger.restart else { return changes };
+    let mut ending = restart.ending.clone();
+    let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
+    let is_too_late = restart
+        .request
+        .deadline
+        .is_some_and(|deadline| context.snapshot.now.since(restart.started) >= deadline.0);
+    if waits && is_too_late && ending.is_none() {
+        let (outcome, reason) = (Outcome::Aborted, "the request's deadline has passed");
+        changes.end_with(outcome, reason);
+        ending = Some(Ending { outcome, reason: reason.to_owned() });
+    }
+    if restart.members.iter().any(Member::is_under_way) || (waits && ending.is_none()) {
+        return changes;
+    }
+    let has_unreported = restart.members.iter().any(|member| {
+        let pod = context.index.pod(&member.pod_uid);
+        let shows = pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN));
+        member.step == Step::Finished && member.stop_sequence > 0 && shows
+    });
+    if has_unreported {
+        // How each node's turn ended is shown on its pod before the restart's end is all that is
+        // known.
+        return changes;
+    }
+    let is_done = |member: &&Member| {
+        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
+    };
+    let nodes = restart.members.iter().filter(is_done).count();
+    let ending = ending.unwrap_or_else(|| ending_of_members(restart));
+    changes.merge(record_end(context, restart, ending, nodes));
+    changes.change(LedgerChange::CloseRestart);
+    changes
+}
+
+/// Removes our finalizer from a SearchCluster that is being deleted, once nothing is owed, nothing of
+/// ours is left on its pods, and every node no longer to be kept stopped is started. Those that
+/// are to be stay stopped.
+pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let cluster = &context.snapshot.cluster;
+    if !cluster.deleting || !cluster.finalizer || context.has_changed(ledger) {
+        return Changes::default();
+    }
+    let ours = |pod: &Pod| pod.annotations.contains_key(annotation::SHOWN);
+    let settled = ledger.restart.is_none()
+        && ledger.debts.is_empty()
+        && !ledger.kept_stopped.iter().any(|kept| kept.releasing);
+    if settled && !context.index.pods().any(ours) {
+        return Changes::action(Action::RemoveFinalizer);
+    }
+    Changes::default()
+}
+
+/// How a restart ends that nobody has ended: done if all of its nodes are.
+fn ending_of_members(restart: &Restart) -> Ending {
+    let left = restart.members.iter().find_map(|member| {
+        let ending = member.ending.as_ref()?;
+        (ending.outcome != Outcome::Done).then(|| Ending {
+            outcome: ending.outcome,
+            reason: format!("{}: {}", member.node, ending.reason),
+        })
+    });
+    left.unwrap_or(Ending::done())
+}

@@ -1,0 +1,37 @@
+//! How far a long restart has come, reported now and then.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::estimate::Estimate;
+use crate::{Ledger, Reason, Step};
+
+/// Of fewer nodes each is reported anyway, and that is enough.
+const MANY: usize = 10;
+
+/// Reports every tenth of the nodes that is done, in the write of the ledger that makes it so: once,
+/// however often it is planned. The end has an event of its own.
+pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let before = done(&context.snapshot.ledger);
+    let after = done(ledger);
+    let (Some((id, before, _)), Some((same, done, nodes))) = (before, after) else {
+        return changes;
+    };
+    let tenth = |done: usize| done * MANY / nodes;
+    if id != same || nodes < MANY || done == nodes || tenth(done) <= tenth(before) {
+        return changes;
+    }
+    let estimate = ledger.restart.as_ref();
+    let estimate = estimate.and_then(|restart| Estimate::of(restart, context.snapshot.now));
+    let left = estimate.map(|estimate| format!(", {} by their pace", estimate.left()));
+    let message = format!("Restart {id}: {done} of {nodes} nodes done{}", left.unwrap_or_default());
+    changes.event(None, Reason::RestartProgress, message);
+    changes
+}
+
+/// The restart under way by its id, how many of its nodes are done, and how many it has.
+fn done(ledger: &Ledger) -> Option<(&str, usize, usize)> {
+    let restart = ledger.restart.as_ref()?;
+    let done = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+    Some((&restart.request.id, done, restart.members.len()))
+}

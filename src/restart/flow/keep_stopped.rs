@@ -1,0 +1,215 @@
+//! Nodes kept stopped because somebody asked for it; their pods stay.
+
+use super::answers::{is_ending, was_refused};
+use super::begin::may_begin::missing_finalizer;
+use super::engine::voting::is_exclusion_due;
+use super::observed::{is_to_be_stopped, not_paused};
+use crate::blocker::{Check, refuse};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::ledger::{LedgerChange, RestartChange};
+use crate::lookup::Lookup;
+use crate::rules::preflight;
+use crate::{
+    Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, Outcome, Pod, Reason, Request,
+    Step, Strategy,
+};
+use stayput_api::{ConfigChoice, Desired, State};
+
+/// Forgets nodes whose pod was replaced; a list that lacks the pod says nothing.
+pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    if ledger.kept_stopped.is_empty() {
+        return changes;
+    }
+    // The pod of a node's name, and whether there are several.
+    let mut by_node: Lookup<'_, (&str, bool)> = Lookup::default();
+    for pod in context.index.pods() {
+        let found = by_node.entry(&pod.node);
+        found.and_modify(|(_, several)| *several = true).or_insert((&pod.uid, false));
+    }
+    let is_over = |kept: &&KeptStopped| {
+        let found = by_node.get(kept.node.as_str());
+        found.is_some_and(|(uid, several)| *several || *uid != kept.pod_uid)
+    };
+    let over = ledger.kept_stopped.iter().filter(is_over);
+    changes.ledger.extend(over.cloned().map(LedgerChange::RemoveKeptStopped));
+    changes
+}
+
+/// Stops a node that shall be kept stopped, and starts one that shall not any more: one at a time and
+/// by the rules.
+pub(super) fn keep_stopped(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Changes {
+    let kept = entry_of(context, ledger, pod);
+    let wanted = is_to_be_stopped(context, pod);
+    if kept.is_none() && !wanted {
+        return Changes::default();
+    }
+    let done = match (kept, wanted) {
+        (None, _) => begin(context, ledger, pod),
+        (Some(kept), true) if kept.releasing => stop_after_all(context, kept, pod),
+        (Some(kept), true) => stop(context, ledger, kept, pod),
+        (Some(kept), false) => release(context, kept, pod),
+    };
+    done.unwrap_or_else(|blocker| {
+        let mut changes = Changes::default();
+        changes.block(&pod.uid, blocker);
+        changes
+    })
+}
+
+/// A pod's entry among the nodes kept stopped.
+fn entry_of<'l>(context: &Context<'_>, ledger: &'l Ledger, pod: &Pod) -> Option<&'l KeptStopped> {
+    let place = context.place_of_kept_stopped(&pod.uid)?;
+    // Entries removed in this plan have made the others move up.
+    let kept = &ledger.kept_stopped[..ledger.kept_stopped.len().min(place + 1)];
+    kept.iter().rfind(|kept| kept.pod_uid == pod.uid)
+}
+
+/// Writes down that a node will be stopped, if the rules allow it.
+fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, Blocker> {
+    if let Some(action) = missing_finalizer(context) {
+        return Ok(Changes::action(action));
+    }
+    let manager = may_be_stopped(context, ledger, pod)?;
+    let member = ledger.under_way().find(|member| member.pod_uid == pod.uid);
+    let taken = member.map_or(0, |member| {
+        let back = member.compensation.as_ref();
+        back.map_or(member.start_sequence, |back| back.start_sequence)
+    });
+    let mut changes = leave_restart(ledger, pod);
+    changes.change(LedgerChange::AddKeptStopped(KeptStopped {
+        pod_uid: pod.uid.clone(),
+        node: pod.node.clone(),
+        sequence: manager.sequence.max(taken) + 1,
+        releasing: false,
+    }));
+    let message = format!("{} is stopped and kept so; its pod stays", pod.node);
+    changes.event(Some(&pod.uid), Reason::NodeStopped, message);
+    Ok(changes)
+}
+
+/// The pod's manager, if the rules let its node be stopped.
+fn may_be_stopped<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    pod: &Pod,
+) -> Result<&'a Manager, Blocker> {
+    let manager = context.index.manager(&pod.uid)?;
+    not_paused(context)?;
+    if context.snapshot.cluster.deleting {
+        refuse(Code::Idle, "the SearchCluster is being deleted: nothing is stopped")?;
+    }
+    if !context.snapshot.cluster.overlaps.is_empty() {
+        refuse(Code::OverlappingSelectors, "another SearchCluster selects it as well")?;
+    }
+    let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid);
+    if owed || is_exclusion_due(context, ledger) {
+        refuse(Code::Debts, "something is owed from before (status.debts)")?;
+    }
+    if manager.state == State::Stopped {
+        // It costs nothing; the entry only makes it last.
+        return Ok(manager);
+    }
+    let mut others = ledger.under_way();
+    if let Some(other) = others.find(|member| member.pod_uid != pod.uid) {
+        let message = format!("{} is under way; one node at a time", other.node);
+        refuse(Code::AnotherInProgress, message)?;
+    }
+    preflight(pod)?;
+    rules_allow(context, ledger, pod).map(|()| manager)
+}
+
+/// The rules for a stop that nobody asked a restart for.
+fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
+    let evaluation = context.evaluate(ledger)?;
+    let request = Request { strategy: Strategy::Immediate, ..Request::default() };
+    evaluation.judge(pod, request.strategy)?;
+    evaluation.judge_again(pod, &request)
+}
+
+/// A member that shall be kept stopped is waited for by nobody.
+fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
+    let mut changes = Changes::default();
+    let found = ledger.members().enumerate().filter(|(_, one)| one.step != Step::Finished);
+    let Some((index, member)) = found.into_iter().find(|(_, member)| member.pod_uid == pod.uid)
+    else {
+        return changes;
+    };
+    let mut left = member.clone();
+    left.step = Step::Finished;
+    left.compensation = None;
+    left.ending =
+        Some(Ending { outcome: Outcome::Interfered, reason: "it is to be kept stopped".into() });
+    let pod_uids = vec![pod.uid.clone()];
+    changes.change(LedgerChange::ReleaseAllocation { pod_uids, is_restored: false });
+    changes.change(RestartChange::SetMember { index, member: Box::new(left) });
+    changes
+}
+
+/// Stops the node, and reports that it is meant to be.
+fn stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    kept: &KeptStopped,
+    pod: &Pod,
+) -> Result<Changes, Blocker> {
+    let manager = context.index.manager(&pod.uid)?;
+    if manager.sequence < kept.sequence {
+        // The rules once more, on what was read just now.
+        may_be_stopped(context, ledger, pod)?;
+        return Ok(Changes::action(Action::Stop {
+            uid: pod.uid.clone(),
+            sequence: kept.sequence,
+            drain: context.policy.drain,
+        }));
+    }
+    let running = manager.desired == Desired::Running;
+    let message = match (running, &manager.last_request) {
+        (true, Some(last)) => {
+            format!("{} started it although it is to be kept stopped; left alone", last.by)
+        }
+        (true, None) => "it runs although it is to be kept stopped; left alone".to_owned(),
+        (false, _) => "kept stopped on request (spec.stopped or stayput.dev/stopped)".to_owned(),
+    };
+    let code = if running { Code::Interfered } else { Code::KeptStopped };
+    Err(Blocker { code, message })
+}
+
+/// It shall be kept stopped again before it was started.
+fn stop_after_all(
+    context: &Context<'_>,
+    kept: &KeptStopped,
+    pod: &Pod,
+) -> Result<Changes, Blocker> {
+    let manager = context.index.manager(&pod.uid)?;
+    let sequence = manager.sequence.max(kept.sequence) + 1;
+    let again = KeptStopped { releasing: false, sequence, ..kept.clone() };
+    Ok(Changes::of_ledger(LedgerChange::SetKeptStopped(again)))
+}
+
+/// Starts a node that is no longer to be kept stopped.
+fn release(context: &Context<'_>, kept: &KeptStopped, pod: &Pod) -> Result<Changes, Blocker> {
+    let manager = context.index.manager(&pod.uid)?;
+    if !kept.releasing {
+        let sequence = manager.sequence.max(kept.sequence) + 1;
+        let released = KeptStopped { releasing: true, sequence, ..kept.clone() };
+        return Ok(Changes::of_ledger(LedgerChange::SetKeptStopped(released)));
+    }
+    if manager.sequence < kept.sequence || was_refused(manager, kept.sequence) {
+        if is_ending(manager.state) {
+            let message = "it is started once it is stopped".to_owned();
+            return Err(Blocker { code: Code::Stopping, message });
+        }
+        return Ok(Changes::action(Action::Start {
+            uid: pod.uid.clone(),
+            sequence: kept.sequence,
+            checksum: None,
+            config: ConfigChoice::Mounted,
+        }));
+    }
+    let mut changes = Changes::of_ledger(LedgerChange::RemoveKeptStopped(kept.clone()));
+    let message = format!("{} is started", pod.node);
+    changes.event(Some(&pod.uid), Reason::NodeStarted, message);
+    Ok(changes)
+}

@@ -1,0 +1,261 @@
+//! Compensation: an engine we stopped, or may have stopped, is started again.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::{
+    interfered, is_ending, is_opposite, is_refused, state_in_words, was_refused,
+};
+use crate::flow::engine::clean_up;
+use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::{LedgerChange, RestartChange};
+use crate::{
+    Action, Code, Compensation, Ending, Ledger, Manager, Member, Outcome, Reason, StartDebt, Step,
+    Strategy,
+};
+use stayput_api::{ConfigChoice, Desired, RequestKind, State};
+
+/// Turns a member back. The entry is written before anything is sent.
+pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
+    let manager = context.index.manager(&member.pod_uid).ok();
+    let compensation = compensation_for(member, manager, context.policy.rollback);
+    let outcome = outcome_of(compensation.config);
+    let mut changes = Changes::default();
+    let message = format!("{} is started again: {reason}", member.node);
+    changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
+    changes.end_with(outcome, format!("{}: {reason}", member.node));
+    changes.change(set_back(context, index, member, compensation, reason));
+    changes
+}
+
+/// Writes down that a member is being brought back.
+pub(in crate::flow) fn set_back(
+    context: &Context<'_>,
+    index: usize,
+    member: &Member,
+    compensation: Compensation,
+    reason: &str,
+) -> RestartChange {
+    let outcome = outcome_of(compensation.config);
+    let mut back = member.clone();
+    back.step = Step::Aborting;
+    back.since = context.snapshot.now;
+    back.compensation = Some(compensation);
+    back.ending = Some(Ending { outcome, reason: reason.to_owned() });
+    RestartChange::SetMember { index, member: Box::new(back) }
+}
+
+/// How to bring a member back: on the config that last worked, if there is another one than what it
+/// was to be started with and `rollback` asks for it.
+pub(in crate::flow) fn compensation_for(
+    member: &Member,
+    manager: Option<&Manager>,
+    rollback: bool,
+) -> Compensation {
+    let above = manager.map_or(0, |manager| manager.sequence).max(member.start_sequence) + 1;
+    let start = |config| Compensation { stop_sequence: None, start_sequence: above, config };
+    let Some(manager) = manager else {
+        // An engine that still runs refuses the last good config and stays as it is; one that was
+        // stopped is to be started on nothing else.
+        return start(if rollback { ConfigChoice::LastGood } else { ConfigChoice::Mounted });
+    };
+    let Some(last_good) = manager.last_good.as_ref().filter(|_| rollback) else {
+        return start(ConfigChoice::Mounted);
+    };
+    match manager.state {
+        // It runs: on what it had before, or on what our start gave it.
+        State::Starting | State::Running => {
+            let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+            if run == Some(last_good) || manager.sequence < member.start_sequence {
+                return start(ConfigChoice::Mounted);
+            }
+            let config = ConfigChoice::LastGood;
+            Compensation { stop_sequence: Some(above), start_sequence: above + 1, config }
+        }
+        // It will be started anew.
+        State::Stopped
+        | State::Stopping
+        | State::Killing
+        | State::Backoff
+        | State::Failed
+        | State::Stuck => {
+            let is_mounted = manager.mounted.as_ref() == Some(last_good);
+            start(if is_mounted { ConfigChoice::Mounted } else { ConfigChoice::LastGood })
+        }
+    }
+}
+
+/// The next step of a member that is being brought back.
+pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+    let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
+        return Turn::untouched("its entry in the ledger is not whole");
+    };
+    let is_late = is_over_time(context, member, 1);
+    let owe_start = |reason| owe_start(context, member, back, ending.outcome, reason);
+    let manager = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager,
+        Err(blocker)
+            if blocker.code == Code::PodGone && context.index.successor(member).is_some() =>
+        {
+            return Turn::finish(ending.clone());
+        }
+        Err(blocker) if is_late => {
+            return owe_start(format!("{}; then no answer: {}", ending.reason, blocker.message));
+        }
+        Err(blocker) => return Turn::Wait(blocker),
+    };
+    if manager.sequence > back.start_sequence && is_refused(manager) {
+        let next = compensation_for(member, Some(manager), rolls_back(context, ledger));
+        return change_course(member, ending, next, manager.sequence);
+    }
+    if manager.sequence > back.start_sequence
+        || is_opposite(manager, back.start_sequence, RequestKind::Start)
+        || back.stop_sequence.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
+    {
+        return interfered(manager, member);
+    }
+    let refused = was_refused(manager, back.start_sequence);
+    if (manager.sequence < back.start_sequence || refused) && is_late {
+        return owe_start(format!("{}; then {}", ending.reason, state_in_words(manager)));
+    }
+    if manager.sequence < back.start_sequence {
+        return send_back(context, ledger, member, manager, back, ending);
+    }
+    if refused {
+        return after_refusal(context, ledger, member, manager, back, ending);
+    }
+    if !manager.durable || manager.desired != Desired::Running {
+        if is_late {
+            return owe_start(ending.reason.clone());
+        }
+        return wait(
+            Code::NotDurable,
+            "its start was accepted, but its manager has not saved that yet",
+        );
+    }
+    let gives_up = matches!(manager.state, State::Failed | State::Backoff);
+    if !gives_up && !is_late {
+        // An engine that was never stopped keeps its process.
+        let never_left = manager.state == State::Running && lists_old_process(context, member);
+        match has_joined(context, member) {
+            Ok(joined) if joined || never_left => {}
+            Ok(_) => {
+                return wait(Code::Aborting, "started again; the cluster does not list it yet");
+            }
+            Err(blocker) => return Turn::Wait(blocker),
+        }
+        if let Err(turn) = clean_up(context, ledger, member) {
+            return turn;
+        }
+    }
+    Turn::finish(ending.clone())
+}
+
+/// Stop and start of a compensation.
+fn send_back(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    manager: &Manager,
+    back: &Compensation,
+    ending: &Ending,
+) -> Turn {
+    // A stop that was sent before has arrived meanwhile: what was right for an engine that ran would
+    // start this one on the config that is given up.
+    let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
+    let better = compensation_for(member, Some(manager), rolls_back(context, ledger));
+    if !sent && better.config != back.config && manager.sequence >= member.stop_sequence {
+        return change_course(member, ending, better, back.start_sequence);
+    }
+    if let Some(stop) = back.stop_sequence
+        && manager.sequence < stop
+    {
+        let uid = member.pod_uid.clone();
+        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0 });
+    }
+    start_back(member, manager, back)
+}
+
+/// The start of a compensation, once nothing of the engine is being ended any more.
+fn start_back(member: &Member, manager: &Manager, back: &Compensation) -> Turn {
+    if is_ending(manager.state) || manager.state == State::Stuck {
+        let message = format!("{}; it is started after that", state_in_words(manager));
+        return wait(Code::Aborting, message);
+    }
+    Turn::act(Action::Start {
+        uid: member.pod_uid.clone(),
+        sequence: back.start_sequence,
+        checksum: None,
+        config: back.config,
+    })
+}
+
+/// The start of a compensation was refused: the engine is not what it was taken for, or has no last
+/// good config after all. Then what is mounted is what is left.
+fn after_refusal(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    manager: &Manager,
+    back: &Compensation,
+    ending: &Ending,
+) -> Turn {
+    let mut next = compensation_for(member, Some(manager), rolls_back(context, ledger));
+    if next.stop_sequence.is_none() && back.config == ConfigChoice::LastGood {
+        next.config = ConfigChoice::Mounted;
+    }
+    if next.stop_sequence.is_none() && next.config == back.config {
+        // There is no other way; the same request is judged afresh.
+        return start_back(member, manager, back);
+    }
+    change_course(member, ending, next, back.start_sequence)
+}
+
+/// Whether members are brought back to the last good config: a coordinated restart turns back as a
+/// whole, whatever the policy says of single nodes.
+fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
+    let restart = ledger.restart.as_ref();
+    context.policy.rollback
+        || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
+}
+
+/// Another compensation, with sequences above those of the first.
+fn change_course(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Turn {
+    let first = next.stop_sequence.unwrap_or(next.start_sequence);
+    let up = (above + 1).saturating_sub(first);
+    next.stop_sequence = next.stop_sequence.map(|stop| stop + up);
+    next.start_sequence += up;
+    let outcome = outcome_of(next.config);
+    let mut again = member.clone();
+    again.compensation = Some(next);
+    again.ending = Some(Ending { outcome, ..ending.clone() });
+    Turn::change(again)
+}
+
+/// What cannot be repaired now is owed.
+fn owe_start(
+    context: &Context<'_>,
+    member: &Member,
+    back: &Compensation,
+    outcome: Outcome,
+    reason: String,
+) -> Turn {
+    let mut changes = Changes::of_ledger(LedgerChange::AddStartDebt(StartDebt {
+        pod_uid: member.pod_uid.clone(),
+        node: member.node.clone(),
+        sequence: back.start_sequence,
+        config: back.config,
+        since: context.snapshot.now,
+    }));
+    let message = format!("{} must be started as soon as its manager answers", member.node);
+    changes.event(Some(&member.pod_uid), Reason::DebtIncurred, message);
+    Turn::Finish(Ending { outcome, reason }, Box::new(changes))
+}
+
+/// How it ends when a member comes back on this config.
+pub(in crate::flow) const fn outcome_of(config: ConfigChoice) -> Outcome {
+    match config {
+        ConfigChoice::LastGood => Outcome::RolledBack,
+        ConfigChoice::Mounted => Outcome::Aborted,
+    }
+}

@@ -1,0 +1,39 @@
+//! The end of a member's part in a restart.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::engine::{allocation, record, voting};
+use crate::ledger::RestartChange;
+use crate::{Ending, Ledger, Member, Outcome, Reason, Step};
+
+/// Ends a member's part, and settles what was held for it.
+pub(in crate::flow) fn finish_member(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    index: usize,
+    member: &Member,
+    ending: Ending,
+) -> Changes {
+    let uid = &member.pod_uid;
+    let mut changes = Changes::default();
+    changes.ledger.extend(allocation::release(context, ledger, uid));
+    changes.ledger.extend(record::settle(context, ledger, uid));
+    changes.ledger.extend(voting::settle(context, ledger, uid));
+    let (reason, message) = match ending.outcome {
+        Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
+            Reason::NodeRestartAborted,
+            format!("{} is no longer waited for: {}", member.node, ending.outcome.as_str()),
+        ),
+    };
+    changes.event(Some(uid), reason, message);
+    if ending.outcome != Outcome::Done {
+        changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
+    }
+    let mut finished = member.clone();
+    finished.step = Step::Finished;
+    finished.compensation = None;
+    finished.ending = Some(ending);
+    changes.change(RestartChange::SetMember { index, member: Box::new(finished) });
+    changes
+}

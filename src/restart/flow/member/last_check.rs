@@ -1,0 +1,86 @@
+//! The rules of the last moment before a stop, on what was read just now.
+
+use crate::blocker::{Check, refuse};
+use crate::context::Context;
+use crate::flow::engine::{allocation::is_tight, record::records};
+use crate::flow::observed::{expected_now, zone_in_words};
+use crate::rules::preflight;
+use crate::{Blocker, Code, Ledger, Member, Pod, Record, Restart, Step};
+
+/// Passes if a member may be stopped; for a node that goes with its zone also whether all of that
+/// can be stopped. Once one is, the others
+/// can no longer be kept running, and each of the others follows as soon as it
+/// can itself.
+pub(super) fn may_stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+) -> Check {
+    if restart.request.is_at_once() {
+        context.zone_may_stop(|| zone_may_stop(context, ledger, restart))?;
+    }
+    may_stop_alone(context, ledger, restart, pod)
+}
+
+fn may_stop_alone(context: &Context<'_>, ledger: &Ledger, restart: &Restart, pod: &Pod) -> Check {
+    context.stop_evaluation(ledger)?.judge_again(pod, &restart.request)
+}
+
+fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
+    let took_stop = |member: &Member| {
+        let manager = context.index.manager(&member.pod_uid);
+        member.stop_sequence > 0
+            && manager.is_ok_and(|manager| manager.sequence >= member.stop_sequence)
+    };
+    if restart.members.iter().any(took_stop) {
+        return Ok(());
+    }
+    for member in restart.members.iter().filter(|member| member.step == Step::Restarting) {
+        is_ready_to_stop(context, ledger, restart, member).map_err(|blocker| Blocker {
+            code: blocker.code,
+            message: format!(
+                "{} is stopped as a whole, and {} cannot be yet: {}",
+                zone_in_words(restart),
+                member.node,
+                blocker.message
+            ),
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether nothing is missing for a member's stop.
+fn is_ready_to_stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Check {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        return refuse(Code::PodGone, "its pod is gone, and the one in its place is not back");
+    };
+    let manager = preflight(pod)?;
+    let expected = expected_now(pod, manager)?;
+    if expected != member.expected || manager.mounted != expected {
+        return refuse(Code::ConfigNotMounted, "the new config is not mounted in it");
+    }
+    let debts = &ledger.debts;
+    if let Some(debt) = debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid) {
+        let is_ready = |record: &Record| debt.is_about(record) && record.complete;
+        if !records(context)?.iter().any(is_ready) {
+            return refuse(Code::Preparing, "the engine prepares for its restart");
+        }
+    }
+    let is_held = |uid| debts.allocation.as_ref().is_some_and(|debt| debt.holders.contains(uid));
+    if is_held(&member.pod_uid) {
+        let allocation = context.index.allocation()?;
+        if allocation.marker.is_none() || !is_tight(allocation) {
+            return refuse(Code::Preparing, "allocation is not limited to primaries");
+        }
+    }
+    if !context.snapshot.flushed.contains(&member.node) {
+        return refuse(Code::Preparing, "it is being flushed");
+    }
+    may_stop_alone(context, ledger, restart, pod)
+}

@@ -1,0 +1,105 @@
+//! The way of one member through a rolling or immediate restart: stopped, started, proven; or brought
+//! back.
+
+pub(super) mod abort;
+pub(super) mod finish;
+mod last_check;
+pub(super) mod mounted;
+pub(super) mod replaced;
+pub(super) mod start;
+pub(super) mod stop;
+
+use super::answers::{is_overtaken, overtaken, start_above};
+use super::observed::is_over_time;
+use super::turn::Turn;
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::ledger::RestartChange;
+use crate::{Ledger, Member, Restart, Step};
+
+/// The next step of a member that holds a slot; `restart` is as it was before all members' steps.
+pub(super) fn advance_member(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    index: usize,
+    member: &Member,
+) -> Changes {
+    let turn = match member.step {
+        Step::Finished => return Changes::default(),
+        Step::Scheduled => match replaced::before_its_turn(context, member) {
+            Some(turn) => turn,
+            None => return Changes::default(),
+        },
+        Step::Restarting => restart_member(context, ledger, restart, member),
+        Step::Aborting => abort::bring_back(context, ledger, member),
+    };
+    changes_of(context, ledger, index, member, turn)
+}
+
+/// What a member's turn changes.
+pub(super) fn changes_of(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    index: usize,
+    member: &Member,
+    turn: Turn,
+) -> Changes {
+    match turn {
+        Turn::Wait(blocker) => {
+            let mut changes = Changes::default();
+            changes.block(&member.pod_uid, blocker);
+            changes
+        }
+        Turn::Act(mut changes, blocker) => {
+            if let Some(blocker) = blocker {
+                changes.block(&member.pod_uid, blocker);
+            }
+            *changes
+        }
+        Turn::Change(member, mut changes) => {
+            changes.change(RestartChange::SetMember { index, member });
+            *changes
+        }
+        Turn::Abort(reason) => abort::abort(context, index, member, &reason),
+        Turn::Finish(ending, mut changes) => {
+            changes.merge(finish::finish_member(context, ledger, index, member, ending));
+            *changes
+        }
+    }
+}
+
+/// The next step of a member that may be stopped and started.
+fn restart_member(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Turn {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        return replaced::in_its_turn(context, ledger, member);
+    };
+    let manager = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager,
+        Err(blocker) if is_over_time(context, member, 2) => {
+            return Turn::Abort(format!("no answer in time: {}", blocker.message));
+        }
+        Err(blocker) => return Turn::Wait(blocker),
+    };
+    if is_overtaken(manager, member) {
+        return overtaken(manager, member);
+    }
+    if manager.sequence > member.start_sequence {
+        // Refused, but now it takes only sequences above our start.
+        let mut above = member.clone();
+        above.start_sequence = start_above(member, manager.sequence);
+        return Turn::change(above);
+    }
+    if manager.sequence == member.start_sequence {
+        return start::prove(context, ledger, member, pod, manager);
+    }
+    if manager.sequence >= member.stop_sequence {
+        return start::start(context, member, pod, manager);
+    }
+    stop::stop(context, ledger, restart, member, pod, manager)
+}

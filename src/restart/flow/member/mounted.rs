@@ -1,0 +1,59 @@
+//! The config a node is to be started with: what its sources say, and whether it is mounted.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::SEQUENCE_GAP;
+use crate::flow::observed::expected_now;
+use crate::flow::turn::Turn;
+use crate::{Blocker, Code, Manager, Member, Pod, Time, annotation};
+use stayput_api::checksum::short;
+
+/// How long the kubelet is given before it is nudged again, in milliseconds: it may read the
+/// Secret a moment after the first nudge.
+const NUDGE_AGAIN: u64 = 10_000;
+
+/// Passes once the sources' config is the member's expected one and is mounted. `start` says that a
+/// request with the old checksum may have been sent: then its sequence is given up as well.
+pub(in crate::flow) fn until_mounted(
+    context: &Context<'_>,
+    member: &Member,
+    pod: &Pod,
+    manager: &Manager,
+    start: bool,
+) -> Result<(), Turn> {
+    let expected = expected_now(pod, manager)?;
+    if expected != member.expected {
+        let mut moved = member.clone();
+        moved.expected = expected;
+        if start {
+            moved.start_sequence += SEQUENCE_GAP;
+        }
+        return Err(Turn::change(moved));
+    }
+    if manager.mounted == expected {
+        return Ok(());
+    }
+    let file = manager.lagging.as_ref().map_or(String::new(), |file| format!(" ({file})"));
+    let message = format!("the new config is not mounted in {} yet{file}", pod.name);
+    Err(nudge_and_wait(context, pod, expected.as_deref(), message))
+}
+
+/// Makes the kubelet check the pod's volumes, which it does at every change of the pod.
+pub(in crate::flow) fn nudge_and_wait(
+    context: &Context<'_>,
+    pod: &Pod,
+    expected: Option<&str>,
+    message: String,
+) -> Turn {
+    let short = short(expected.unwrap_or_default());
+    let nudged = pod.annotations.get(annotation::NUDGE).and_then(|value| {
+        let (checksum, at) = value.split_once(' ')?;
+        (checksum == short).then(|| Time::parse(at).ok())?
+    });
+    let now = context.snapshot.now;
+    let mut changes = Changes::default();
+    if nudged.is_none_or(|at| now.since(at) >= NUDGE_AGAIN) {
+        changes.annotate(pod, &[(annotation::NUDGE, Some(format!("{short} {now}")))]);
+    }
+    Turn::Act(Box::new(changes), Some(Blocker { code: Code::ConfigNotMounted, message }))
+}

@@ -1,0 +1,97 @@
+//! A member whose pod is not listed, or has another one in its place.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::draft::LATER;
+use crate::flow::answers::SEQUENCE_GAP;
+use crate::flow::engine::clean_up;
+use crate::flow::observed::{is_over_time, lists_new_process};
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::LedgerChange;
+use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Sources};
+
+/// The pod of a member that waits for its turn; none while it is listed. Another one in its place
+/// takes the turn over.
+pub(in crate::flow) fn before_its_turn(context: &Context<'_>, member: &Member) -> Option<Turn> {
+    if context.index.pod(&member.pod_uid).is_some() {
+        return None;
+    }
+    if let Some(successor) = context.index.successor(member) {
+        let mut new = member.clone();
+        new.pod_uid.clone_from(&successor.uid);
+        return Some(Turn::change(new));
+    }
+    if is_over_time(context, member, 1) {
+        return Some(Turn::untouched("its pod is gone and no other took its place"));
+    }
+    let message = "the pod is gone; waiting for the one in its place".to_owned();
+    let changes = Changes { requeue: Some(LATER), ..Changes::default() };
+    Some(Turn::Act(Box::new(changes), Some(Blocker { code: Code::PodGone, message })))
+}
+
+/// A member whose pod was replaced while it held a slot: the new pod has a new process on what is
+/// mounted there.
+pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+    let Some(successor) = context.index.successor(member) else {
+        if is_over_time(context, member, 2) {
+            return Turn::Abort("the pod is gone and no other took its place".into());
+        }
+        return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+    };
+    let joined = lists_new_process(context, member);
+    let runs = context.index.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
+    let other = match (&successor.sources, runs) {
+        (Sources::Checksum(wanted), Some(run)) => run.checksum.as_ref() != Some(wanted),
+        (Sources::Undeclared | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
+    };
+    if joined && context.index.is_up(successor) && other {
+        // The kubelet mounted what it still had: the new pod's turn is to come.
+        return taken_over(context, ledger, member);
+    }
+    if joined && context.index.is_up(successor) {
+        return match clean_up(context, ledger, member) {
+            Err(turn) => turn,
+            Ok(()) => Turn::finish(Ending {
+                outcome: Outcome::Done,
+                reason: "the pod was replaced in the middle; the new one runs".into(),
+            }),
+        };
+    }
+    if is_over_time(context, member, 2) {
+        return Turn::Abort("the pod was replaced and the new one has not joined".into());
+    }
+    wait(Code::Joining, "the pod was replaced; waiting for the new one to join")
+}
+
+/// The pod in the place of a member's is a new member with sequences of its own; a list that lacks it
+/// for a moment is waited for.
+pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+    let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
+    let Some(successor) = context.index.successor(member) else {
+        // A list may lack a pod whose engine runs on: once nothing can be turned back it would be
+        // left behind on another config.
+        if gives_up() {
+            return Turn::Abort("its pod is gone and no other took its place".into());
+        }
+        return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+    };
+    let manager = match context.index.manager(&successor.uid) {
+        Ok(manager) => manager,
+        Err(blocker) if gives_up() => {
+            return Turn::Abort(format!("its pod was replaced: {}", blocker.message));
+        }
+        Err(blocker) => return Turn::Wait(blocker),
+    };
+    let (old, new) = (member.pod_uid.clone(), successor.uid.clone());
+    let changes = Changes::of_ledger(LedgerChange::ReplacePod { old, new });
+    let mut new = member.clone();
+    new.pod_uid.clone_from(&successor.uid);
+    new.stop_sequence = manager.sequence + SEQUENCE_GAP;
+    new.start_sequence = new.stop_sequence + SEQUENCE_GAP;
+    Turn::Change(Box::new(new), Box::new(changes))
+}
+
+/// Whether every node of the restart can still be turned back.
+pub(in crate::flow) fn may_turn_back(ledger: &Ledger) -> bool {
+    ledger.restart.as_ref().is_some_and(|one| one.direction == Direction::Open)
+}

@@ -1,0 +1,72 @@
+//! The `start` phase of one node: from stopped to proven in the cluster.
+
+use super::mounted::until_mounted;
+use crate::context::Context;
+use crate::flow::answers::{is_ending, start_failure, state_in_words, was_refused};
+use crate::flow::engine::clean_up;
+use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
+use crate::flow::turn::{Turn, wait};
+use crate::{Action, Code, Ending, Ledger, Manager, Member, Pod};
+use stayput_api::{ConfigChoice, State};
+
+/// Our stop was accepted; from here to the start that is answered.
+pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
+    if is_over_time(context, member, 2) {
+        return Turn::Abort(format!("not started in time: {}", state_in_words(manager)));
+    }
+    if manager.state != State::Stopped {
+        if is_over_time(context, member, 1) && !is_ending(manager.state) {
+            return Turn::Abort(format!("not stopped in time: {}", state_in_words(manager)));
+        }
+        return wait(Code::Stopping, format!("its engine is {}", manager.state.as_str()));
+    }
+    if lists_old_process(context, member) {
+        return wait(Code::StillListed, "stopped, but the cluster still lists its old process");
+    }
+    match until_mounted(context, member, pod, manager, true) {
+        Err(turn) => turn,
+        Ok(()) => send_start(member),
+    }
+}
+
+/// Our start of a member, on what it is expected to be started with.
+pub(in crate::flow) fn send_start(member: &Member) -> Turn {
+    Turn::act(Action::Start {
+        uid: member.pod_uid.clone(),
+        sequence: member.start_sequence,
+        checksum: member.expected.clone(),
+        config: ConfigChoice::Mounted,
+    })
+}
+
+/// Our start was judged; from here to the proof that a new process serves.
+pub(super) fn prove(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    pod: &Pod,
+    manager: &Manager,
+) -> Turn {
+    if was_refused(manager, member.start_sequence) {
+        // Nothing was started. The same request is judged afresh.
+        return start(context, member, pod, manager);
+    }
+    if let Some(reason) = start_failure(manager, member) {
+        return Turn::Abort(reason);
+    }
+    if is_over_time(context, member, 2) {
+        return Turn::Abort(format!("not back in time: {}", state_in_words(manager)));
+    }
+    match has_joined(context, member) {
+        Err(blocker) => return Turn::Wait(blocker),
+        Ok(false) => return wait(Code::Joining, "started; the cluster does not list it yet"),
+        Ok(true) => {}
+    }
+    if manager.state != State::Running || manager.ready == Some(false) {
+        return wait(Code::NotReady, "it has joined and is not ready yet");
+    }
+    match clean_up(context, ledger, member) {
+        Err(turn) => turn,
+        Ok(()) => Turn::finish(Ending::done()),
+    }
+}

@@ -1,0 +1,103 @@
+//! The `stop` phase of one node: config first, then the engine's preparation, then the rules once
+//! more, then the stop.
+
+use super::last_check::may_stop;
+use super::mounted::until_mounted;
+use crate::context::Context;
+use crate::flow::engine::{prepare, voting::hand_over};
+use crate::flow::observed::{expected_now, is_over_time, not_paused};
+use crate::flow::turn::Turn;
+use crate::rules::preflight;
+use crate::{Action, Code, Ledger, Manager, Member, Pod, Restart};
+
+/// What comes before and with `POST /es/stop`.
+pub(super) fn stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+    manager: &Manager,
+) -> Turn {
+    match prepare_stop(context, ledger, restart, member, pod, manager) {
+        Err(turn) => turn,
+        Ok(()) => Turn::act(Action::Stop {
+            uid: pod.uid.clone(),
+            sequence: member.stop_sequence,
+            drain: context.policy.drain,
+        }),
+    }
+}
+
+/// Passes once everything is ready for the stop.
+fn prepare_stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+    manager: &Manager,
+) -> Result<(), Turn> {
+    if let Some(ending) = &restart.ending {
+        // Nothing was done to this engine; the compensation overtakes a stop that may still arrive.
+        return Err(Turn::Abort(ending.reason.clone()));
+    }
+    if is_over_time(context, member, 1) {
+        let why = why_not_stopped(context, ledger, restart, pod, manager);
+        return Err(Turn::Abort(format!("not stopped in time: {why}")));
+    }
+    not_paused(context)?;
+    preflight(pod)?;
+    until_mounted(context, member, pod, manager, false)?;
+    // An engine that has failed together with its whole set: there is nothing its stop could take
+    // away.
+    if context.failed_sets().have_lost(pod) {
+        return prepare_failed(context, ledger, restart, member);
+    }
+    hand_over(context, ledger, member)?;
+    prepare(context, ledger, restart, member)?;
+    if !context.snapshot.flushed.contains(&member.node) && context.index.engine().is_ok() {
+        let flush = Action::Flush { node: member.node.clone() };
+        return Err(Turn::act_and_wait(flush, Code::Preparing, "flushing"));
+    }
+    Ok(may_stop(context, ledger, restart, pod)?)
+}
+
+/// As [`prepare`], for an engine that is down with its whole set: there is nothing to flush, and if
+/// the cluster cannot be asked there is nothing to prepare.
+fn prepare_failed(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Result<(), Turn> {
+    match context.index.engine() {
+        Ok(_) => prepare(context, ledger, restart, member),
+        Err(blocker) if blocker.code == Code::WrongCluster => Err(Turn::Wait(blocker)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// What the stop waited for, for the reason of the abort.
+fn why_not_stopped(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+    manager: &Manager,
+) -> String {
+    if let Err(blocker) = preflight(pod) {
+        return blocker.message;
+    }
+    match expected_now(pod, manager) {
+        Err(blocker) => return blocker.message,
+        Ok(expected) if expected != manager.mounted => {
+            return "the new config was not mounted".into();
+        }
+        Ok(_) => {}
+    }
+    match may_stop(context, ledger, restart, pod) {
+        Err(blocker) => blocker.message,
+        Ok(()) => "the engine was not prepared, or the stop was not answered".into(),
+    }
+}

@@ -1,0 +1,111 @@
+//! Requests on the SearchCluster, and the one that waits in the queue.
+
+use super::ignore_input;
+use super::open::{open, remember};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::coordinated::supersede::why_not_superseded;
+use crate::flow::history::record_unbegun;
+use crate::ledger::LedgerChange;
+use crate::{Action, Ledger, Outcome, Phase, Reason, Request, annotation};
+
+/// A SearchCluster that is being deleted accepts nothing, and ends what is under way.
+pub(in crate::flow) fn end_for_deletion(_: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    if ledger.restart.is_some() {
+        changes.end_with(Outcome::Aborted, "the SearchCluster is being deleted");
+    }
+    if ledger.queued.is_some() {
+        changes.change(LedgerChange::SetQueued(None));
+    }
+    changes
+}
+
+/// Replaces a phase on the SearchCluster by a request: what is asked there is asked once.
+pub(in crate::flow) fn claim_phase(context: &Context<'_>, _: &Ledger) -> Changes {
+    let cluster = &context.snapshot.cluster;
+    let Some(word) = cluster.annotations.get(annotation::PHASE) else { return Changes::default() };
+    match Phase::parse(word).map(|phase| (phase, phase.asks_for())) {
+        Ok((
+            Phase::Schedule | Phase::ScheduleRolling | Phase::ScheduleCoordinated,
+            Some(strategy),
+        )) => {
+            let id = context.snapshot.fresh_id.clone();
+            let request = Request { id, strategy, ..Request::default() };
+            Changes::action(Action::ClaimTrigger { phase: word.clone(), request })
+        }
+        Ok((phase, _)) => ignore_input(
+            None,
+            format!(
+                "{} on the SearchCluster asks for nothing: write schedule, schedule-rolling or \
+                 schedule-coordinated",
+                phase.as_str()
+            ),
+        ),
+        Err(unknown) => ignore_input(None, unknown.to_string()),
+    }
+}
+
+/// Accepts the request on the SearchCluster, once.
+pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let cluster = &context.snapshot.cluster;
+    let Some(text) = cluster.annotations.get(annotation::REQUEST) else {
+        return Changes::default();
+    };
+    match Request::parse(text) {
+        Ok(request) if ledger.has_handled(&request.id) => Changes::default(),
+        Ok(request) if !cluster.has_status => adopt(context, &request),
+        Ok(request) => begin_or_queue(context, ledger, request),
+        Err(message) => ignore_input(None, message),
+    }
+}
+
+/// Nobody asks now for what was asked before we were there.
+fn adopt(context: &Context<'_>, request: &Request) -> Changes {
+    let mut changes = Changes::of_ledger(remember(context, &request.id));
+    let message =
+        format!("Request {} is older than this SearchCluster's status: left alone", request.id);
+    changes.event(None, Reason::RequestAdopted, message);
+    changes
+}
+
+/// Begins a request, or lets it wait for the one under way.
+fn begin_or_queue(context: &Context<'_>, ledger: &Ledger, request: Request) -> Changes {
+    let mut changes = Changes::of_ledger(remember(context, &request.id));
+    if ledger.restart.is_none() {
+        changes.merge(open(context, request));
+        return changes;
+    }
+    if let Some(replaced) = &ledger.queued {
+        let reason = format!("request {} took its place in the queue", request.id);
+        changes.change(record_unbegun(context, replaced, Outcome::Superseded, reason));
+    }
+    changes.change(LedgerChange::SetQueued(Some(request)));
+    changes
+}
+
+/// Reports that a request waits, once it does.
+pub(in crate::flow) fn report_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let (Some(queued), Some(restart)) = (&ledger.queued, &ledger.restart) else { return changes };
+    if context.snapshot.ledger.queued.as_ref() != Some(queued) {
+        let mut message = format!("Request {} waits for the restart under way", queued.id);
+        if let Some(obstacle) = why_not_superseded(context, ledger, restart) {
+            message = format!("{message} and does not take its place: {}", obstacle.message);
+        }
+        changes.event(None, Reason::RestartQueued, message);
+    }
+    changes
+}
+
+/// Begins the request in the queue once nothing is under way.
+pub(in crate::flow) fn open_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    match (&ledger.restart, &ledger.queued) {
+        (None, Some(queued)) => {
+            let mut changes = Changes::of_ledger(LedgerChange::SetQueued(None));
+            changes.merge(open(context, queued.clone()));
+            changes
+        }
+        (Some(_), _) | (None, None) => Changes::default(),
+    }
+}

@@ -1,0 +1,100 @@
+//! Restarts we ask for ourselves: nodes that run on another config than their sources'.
+
+use super::open::{open, remember};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::observed::is_to_be_stopped;
+use crate::index::Index;
+use crate::{Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use stayput_api::State;
+
+/// Asks for a restart of the drifting nodes, where the policy says so; names them otherwise.
+pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    if ledger.restart.is_some() || !context.snapshot.cluster.has_status {
+        return changes;
+    }
+    let drifting: Vec<&Pod> = context
+        .index
+        .pods()
+        .filter(|pod| is_pending(pod) && !is_to_be_stopped(context, pod))
+        .collect();
+    if drifting.is_empty() {
+        return changes;
+    }
+    let strategy = match context.policy.on_config_change {
+        OnConfigChange::Rolling => Strategy::Rolling,
+        OnConfigChange::Coordinated => Strategy::Coordinated,
+        OnConfigChange::None => {
+            let message = "its config has changed since it was started; ask for a restart";
+            for pod in drifting {
+                changes.wait(&pod.uid, Code::PendingRestart, message);
+            }
+            return changes;
+        }
+    };
+    if context.snapshot.cluster.paused {
+        return changes;
+    }
+    let id = change_id(context);
+    if has_tried(ledger, &id) {
+        let entry = ledger.history.iter().rev().find(|entry| entry.id == id);
+        let ended = entry.map_or("ended", |entry| entry.outcome.as_str());
+        let message =
+            format!("its change was rolled out as {id}, which {ended}: ask for a restart");
+        for pod in drifting {
+            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
+        }
+        return changes;
+    }
+    let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();
+    nodes.sort();
+    changes.change(remember(context, &id));
+    let request = Request {
+        id,
+        strategy,
+        target: Target { nodes, ..Target::default() },
+        by: Some("spec.restart.onConfigChange".into()),
+        ..Request::default()
+    };
+    changes.merge(open(context, request));
+    changes
+}
+
+/// Whether the run's config is not what the sources say. An absent source is unknown, and an engine
+/// that does not run drifts from nothing.
+fn is_pending(pod: &Pod) -> bool {
+    drifts(pod) && Index::manager_of(pod).is_ok()
+}
+
+/// A name for what the sources have now, of all pods: asked for once, also when it did not come up
+/// and was rolled back.
+fn change_id(context: &Context<'_>) -> String {
+    let mut wanted: Vec<(&str, &[u8])> = context
+        .index
+        .pods()
+        .filter_map(|pod| match &pod.sources {
+            Sources::Checksum(wanted) => Some((pod.node.as_str(), wanted.as_bytes())),
+            Sources::Undeclared | Sources::Absent(_) => None,
+        })
+        .collect();
+    wanted.sort_unstable();
+    let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
+    let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
+    format!("config-{short}")
+}
+
+/// Whether this is the change we asked for last; one that comes back later is asked for again.
+fn has_tried(ledger: &Ledger, id: &str) -> bool {
+    let mut ours = ledger.handled.iter().rev().filter(|id| id.starts_with("config-"));
+    ours.next().is_some_and(|last| last == id)
+}
+
+/// Whether a pod's engine runs on another config than its sources have, whoever's the manager is.
+pub(crate) fn drifts(pod: &Pod) -> bool {
+    let (Sources::Checksum(wanted), Ok(manager)) = (&pod.sources, &pod.manager) else {
+        return false;
+    };
+    let running = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+    manager.state == State::Running && running.is_some_and(|checksum| checksum != wanted)
+}

@@ -1,0 +1,57 @@
+//! A restart begins: its nodes are written down, and none of them has a slot yet.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::history::record_unbegun;
+use crate::flow::target::members_of;
+use crate::ledger::LedgerChange;
+use crate::{Direction, Once, Outcome, Reason, Request, Restart, annotation};
+
+/// Opens a restart of the nodes the request means.
+pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
+    let mut changes = Changes::default();
+    if request.target.is_by_engine()
+        && let Err(blocker) = context.index.engine()
+    {
+        let message = format!("only the engine knows roles and zones: {}", blocker.message);
+        changes.wait_all(blocker.code, message);
+        changes.change(LedgerChange::SetQueued(Some(request)));
+        return changes;
+    }
+    let members = match members_of(context, &request.target) {
+        Ok(members) => members,
+        Err(message) => {
+            let skipped = format!("Request {} skipped: {message}", request.id);
+            changes.event(None, Reason::RestartSkipped, skipped);
+            changes.change(record_unbegun(context, &request, Outcome::Aborted, message));
+            return changes;
+        }
+    };
+    let message = format!(
+        "Starting {} restart {} of {} node{}",
+        request.strategy.as_str(),
+        request.id,
+        members.len(),
+        if members.len() == 1 { "" } else { "s" }
+    );
+    changes.event(None, Reason::RestartStarted, message);
+    changes.change(LedgerChange::OpenRestart(Box::new(Restart {
+        request,
+        started: context.snapshot.now,
+        began: None,
+        direction: Direction::default(),
+        ending: None,
+        once: Once::default(),
+        frozen: None,
+        members,
+    })));
+    changes
+}
+
+/// A request was accepted. The one that is on the SearchCluster is never forgotten: it would be
+/// taken for a new one.
+pub(super) fn remember(context: &Context<'_>, id: &str) -> LedgerChange {
+    let text = context.snapshot.cluster.annotations.get(annotation::REQUEST);
+    let present = text.and_then(|text| Request::parse(text).ok());
+    LedgerChange::RememberRequest { id: id.to_owned(), keep: present.map(|request| request.id) }
+}

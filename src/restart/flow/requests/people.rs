@@ -1,0 +1,153 @@
+//! Phases on pods that are not ours: what a person asks for there.
+
+use super::ignore_input;
+use super::open::{open, remember};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::observed::is_to_be_stopped;
+use crate::flow::shown::{phase_on, shown_phase};
+use crate::flow::target::scheduled;
+use crate::ledger::RestartChange;
+use crate::lookup::Lookup;
+use crate::{
+    Code, Ending, Ledger, Member, Outcome, Phase, Pod, Reason, Request, Restart, Step, Strategy,
+    Target, annotation,
+};
+
+/// Reads every phase that differs from what we last showed there.
+pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let changed: Vec<&Pod> =
+        context.index.pods().filter(|pod| phase_on(pod) != shown_phase(pod)).collect();
+    if changed.is_empty() {
+        return changes;
+    }
+    let members = ledger.members().enumerate();
+    let members: Lookup<'_, (usize, &Member)> =
+        members.map(|(index, member)| (member.pod_uid.as_str(), (index, member))).collect();
+    let mut asked: Vec<(Strategy, &Pod)> = Vec::new();
+    for pod in changed {
+        let entry = members.get(pod.uid.as_str()).copied();
+        match phase_on(pod).map(Phase::parse) {
+            None => {
+                if let (Some(entry), Some(restart)) = (entry, &ledger.restart) {
+                    changes.merge(phase_removed(pod, restart, entry));
+                }
+            }
+            Some(Err(unknown)) => {
+                changes.merge(ignore_input(Some(&pod.uid), unknown.to_string()));
+            }
+            Some(Ok(phase)) => {
+                let restart = ledger.restart.as_ref().filter(|_| !changes.ends_restart());
+                let member = entry.map(|(_, member)| member);
+                match phase_written(context, restart, pod, member, phase) {
+                    Written::Settled(settled) => changes.merge(settled),
+                    Written::AsksFor(strategy) => asked.push((strategy, pod)),
+                }
+            }
+        }
+    }
+    changes.merge(open_for(context, ledger, &asked));
+    changes
+}
+
+/// A phase that is gone: its node waits no longer; in the middle of its turn it means cancel.
+fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)) -> Changes {
+    let mut changes = Changes::default();
+    let cancelled = || format!("cancelled: the phase of {} was taken away", pod.node);
+    match member.step {
+        // All together means all together: without one of them there is no such restart.
+        Step::Scheduled if restart.request.strategy == Strategy::Coordinated => {
+            changes.end_with(Outcome::Aborted, cancelled());
+        }
+        Step::Scheduled => {
+            let mut withdrawn = member.clone();
+            withdrawn.step = Step::Finished;
+            withdrawn.ending = Some(Ending {
+                outcome: Outcome::Aborted,
+                reason: "its phase was taken away".into(),
+            });
+            changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
+        }
+        Step::Restarting => match restart.beyond_cancel() {
+            // What is shown there is put back by `show_phases`.
+            Some(why) => {
+                let message = format!(
+                    "The phase of {} was taken away; put back, for its restart cannot be cancelled \
+                     any more: {why}",
+                    pod.node
+                );
+                changes.event(Some(&pod.uid), Reason::PhaseRewritten, message);
+            }
+            None => changes.end_with(Outcome::Aborted, cancelled()),
+        },
+        Step::Aborting | Step::Finished => {}
+    }
+    changes
+}
+
+/// What a phase comes to that somebody wrote.
+enum Written {
+    /// Nothing is left to ask for.
+    Settled(Changes),
+    /// It asks for a restart that is not under way.
+    AsksFor(Strategy),
+}
+
+/// A phase that somebody wrote. `restart` is the one under way, unless it is being ended.
+fn phase_written(
+    context: &Context<'_>,
+    restart: Option<&Restart>,
+    pod: &Pod,
+    member: Option<&Member>,
+    phase: Phase,
+) -> Written {
+    let mut changes = Changes::default();
+    if member.is_some_and(|member| member.step != Step::Finished) {
+        // What we have shown there is put back by `show_phases`.
+        let message =
+            format!("{} on {} does not match its restart; put back", phase.as_str(), pod.node);
+        if shown_phase(pod).is_some() {
+            changes.event(Some(&pod.uid), Reason::PhaseRewritten, message);
+        }
+        return Written::Settled(changes);
+    }
+    let Some(strategy) = phase.asks_for() else {
+        let message = format!("{} on {} asks for nothing and is removed", phase.as_str(), pod.node);
+        changes.event(Some(&pod.uid), Reason::InputIgnored, message);
+        changes.annotate(pod, &[(annotation::PHASE, None), (annotation::SHOWN, None)]);
+        return Written::Settled(changes);
+    };
+    if is_to_be_stopped(context, pod) {
+        let message = format!("{} is kept stopped: it is not restarted", pod.node);
+        return Written::Settled(ignore_input(Some(&pod.uid), message));
+    }
+    let joins = restart
+        .is_some_and(|restart| restart.ending.is_none() && restart.request.strategy == strategy);
+    if joins && member.is_none() && strategy != Strategy::Coordinated {
+        let member = Box::new(scheduled(pod, context.snapshot.now));
+        return Written::Settled(Changes::of_ledger(RestartChange::AddMember(member)));
+    }
+    Written::AsksFor(strategy)
+}
+
+/// Opens one restart for the pods on which the same was asked; others wait for its end.
+fn open_for(context: &Context<'_>, ledger: &Ledger, asked: &[(Strategy, &Pod)]) -> Changes {
+    let mut changes = Changes::default();
+    let Some(strategy) = asked.iter().map(|(strategy, _)| *strategy).min() else { return changes };
+    if ledger.restart.is_some() {
+        let message = "its restart begins when the one under way is over";
+        for (_, pod) in asked {
+            changes.wait(&pod.uid, Code::NotItsTurn, message);
+        }
+        return changes;
+    }
+    let same = asked.iter().filter(|(one, _)| *one == strategy);
+    let mut nodes: Vec<String> = same.map(|(_, pod)| pod.node.clone()).collect();
+    nodes.sort();
+    let id = context.snapshot.fresh_id.clone();
+    changes.change(remember(context, &id));
+    let target = Target { nodes, ..Target::default() };
+    changes.merge(open(context, Request { id, strategy, target, ..Request::default() }));
+    changes
+}

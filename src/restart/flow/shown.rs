@@ -1,0 +1,53 @@
+//! The phase of a member, and the phase that is on its pod.
+
+use crate::{Manager, Member, Phase, Pod, Restart, Step, Strategy, annotation};
+use stayput_api::State;
+
+/// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from what
+/// the manager says of our requests. `shown` is what is there already: a phase never goes back.
+pub(crate) fn phase_of(
+    restart: &Restart,
+    member: &Member,
+    manager: Option<&Manager>,
+    shown: Option<Phase>,
+) -> Option<Phase> {
+    let strategy = restart.request.strategy;
+    let start = Phase::start(strategy);
+    match member.step {
+        Step::Scheduled => Some(Phase::scheduled(strategy)),
+        Step::Finished => None,
+        Step::Aborting => Some(start),
+        Step::Restarting if shown == Some(start) => Some(start),
+        Step::Restarting if strategy == Strategy::Coordinated => {
+            Some(if restart.frozen.is_some() { start } else { Phase::StopCoordinated })
+        }
+        Step::Restarting => {
+            let is_stopped = manager.is_some_and(|manager| {
+                manager.sequence >= member.start_sequence
+                    || (manager.sequence >= member.stop_sequence && manager.state == State::Stopped)
+            });
+            Some(if is_stopped { start } else { Phase::Stop })
+        }
+    }
+}
+
+/// What stands on the pod as its phase, whoever wrote it.
+pub(super) fn phase_on(pod: &Pod) -> Option<&str> {
+    pod.annotations.get(annotation::PHASE).map(String::as_str)
+}
+
+/// The restart and the phase that we have shown on the pod last.
+pub(super) fn shown(pod: &Pod) -> Option<(&str, &str)> {
+    pod.annotations.get(annotation::SHOWN)?.split_once(' ')
+}
+
+/// Of these the phase.
+pub(super) fn shown_phase(pod: &Pod) -> Option<&str> {
+    shown(pod).map(|(_, phase)| phase)
+}
+
+/// The phase of this restart that the pod shows already; another restart's says nothing of it.
+pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
+    let (_, phase) = shown(pod).filter(|(of, _)| *of == id)?;
+    Phase::parse(phase).ok()
+}

@@ -1,0 +1,169 @@
+//! The snapshot, indexed by what decisions ask for. Built once a plan.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use super::blocker::Blocker;
+use super::lookup::Lookup;
+use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
+use stayput_api::State;
+
+/// Look-ups into one snapshot.
+pub(super) struct Index<'a> {
+    /// By uid, in its order.
+    pods: Vec<&'a Pod>,
+    by_uid: Lookup<'a, &'a Pod>,
+    /// Built when it is needed, which is rare.
+    by_name: OnceCell<Lookup<'a, &'a Pod>>,
+    nodes: Lookup<'a, &'a Node>,
+    engine: Result<&'a Engine, Blocker>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        let listed = snapshot.engine.iter().flat_map(|engine| &engine.nodes);
+        let mut nodes: Lookup<'_, &Node> = Lookup::default();
+        for node in listed {
+            let known = nodes.entry(node.name.as_str()).or_insert(node);
+            // Of two with one name, the one that calls for more care, in whatever order they come.
+            let care = |node: &Node| (node.is_master_eligible(), node.holds_data());
+            if (care(node), node) > (care(known), *known) {
+                *known = node;
+            }
+        }
+        let engine = ours(snapshot, &nodes);
+        if engine.is_err() {
+            nodes.clear();
+        }
+        let mut pods: Vec<&Pod> = snapshot.pods.iter().collect();
+        pods.sort_by_cached_key(|pod| (beginning(&pod.uid), pod.uid.as_str()));
+        pods.dedup_by(|one, other| one.uid == other.uid);
+        let by_uid = pods.iter().map(|pod| (pod.uid.as_str(), *pod)).collect();
+        Self { pods, by_uid, by_name: OnceCell::new(), nodes, engine }
+    }
+
+    /// The pod with this uid.
+    pub(super) fn pod(&self, uid: &str) -> Option<&'a Pod> {
+        self.by_uid.get(uid).copied()
+    }
+
+    /// The pod that now stands in the place of a member's.
+    pub(super) fn successor(&self, member: &Member) -> Option<&'a Pod> {
+        if self.by_uid.contains_key(&*member.pod_uid) {
+            return None;
+        }
+        let by_name = || self.pods().map(|pod| (pod.name.as_str(), pod)).collect();
+        self.by_name.get_or_init(by_name).get(member.pod.as_str()).copied()
+    }
+
+    /// Every pod, by uid.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &'a Pod> + '_ {
+        self.pods.iter().copied()
+    }
+
+    /// The manager of this pod, if it answers and is this pod's.
+    pub(super) fn manager(&self, uid: &str) -> Result<&'a Manager, Blocker> {
+        let Some(pod) = self.pod(uid) else {
+            let message = "the pod is gone".to_owned();
+            return Err(Blocker { code: Code::PodGone, message });
+        };
+        Self::manager_of(pod)
+    }
+
+    /// As [`Self::manager`], of a pod that was found already.
+    pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Blocker> {
+        let manager = pod.manager.as_ref().map_err(|unknown| Blocker {
+            code: Code::ManagerUnreachable,
+            message: unknown.message.clone(),
+        })?;
+        match &manager.pod_uid {
+            Some(said) if *said == pod.uid => Ok(manager),
+            Some(said) => Err(Blocker {
+                code: Code::WrongPod,
+                message: format!(
+                    "the manager at the address of {} says that it is in pod {said}, not in {}",
+                    pod.name, pod.uid
+                ),
+            }),
+            None => Err(Blocker {
+                code: Code::WrongPod,
+                message: format!(
+                    "the manager of {} does not know its pod: give its container STAYPUT_POD_UID \
+                     from metadata.uid",
+                    pod.name
+                ),
+            }),
+        }
+    }
+
+    /// The engine, if it answers and is this cluster's.
+    pub(super) fn engine(&self) -> Result<&'a Engine, Blocker> {
+        self.engine.clone()
+    }
+
+    /// The engine's entry of a node.
+    pub(super) fn node(&self, name: &str) -> Option<&'a Node> {
+        self.nodes.get(name).copied()
+    }
+
+    /// The engine's allocation setting.
+    pub(super) fn allocation(&self) -> Result<&'a Allocation, Blocker> {
+        self.engine()?.allocation.as_ref().map_err(Blocker::engine_unreachable)
+    }
+
+    /// Whether the node serves: its engine runs and the cluster lists it.
+    pub(super) fn is_up(&self, pod: &Pod) -> bool {
+        self.serves(pod, self.node(&pod.node))
+    }
+
+    /// As [`Self::is_up`], with the engine's entry that was found already.
+    pub(super) fn serves(&self, pod: &Pod, node: Option<&Node>) -> bool {
+        let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
+        runs && (self.engine.is_err() || node.is_some())
+    }
+
+    /// Names of the nodes that are down, or may be at any moment because of us.
+    pub(super) fn down(&self, ledger: &Ledger) -> BTreeSet<String> {
+        let mut down: BTreeSet<String> =
+            ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
+        down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
+        down.extend(ledger.under_way().map(|member| member.node.clone()));
+        let stopped = self.pods.iter().filter(|pod| {
+            pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
+        });
+        down.extend(stopped.map(|pod| pod.node.clone()));
+        down
+    }
+}
+
+/// The first bytes, as a number: most uids differ in them, and a number is compared without reading
+/// the text.
+fn beginning(uid: &str) -> u64 {
+    uid.bytes().chain(std::iter::repeat(0)).take(8).fold(0, |sum, byte| sum << 8 | u64::from(byte))
+}
+
+/// The engine, unless it is another cluster's that answers at our pods' addresses.
+fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Blocker> {
+    let engine = snapshot.engine.as_ref().map_err(Blocker::engine_unreachable)?;
+    let wrong = |message| Err(Blocker { code: Code::WrongCluster, message });
+    match &snapshot.ledger.cluster_uuid {
+        Some(uuid) if *uuid != engine.cluster_uuid => {
+            return wrong(format!(
+                "the engine that answers belongs to cluster {}, not to {uuid} as before; if that \
+                 is right, remove status.clusterUuid of the SearchCluster",
+                engine.cluster_uuid
+            ));
+        }
+        Some(_) | None => {}
+    }
+    let is_listed = |pod: &Pod| nodes.contains_key(pod.node.as_str());
+    if !snapshot.pods.is_empty() && !snapshot.pods.iter().any(is_listed) {
+        let names: BTreeSet<&str> = engine.nodes.iter().map(|node| node.name.as_str()).collect();
+        return wrong(format!(
+            "the engine that answers lists none of the pods' nodes (it lists {}); node names must \
+             be pod names, or spec.pods.nodeNameLabel must name them",
+            names.into_iter().take(5).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    Ok(engine)
+}

@@ -1,0 +1,184 @@
+//! Every change of a ledger that a plan can make.
+
+use super::{
+    AllocationDebt, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger, Member,
+    RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+};
+use crate::lookup::Names;
+use crate::{Request, Time};
+
+/// One change of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LedgerChange {
+    OpenRestart(Box<Restart>),
+    CloseRestart,
+    /// Of the restart under way; nothing where there is none.
+    Restart(RestartChange),
+    SetQueued(Option<Request>),
+    /// Remembers the id of a request, and forgets the oldest but `keep`.
+    RememberRequest {
+        id: String,
+        keep: Option<String>,
+    },
+    AddHistory(HistoryEntry),
+    SetClusterUuid(String),
+    AddStartDebt(StartDebt),
+    RemoveStartDebt(StartDebt),
+    SetAllocationDebt(Option<AllocationDebt>),
+    /// Holds allocation for the debt's holders: they join those of a debt that is there.
+    HoldAllocation(AllocationDebt),
+    /// Holds allocation no longer for these pods; if it is held for nobody and `is_restored` says
+    /// that nothing of ours is set, nothing is owed any more.
+    ReleaseAllocation {
+        pod_uids: Vec<String>,
+        is_restored: bool,
+    },
+    /// What is owed for one pod is owed for the pod in its place.
+    ReplacePod {
+        old: String,
+        new: String,
+    },
+    AddRecordDebt(RecordDebt),
+    RemoveRecordDebt(RecordDebt),
+    SetExclusionDebt(Option<ExclusionDebt>),
+    /// A voting exclusion was seen gone: its debt is paid, and it may come again.
+    ExclusionRemoved {
+        node: String,
+        at: Time,
+    },
+    AddKeptStopped(KeptStopped),
+    /// Replaces the entry of the same pod.
+    SetKeptStopped(KeptStopped),
+    RemoveKeptStopped(KeptStopped),
+}
+
+/// One change of the restart under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RestartChange {
+    /// The first ending stands.
+    EndWith(Ending),
+    SetDirection(Direction),
+    /// A coordinated restart has limited allocation and flushed, which it does once.
+    PrepareOnce,
+    /// A coordinated restart starts everybody on the checksums that stand now.
+    Freeze(Time),
+    /// The first member got its slot.
+    Begin(Time),
+    AddMember(Box<Member>),
+    SetMember {
+        index: usize,
+        member: Box<Member>,
+    },
+}
+
+impl From<RestartChange> for LedgerChange {
+    fn from(change: RestartChange) -> Self {
+        Self::Restart(change)
+    }
+}
+
+impl LedgerChange {
+    /// Makes the change.
+    pub(crate) fn apply(self, ledger: &mut Ledger) {
+        match self {
+            Self::OpenRestart(restart) => ledger.restart = Some(*restart),
+            Self::CloseRestart => ledger.restart = None,
+            Self::Restart(change) => {
+                if let Some(restart) = &mut ledger.restart {
+                    change.apply(restart);
+                }
+            }
+            Self::SetQueued(queued) => ledger.queued = queued,
+            Self::RememberRequest { id, keep } => ledger.remember(&id, keep.as_deref()),
+            Self::AddHistory(entry) => ledger.record(entry),
+            Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),
+            Self::AddStartDebt(debt) => ledger.debts.start.push(debt),
+            Self::RemoveStartDebt(debt) => ledger.debts.start.retain(|one| *one != debt),
+            Self::SetAllocationDebt(debt) => ledger.debts.allocation = debt,
+            Self::HoldAllocation(debt) => hold_allocation(ledger, debt),
+            Self::ReleaseAllocation { pod_uids, is_restored } => {
+                release_allocation(ledger, &pod_uids, is_restored);
+            }
+            Self::ReplacePod { old, new } => replace_pod(ledger, &old, &new),
+            Self::AddRecordDebt(debt) => ledger.debts.records.push(debt),
+            Self::RemoveRecordDebt(debt) => ledger.debts.records.retain(|one| *one != debt),
+            Self::SetExclusionDebt(debt) => ledger.debts.exclusion = debt,
+            Self::ExclusionRemoved { node, at } => {
+                ledger.debts.exclusion = None;
+                let removed = &mut ledger.removed_exclusions;
+                removed.retain(|one| one.may_come_again(at) && one.node != node);
+                removed.push(RemovedExclusion { node, at });
+            }
+            Self::AddKeptStopped(kept) => ledger.kept_stopped.push(kept),
+            Self::SetKeptStopped(kept) => {
+                let mut entries = ledger.kept_stopped.iter_mut();
+                if let Some(entry) = entries.rfind(|one| one.pod_uid == kept.pod_uid) {
+                    *entry = kept;
+                }
+            }
+            Self::RemoveKeptStopped(kept) => ledger.kept_stopped.retain(|one| *one != kept),
+        }
+    }
+}
+
+impl RestartChange {
+    fn apply(self, restart: &mut Restart) {
+        match self {
+            Self::EndWith(ending) => {
+                restart.ending.get_or_insert(ending);
+            }
+            Self::SetDirection(direction) => restart.direction = direction,
+            Self::PrepareOnce => {
+                restart.once.allocation = true;
+                restart.once.flush = true;
+            }
+            Self::Freeze(at) => {
+                restart.frozen = Some(at);
+                let members = restart.members.iter_mut();
+                for member in members.filter(|member| member.step != Step::Finished) {
+                    member.since = at;
+                }
+            }
+            Self::Begin(at) => {
+                restart.began.get_or_insert(at);
+            }
+            Self::AddMember(member) => restart.members.push(*member),
+            Self::SetMember { index, member } => {
+                if let Some(entry) = restart.members.get_mut(index) {
+                    *entry = *member;
+                }
+            }
+        }
+    }
+}
+
+fn hold_allocation(ledger: &mut Ledger, debt: AllocationDebt) {
+    match &mut ledger.debts.allocation {
+        Some(known) => known.holders.extend(debt.holders),
+        none => *none = Some(debt),
+    }
+}
+
+fn release_allocation(ledger: &mut Ledger, pod_uids: &[String], is_restored: bool) {
+    let Some(debt) = &mut ledger.debts.allocation else { return };
+    match pod_uids {
+        [one] => debt.holders.retain(|holder| holder != one),
+        many => {
+            let many: Names<'_> = many.iter().map(String::as_str).collect();
+            debt.holders.retain(|holder| !many.contains(holder.as_str()));
+        }
+    }
+    if debt.holders.is_empty() && is_restored {
+        ledger.debts.allocation = None;
+    }
+}
+
+fn replace_pod(ledger: &mut Ledger, old: &str, new: &str) {
+    let holders = ledger.debts.allocation.iter_mut().flat_map(|debt| &mut debt.holders);
+    for holder in holders.filter(|holder| *holder == old) {
+        new.clone_into(holder);
+    }
+    if let Some(debt) = ledger.debts.exclusion.as_mut().filter(|debt| debt.pod_uid == old) {
+        new.clone_into(&mut debt.pod_uid);
+    }
+}
