@@ -238,10 +238,10 @@ fn show(driver: &mut Driver) {
     }
     for at in 0..driver.world.pods.len() {
         let pod = &driver.world.pods[at];
-        let line = crate::tests::page::told(pod, &driver.world);
+        let line = crate::tests::page::describe(pod, &driver.world);
         driver.page.line(now, "  pod", &format!("{} {line}", pod.name));
     }
-    let engine = driver.world.engine.told(now);
+    let engine = driver.world.engine.describe(now);
     driver.page.line(now, "  engine", &engine);
 }
 

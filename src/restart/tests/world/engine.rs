@@ -7,7 +7,7 @@ use super::shards::Shards;
 use super::votes::Votes;
 use crate::{Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown};
 
-/// What a node is told to be.
+/// A node as a scenario describes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Role {
     pub(crate) roles: BTreeSet<String>,
@@ -201,7 +201,7 @@ impl Searching {
     }
 
     /// One line for people.
-    pub(crate) fn told(&self, now: u64) -> String {
+    pub(crate) fn describe(&self, now: u64) -> String {
         let Some(master) = &self.master else { return "no master".into() };
         let nodes: Vec<&str> = self.joined.keys().map(String::as_str).collect();
         let absent = self.roles.keys().filter(|node| !self.joined.contains_key(*node));
@@ -219,7 +219,7 @@ impl Searching {
         if let Some(marker) = &self.allocation.marker {
             line += &format!(" (marked by {})", marker.restart);
         }
-        line += &self.votes.told();
+        line += &self.votes.describe();
         for (node, record) in &self.records {
             line += &format!(", shutdown of {node} announced by {}", record.reason);
         }

@@ -83,7 +83,7 @@ impl Votes {
     }
 
     /// The end of a line for people; nothing where nobody is excluded.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         if self.excluded.is_empty() {
             return String::new();
         }
