@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::blocker::{Blocker, Check};
 use super::lookup::{Lookup, Names};
-use super::rules::{Evaluation, Sets};
+use super::rules::{Evaluation, FailedSets};
 use super::view::View;
 use super::{
     Action, Change, Code, Ending, Event, Ledger, Outcome, Plan, Pod, Policy, Reason, Restart,
@@ -28,7 +28,7 @@ const fn at_rest_of(pods: usize) -> u64 {
 #[derive(Default)]
 pub(super) struct Stops<'a> {
     pub(super) pass: OnceCell<Result<Evaluation<'a>, Blocker>>,
-    pub(super) sets: OnceCell<Sets<'a>>,
+    pub(super) sets: OnceCell<FailedSets<'a>>,
     /// Whether a zone that goes as a whole can be stopped as a whole.
     pub(super) zone: OnceCell<Check>,
 }

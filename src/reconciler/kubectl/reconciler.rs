@@ -86,5 +86,5 @@ fn is_same(saved: &Saved, view: &View, url: &str) -> Result<(), Failure> {
 pub(super) fn saved(file: &Path) -> Result<Saved, Failure> {
     let wrong = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-    Saved::parse(&text).map_err(wrong)
+    Saved::parse(&text).map_err(|error| wrong(error.to_string()))
 }

@@ -126,7 +126,8 @@ impl View {
     /// The request on the SearchCluster, if the reconciler has not taken it up yet; the error if it
     /// cannot be read.
     pub(super) fn requested(&self) -> Option<Result<Request, String>> {
-        let request = Request::parse(self.annotations.get(annotation::REQUEST)?);
+        let request = Request::parse(self.annotations.get(annotation::REQUEST)?)
+            .map_err(|error| error.to_string());
         match request {
             Ok(request) if self.has_handled(&request.id) => None,
             other => Some(other),

@@ -175,7 +175,7 @@ impl Planner<'_> {
         marker.cluster == self.snapshot.cluster.name
     }
 
-    /// Sets allocation back if it is ours; says whether there was something to do.
+    /// FailedSets allocation back if it is ours; says whether there was something to do.
     pub(super) fn restore(&mut self, allocation: &Allocation) -> bool {
         let Some(marker) = allocation.marker.as_ref().filter(|marker| self.is_ours(marker)) else {
             return false;

@@ -2,7 +2,7 @@
 
 use super::member::GAP;
 use crate::planner::Planner;
-use crate::rules::Terms;
+use crate::rules::StopImpact;
 use crate::{Blocker, Code, Manager, Member, Pod, Reason, Restart, Step};
 
 impl Planner<'_> {
@@ -15,11 +15,11 @@ impl Planner<'_> {
         index: usize,
         pod: &Pod,
         manager: &Manager,
-        terms: &Terms,
+        terms: &StopImpact,
     ) -> Result<(), Blocker> {
         let engine = match self.view.engine() {
             Ok(engine) => Some(engine),
-            Err(_) if terms.lost => None,
+            Err(_) if terms.whole_set_failed => None,
             Err(refusal) => return Err(refusal),
         };
         let expected = Self::expected_now(pod, manager)?;
@@ -42,7 +42,8 @@ impl Planner<'_> {
         if let Some(engine) = engine {
             match self.owe_protection(&restart.request.id, restart.request.strategy, &begun, engine)
             {
-                Err(refusal) if terms.lost && refusal.code == Code::EngineUnreachable => {}
+                Err(refusal)
+                    if terms.whole_set_failed && refusal.code == Code::EngineUnreachable => {}
                 owed => owed?,
             }
             if hands_over {
@@ -52,7 +53,7 @@ impl Planner<'_> {
                 self.ledger.to_mut().cluster_uuid = Some(engine.cluster_uuid.clone());
             }
         }
-        self.tell_begun(&begun, &terms.told(hands_over));
+        self.tell_begun(&begun, &terms.describe(hands_over));
         self.set_member(index, begun);
         if let Some(restart) = &mut self.ledger.to_mut().restart {
             restart.began.get_or_insert(self.snapshot.now);

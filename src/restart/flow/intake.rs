@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::planner::Planner;
-use crate::rules::all_of;
+use crate::rules::list_names;
 use crate::{
     HistoryEntry, Member, Outcome, Phase, Pod, Reason, Request, Restart, Target, annotation,
 };
@@ -23,7 +23,7 @@ impl Planner<'_> {
                 Ok(request) if self.ledger.has_handled(&request.id) => {}
                 Ok(request) if !cluster.has_status => self.adopt(&request),
                 Ok(request) => self.accept(request),
-                Err(message) => self.ignore_input(None, message),
+                Err(error) => self.ignore_input(None, error.to_string()),
             }
         }
         self.hear_cancel();
@@ -199,7 +199,7 @@ impl Planner<'_> {
             1 => format!("; 1 node has no attribute {attribute}"),
             more => format!("; {more} nodes have no attribute {attribute}"),
         };
-        format!("no node is in zone {zone:?}, there are {}{without}", all_of(&zones))
+        format!("no node is in zone {zone:?}, there are {}{without}", list_names(&zones))
     }
 
     fn is_known(&self, node: &str) -> bool {

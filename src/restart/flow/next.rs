@@ -3,7 +3,9 @@
 use crate::blocker::{Check, refuse};
 use crate::lookup::{Lookup, Names};
 use crate::planner::Planner;
-use crate::rules::{Evaluation, Sets, Terms, all_of, order, preflight, set_of, take_turns};
+use crate::rules::{
+    Evaluation, FailedSets, StopImpact, list_names, order, preflight, select, set_of,
+};
 use crate::{Action, Blocker, Code, Debts, Pod, Reason, Request, Restart, Share, Step, Strategy};
 
 /// A pod that may not go, and why.
@@ -43,7 +45,7 @@ impl<'a> Planner<'a> {
         let mut pass = match self.look() {
             Ok(pass) => pass,
             Err(refusal) => {
-                let sets = Sets::of(&self.view, &self.ledger);
+                let sets = FailedSets::of(&self.view, &self.ledger);
                 for pod in candidates {
                     let refusal = preflight(pod).err().unwrap_or_else(|| refusal.clone());
                     self.refused(&pod.uid, in_part(&sets, pod, refusal));
@@ -52,7 +54,7 @@ impl<'a> Planner<'a> {
             }
         };
         let strategy = restart.request.strategy;
-        let turns = take_turns(&mut pass, &candidates, strategy, |pod, manager, terms| {
+        let turns = select(&mut pass, &candidates, strategy, |pod, manager, terms| {
             self.begin(&restart, scheduled[&*pod.uid], pod, manager, terms)
         });
         let refused = turns.iter().filter_map(|(pod, turn)| Some((*pod, turn.as_ref().err()?)));
@@ -95,7 +97,7 @@ impl<'a> Planner<'a> {
             };
             return refuse(
                 Code::AnotherInProgress,
-                format!("{} {are} under way; {then}", all_of(&names)),
+                format!("{} {are} under way; {then}", list_names(&names)),
             );
         }
         Ok(())
@@ -148,9 +150,9 @@ impl<'a> Planner<'a> {
         if candidates.iter().all(|pod| pod.ready) {
             return false;
         }
-        let sets = Sets::of(&self.view, &self.ledger);
+        let sets = FailedSets::of(&self.view, &self.ledger);
         let lost: Vec<&Pod> =
-            candidates.iter().copied().filter(|pod| sets.have_lost(pod)).collect();
+            candidates.iter().copied().filter(|pod| sets.whole_set_failed(pod)).collect();
         let answers = match self.view.engine() {
             Ok(_) => true,
             Err(refusal) if refusal.code == Code::WrongCluster => return false,
@@ -166,7 +168,7 @@ impl<'a> Planner<'a> {
         }
         let mut gone: Vec<&str> = Vec::new();
         let mut stay = Vec::new();
-        let terms = Terms { lost: true, ..Terms::default() };
+        let terms = StopImpact { whole_set_failed: true, ..StopImpact::default() };
         for pod in lost {
             let begun = preflight(pod).and_then(|manager| {
                 self.begin(restart, scheduled[&*pod.uid], pod, manager, &terms)
@@ -182,7 +184,7 @@ impl<'a> Planner<'a> {
         for (pod, refusal) in stay {
             self.refused(&pod.uid, refusal);
         }
-        let all = all_of(&gone);
+        let all = list_names(&gone);
         let go = if gone.len() == 1 { "goes" } else { "go" };
         let message = format!("{all} {go} first: nobody of their set serves any more");
         for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
@@ -194,22 +196,23 @@ impl<'a> Planner<'a> {
     /// Whether a pod that holds a slot has failed together with its whole set: then there is nothing
     /// its stop could take away.
     pub(super) fn is_lost(&self, pod: &Pod) -> bool {
-        let sets = self.stops.sets.get_or_init(|| Sets::of(&self.view, &self.snapshot.ledger));
-        sets.have_lost(pod)
+        let sets =
+            self.stops.sets.get_or_init(|| FailedSets::of(&self.view, &self.snapshot.ledger));
+        sets.whole_set_failed(pod)
     }
 
     /// The rules of the last moment before a stop.
     pub(super) fn may_stop(&self, request: &Request, pod: &Pod) -> Check {
         let pass = self.stops.pass.get_or_init(|| self.look());
-        pass.as_ref().map_err(Blocker::clone)?.judge_again(pod, request)
+        pass.as_ref().map_err(Blocker::clone)?.check_before_stop(pod, request)
     }
 
     /// The rules for a stop that nobody asked a restart for.
     pub(super) fn may_keep_stopped(&self, pod: &Pod) -> Check {
         let pass = self.look()?;
         let request = Request { strategy: Strategy::Immediate, ..Request::default() };
-        pass.judge(pod, request.strategy)?;
-        pass.judge_again(pod, &request)
+        pass.check_rules(pod, request.strategy)?;
+        pass.check_before_stop(pod, &request)
     }
 
     /// One look for candidates that go alone.
@@ -234,7 +237,7 @@ impl<'a> Planner<'a> {
 }
 
 /// What the engine's silence means for a set that has failed in part: it is not let go by that alone.
-fn in_part(sets: &Sets<'_>, pod: &Pod, refusal: Blocker) -> Blocker {
+fn in_part(sets: &FailedSets<'_>, pod: &Pod, refusal: Blocker) -> Blocker {
     let set = sets.set(pod);
     let unreachable = matches!(refusal.code, Code::EngineUnreachable | Code::WrongCluster);
     if !unreachable || set.failed == 0 {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{Move, wait};
 use crate::planner::Planner;
-use crate::rules::Terms;
+use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Member, Reason, RemovedExclusion, Voting};
 
 /// What takes every exclusion away, by hand.
@@ -22,7 +22,7 @@ struct Votes<'a> {
 impl<'a> Planner<'a> {
     /// Whether a member that takes its slot on these terms is to hand its vote over. If somebody
     /// else's exclusions are in the way, an outage is what is left, where that is allowed.
-    pub(super) fn hands_over(&self, terms: &Terms) -> Result<bool, Blocker> {
+    pub(super) fn hands_over(&self, terms: &StopImpact) -> Result<bool, Blocker> {
         if terms.vote_recipient.is_none() {
             return Ok(false);
         }

@@ -8,7 +8,7 @@ use crate::blocker::{Check, refuse};
 use crate::flow::allocation::is_tight;
 use crate::lookup::{Lookup, Names};
 use crate::planner::Planner;
-use crate::rules::{Evaluation, Terms, all_of, preflight};
+use crate::rules::{Evaluation, StopImpact, list_names, preflight};
 use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Record, Restart, Step};
 
 /// How many nodes a sentence names.
@@ -50,7 +50,7 @@ impl<'a> Planner<'a> {
             "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its \
              place",
             named(restart),
-            all_of(&gone)
+            list_names(&gone)
         );
         for pod in candidates {
             self.wait(&pod.uid, Code::PodGone, message.clone());
@@ -62,7 +62,7 @@ impl<'a> Planner<'a> {
         &self,
         restart: &Restart,
         candidates: &[&'a Pod],
-    ) -> Result<Vec<(&'a Manager, Terms)>, Vec<Refused<'a>>> {
+    ) -> Result<Vec<(&'a Manager, StopImpact)>, Vec<Refused<'a>>> {
         let uids: Names<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
         let pass = Evaluation::of(&self.view, &self.ledger, self.policy, &uids);
         let mut managers = Vec::with_capacity(candidates.len());
@@ -70,7 +70,8 @@ impl<'a> Planner<'a> {
         for pod in candidates.iter().copied() {
             let judged = preflight(pod).and_then(|manager| {
                 let pass = pass.as_ref().map_err(Blocker::clone)?;
-                pass.judge(pod, restart.request.strategy).map(|()| (manager, pass.terms(pod)))
+                pass.check_rules(pod, restart.request.strategy)
+                    .map(|()| (manager, pass.stop_impact(pod)))
             });
             match judged {
                 Ok(manager) => managers.push(manager),
@@ -100,7 +101,7 @@ impl<'a> Planner<'a> {
         let others = format!(
             "could go, but {} goes as a whole or not at all, and {} may not",
             named(restart),
-            all_of(&refused.iter().map(|(pod, _)| pod.node.as_str()).collect::<Vec<_>>())
+            list_names(&refused.iter().map(|(pod, _)| pod.node.as_str()).collect::<Vec<_>>())
         );
         for pod in candidates {
             self.wait(&pod.uid, Code::NotItsTurn, others.clone());
@@ -119,7 +120,7 @@ impl<'a> Planner<'a> {
             return "the engine has to answer first".into();
         };
         let may = |pod: &&&Pod| {
-            preflight(pod).is_ok() && pass.judge(pod, restart.request.strategy).is_ok()
+            preflight(pod).is_ok() && pass.check_rules(pod, restart.request.strategy).is_ok()
         };
         let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
         if may.is_empty() {

@@ -9,7 +9,7 @@ use crate::{
 };
 use stayput_api::Desired;
 
-/// Who the managers are told is asking.
+/// The caller that the managers see in our requests.
 const US: &str = "stayput-reconciler";
 
 #[derive(Debug)]
@@ -187,15 +187,15 @@ impl Laws {
     }
 
     /// A node that came back as asked is shown so, however the restart as a whole ended.
-    fn last_restart_is_told(&self, world: &World, pod: &SimPod, wrong: &mut Vec<String>) {
+    fn check_last_restart_event(&self, world: &World, pod: &SimPod, wrong: &mut Vec<String>) {
         let Some(last) = pod.annotations.get(annotation::LAST_RESTART) else { return };
         let last: LastRestart = serde_json::from_str(last).unwrap();
         let of_pod = |event: &&(u64, Event)| event.1.pod.as_ref() == Some(&pod.uid);
-        let told = world.told.iter().rev().filter(of_pod).find(|(_, event)| {
+        let found = world.events.iter().rev().filter(of_pod).find(|(_, event)| {
             matches!(event.reason, Reason::NodeRestarted | Reason::NodeRestartAborted)
         });
         let since = |at: u64| at >= last.started.0;
-        if let Some((at, event)) = told
+        if let Some((at, event)) = found
             && since(*at)
             && event.reason == Reason::NodeRestarted
             && last.outcome != Outcome::Done
@@ -233,7 +233,7 @@ impl Laws {
             if ours && !fenced && pod.machine.life().desired() == Desired::Stopped {
                 wrong.push(format!("L3: {} is left stopped", pod.name));
             }
-            self.last_restart_is_told(world, pod, &mut wrong);
+            self.check_last_restart_event(world, pod, &mut wrong);
             for key in [annotation::PHASE, annotation::SHOWN] {
                 if let Some(value) = pod.annotations.get(key) {
                     wrong.push(format!("L4: {} still has {key}={value}", pod.name));

@@ -84,7 +84,7 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
     let plan = stage.good(&format!("plan --reconciler {url}")).await;
     assert!(plan.contains("\nstep 2      logs-hot-0 ("), "{plan}");
     let plan = stage.json(&format!("plan --reconciler {url} --coordinated")).await;
-    assert_eq!(plan["forecast"]["held"]["rule"], "another_in_progress");
+    assert_eq!(plan["forecast"]["blockedBy"]["code"], "another_in_progress");
     let dry = stage.good(&format!("restart --dry-run --reconciler {url}")).await;
     assert!(dry.contains("held by     another_in_progress: "), "{dry}");
     assert!(dry.ends_with("Nothing was asked: this is a dry run.\n"), "{dry}");

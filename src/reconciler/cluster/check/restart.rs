@@ -54,7 +54,7 @@ impl Problems {
             IntOrString::Int(nodes) => Share::nodes(i64::from(*nodes)),
             IntOrString::String(text) => Share::percent(text),
         };
-        share.map_err(|problem| self.add(field, problem)).ok()
+        share.map_err(|problem| self.add(field, problem.to_string())).ok()
     }
 
     fn duration(&mut self, field: &str, text: &str) -> Option<u64> {

@@ -25,7 +25,7 @@ pub(in crate::kubectl) async fn restart(
     let text = serde_json::to_string(&request)
         .map_err(|error| Failure::Failed(format!("the request cannot be written: {error}")))?;
     // What the reconciler would refuse is refused here, where somebody reads it.
-    Request::parse(&text).map_err(Failure::Usage)?;
+    Request::parse(&text).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut agreed = args.yes || args.dry_run;
     for _ in 0..super::TRIES {
         let view = find::view(session, args.which.cluster.as_deref()).await?;

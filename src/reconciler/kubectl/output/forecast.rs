@@ -1,10 +1,12 @@
-//! A dry run, for programs.
+//! The forecast of a dry run, for programs.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::kubectl::ahead::Ahead;
-use stayput_restart::{Basis, Request, Stage, StageKind, Time, Waiting, When};
+use stayput_restart::{
+    Basis, ForecastStep, ForecastStepKind, ForecastTime, Request, Time, Waiting,
+};
 
 /// What a restart comes to, if every node comes back and leaves the cluster as it is now.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -13,17 +15,17 @@ pub(in crate::kubectl) struct ForecastOutput {
     /// When the cluster was looked at.
     #[schemars(with = "String")]
     seen: Time,
-    /// `underWay`, `asked` (about to begin), or `supposed`: nobody has asked.
+    /// `underWay`, `requested` (about to begin), or `hypothetical`: nobody has requested it.
     basis: &'static str,
     request: Request,
-    /// What keeps the restart as a whole from going on; the steps are as if it were lifted.
-    held: Option<RuleOutput>,
+    /// What keeps the restart as a whole from going on; the steps follow once it is gone.
+    blocked_by: Option<WaitingOutput>,
     /// In their order.
     steps: Vec<StepOutput>,
-    /// Every node nothing is begun for now.
-    waiting: Vec<RuleOutput>,
-    /// Nodes that never get a turn unless something changes.
-    never: Vec<RuleOutput>,
+    /// Nodes that nothing is done for now.
+    waiting: Vec<WaitingOutput>,
+    /// Nodes that are not restarted unless something changes.
+    never: Vec<WaitingOutput>,
 }
 
 /// Nodes that go together.
@@ -34,25 +36,26 @@ struct StepOutput {
     kind: &'static str,
     /// `underWay`, `now` or `later`.
     when: &'static str,
-    nodes: Vec<TurnOutput>,
+    nodes: Vec<NodeOutput>,
 }
 
-/// One of them.
+/// A node in a step.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct TurnOutput {
+struct NodeOutput {
     name: String,
-    why: String,
+    /// Why the node is in this step.
+    message: String,
 }
 
-/// What keeps a node from going.
+/// Why a node, or the cluster, waits.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct RuleOutput {
+struct WaitingOutput {
     /// Name of the node; none for the cluster as a whole.
     name: Option<String>,
-    /// The rule's published name, or another word for why.
-    rule: &'static str,
+    /// Why, for programs: the published name of a rule, or another code.
+    code: &'static str,
     message: String,
 }
 
@@ -63,42 +66,43 @@ impl ForecastOutput {
             seen: ahead.seen,
             basis: match forecast.basis {
                 Basis::UnderWay => "underWay",
-                Basis::Asked => "asked",
-                Basis::Supposed => "supposed",
+                Basis::Requested => "requested",
+                Basis::Hypothetical => "hypothetical",
             },
             request: forecast.request.clone(),
-            held: forecast.held.as_ref().map(RuleOutput::of),
+            blocked_by: forecast.blocked_by.as_ref().map(WaitingOutput::of),
             steps: forecast.steps.iter().map(StepOutput::of).collect(),
-            waiting: forecast.waiting.iter().map(RuleOutput::of).collect(),
-            never: forecast.never.iter().map(RuleOutput::of).collect(),
+            waiting: forecast.waiting.iter().map(WaitingOutput::of).collect(),
+            never: forecast.never.iter().map(WaitingOutput::of).collect(),
         }
     }
 }
 
 impl StepOutput {
-    fn of(stage: &Stage) -> Self {
-        let turns = stage.turns.iter();
+    fn of(step: &ForecastStep) -> Self {
         Self {
-            kind: match stage.kind {
-                StageKind::Restart => "restart",
-                StageKind::Stop => "stop",
-                StageKind::Start => "start",
+            kind: match step.kind {
+                ForecastStepKind::Restart => "restart",
+                ForecastStepKind::Stop => "stop",
+                ForecastStepKind::Start => "start",
             },
-            when: match stage.when {
-                When::UnderWay => "underWay",
-                When::Now => "now",
-                When::Later => "later",
+            when: match step.when {
+                ForecastTime::UnderWay => "underWay",
+                ForecastTime::Now => "now",
+                ForecastTime::Later => "later",
             },
-            nodes: turns
-                .map(|turn| TurnOutput { name: turn.node.clone(), why: turn.why.clone() })
+            nodes: step
+                .nodes
+                .iter()
+                .map(|node| NodeOutput { name: node.name.clone(), message: node.message.clone() })
                 .collect(),
         }
     }
 }
 
-impl RuleOutput {
+impl WaitingOutput {
     fn of(waiting: &Waiting) -> Self {
-        let rule = waiting.code.as_str();
-        Self { name: waiting.node.clone(), rule, message: waiting.message.clone() }
+        let code = waiting.code.as_str();
+        Self { name: waiting.node.clone(), code, message: waiting.message.clone() }
     }
 }

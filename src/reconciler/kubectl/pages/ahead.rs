@@ -4,7 +4,9 @@ use super::status;
 use crate::kubectl::ahead::Ahead;
 use crate::kubectl::text::{Page, Paint, Tone, nodes, stamp};
 use crate::kubectl::view::View;
-use stayput_restart::{Basis, Code, Forecast, Stage, StageKind, Waiting, When};
+use stayput_restart::{
+    Basis, Code, Forecast, ForecastStep, ForecastStepKind, ForecastTime, Waiting,
+};
 
 /// The whole page.
 pub(in crate::kubectl) fn ahead(view: &View, ahead: &Ahead, paint: Paint) -> String {
@@ -19,11 +21,11 @@ pub(in crate::kubectl) fn ahead(view: &View, ahead: &Ahead, paint: Paint) -> Str
 
 /// The same for a request that is not made yet.
 pub(super) fn steps(forecast: &Forecast, page: &mut Page) {
-    if let Some(held) = &forecast.held {
-        page.toned("held by", Tone::Bad, said(held));
+    if let Some(blocker) = &forecast.blocked_by {
+        page.toned("held by", Tone::Bad, said(blocker));
     }
-    for (number, stage) in forecast.steps.iter().enumerate() {
-        step(number + 1, stage, page);
+    for (number, step) in forecast.steps.iter().enumerate() {
+        add_step(number + 1, step, page);
     }
     if forecast.steps.is_empty() {
         page.fact("steps", "none");
@@ -34,7 +36,7 @@ pub(super) fn steps(forecast: &Forecast, page: &mut Page) {
     for (who, why) in together(&forecast.waiting) {
         page.fact("not now", format!("{who}: {why}"));
     }
-    if forecast.steps.iter().any(|stage| stage.when == When::Later) {
+    if forecast.steps.iter().any(|step| step.when == ForecastTime::Later) {
         page.fact("", ASSUMED);
     }
 }
@@ -46,8 +48,8 @@ fn basis(forecast: &Forecast) -> String {
     let request = status::asked(&forecast.request);
     match forecast.basis {
         Basis::UnderWay => format!("{request}: under way"),
-        Basis::Asked => format!("{request}: about to begin"),
-        Basis::Supposed => {
+        Basis::Requested => format!("{request}: about to begin"),
+        Basis::Hypothetical => {
             let how = forecast.request.strategy.as_str();
             format!("nobody has asked; a {how} one would do this")
         }
@@ -55,21 +57,21 @@ fn basis(forecast: &Forecast) -> String {
 }
 
 /// Nodes for the same reason on one line.
-fn step(number: usize, stage: &Stage, page: &mut Page) {
-    let what = match stage.kind {
-        StageKind::Restart => "",
-        StageKind::Stop => "stop ",
-        StageKind::Start => "start ",
+fn add_step(number: usize, step: &ForecastStep, page: &mut Page) {
+    let what = match step.kind {
+        ForecastStepKind::Restart => "",
+        ForecastStepKind::Stop => "stop ",
+        ForecastStepKind::Start => "start ",
     };
-    let when = match stage.when {
-        When::UnderWay => "under way: ",
-        When::Now => "now: ",
-        When::Later => "",
+    let when = match step.when {
+        ForecastTime::UnderWay => "under way: ",
+        ForecastTime::Now => "now: ",
+        ForecastTime::Later => "",
     };
     let mut name = format!("step {number}");
-    for turns in stage.turns.chunk_by(|one, other| one.why == other.why) {
-        let names: Vec<&str> = turns.iter().map(|turn| turn.node.as_str()).collect();
-        let why = turns.first().map_or("", |turn| &turn.why);
+    for group in step.nodes.chunk_by(|one, other| one.message == other.message) {
+        let names: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
+        let why = group.first().map_or("", |node| &node.message);
         page.fact(&name, format!("{when}{what}{} ({why})", names.join(", ")));
         name.clear();
     }
@@ -113,21 +115,21 @@ pub(super) fn place(forecast: &Forecast, node: &str, page: &mut Page) {
     if let Some(never) = forecast.never.iter().find(|one| one.node.as_deref() == Some(node)) {
         return page.toned("never", Tone::Bad, said(never));
     }
-    let stages = forecast.steps.iter().enumerate();
-    for (at, stage) in stages {
-        let Some(turn) = stage.turns.iter().find(|turn| turn.node == node) else { continue };
-        let what = match stage.kind {
-            StageKind::Restart => "restarted",
-            StageKind::Stop => "stopped",
-            StageKind::Start => "started",
+    let steps = forecast.steps.iter().enumerate();
+    for (at, step) in steps {
+        let Some(found) = step.nodes.iter().find(|one| one.name == node) else { continue };
+        let what = match step.kind {
+            ForecastStepKind::Restart => "restarted",
+            ForecastStepKind::Stop => "stopped",
+            ForecastStepKind::Start => "started",
         };
         let (at, of) = (at + 1, forecast.steps.len());
-        page.fact("its turn", format!("{what} in step {at} of {of}: {}", turn.why));
+        page.fact("its turn", format!("{what} in step {at} of {of}: {}", found.message));
     }
     if let Some(one) = forecast.waiting.iter().find(|one| one.node.as_deref() == Some(node)) {
         page.fact("not now", said(one));
     }
-    if let Some(held) = &forecast.held {
-        page.toned("held by", Tone::Bad, said(held));
+    if let Some(blocker) = &forecast.blocked_by {
+        page.toned("held by", Tone::Bad, said(blocker));
     }
 }

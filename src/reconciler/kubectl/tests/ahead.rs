@@ -88,5 +88,5 @@ fn for_programs() {
     assert_eq!(forecast["basis"], "underWay");
     assert_eq!(forecast["steps"][0]["when"], "underWay");
     assert_eq!(forecast["never"][0]["name"], json!("logs-hot-1"));
-    assert_eq!(forecast["never"][0]["rule"], "unreplicated_index");
+    assert_eq!(forecast["never"][0]["code"], "unreplicated_index");
 }

@@ -9,7 +9,7 @@ mod stranded;
 mod supersede;
 
 use crate::planner::Planner;
-use crate::rules::{Terms, preflight};
+use crate::rules::{StopImpact, preflight};
 use crate::{Blocker, Direction, Member, Restart, Step};
 
 /// The one flush a coordinated restart has.
@@ -79,10 +79,9 @@ impl Planner<'_> {
         }
         for (index, member) in Self::active(restart) {
             let Some(pod) = self.view.pod(&member.pod_uid) else { continue };
-            let begun = self
-                .view
-                .manager(&member.pod_uid)
-                .and_then(|manager| self.begin(restart, index, pod, manager, &Terms::default()));
+            let begun = self.view.manager(&member.pod_uid).and_then(|manager| {
+                self.begin(restart, index, pod, manager, &StopImpact::default())
+            });
             if let Err(refusal) = begun {
                 // Some entries may be written already in the working copy: none of it is used.
                 self.ledger = std::borrow::Cow::Borrowed(&self.snapshot.ledger);

@@ -1,14 +1,14 @@
 //! What holds whatever happens: under any faults a restart ends as one of the outcomes, on any
 //! snapshot the plan is without fault, and the order of its input is of no matter.
 
-mod foretold;
+mod forecasts;
 mod snapshots;
 mod trouble;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::driver::{Driver, Fate};
+use super::driver::{ActionFate, Driver};
 use super::scenario::play_line;
 use super::world::World;
 use crate::{Direction, Policy, Share, Strategy as How};
@@ -31,19 +31,19 @@ struct Case {
     max_unavailable: Share,
     /// Which part of it is meant: all, a zone at once, or a role.
     part: &'static str,
-    fates: Vec<Fate>,
+    fates: Vec<ActionFate>,
     troubles: Vec<(u64, Trouble)>,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = ActionFate> {
     prop_oneof![
-        6 => Just(Fate::Done),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::Doubled),
+        6 => Just(ActionFate::Done),
+        1 => Just(ActionFate::Lost),
+        1 => Just(ActionFate::Doubled),
         // Nobody waits longer for an answer; for so long the engine is looked at afterwards.
-        1 => (100_u64..45_000).prop_map(Fate::Late),
-        1 => Just(Fate::Crash),
-        1 => Just(Fate::CrashAfter),
+        1 => (100_u64..45_000).prop_map(ActionFate::Late),
+        1 => Just(ActionFate::Crash),
+        1 => Just(ActionFate::CrashAfter),
     ]
 }
 

@@ -232,7 +232,7 @@ fn replace(driver: &mut Driver, name: &str) {
 fn show(driver: &mut Driver) {
     let now = driver.world.now;
     let ledger = driver.world.ledger().clone();
-    let lines = crate::tests::in_words::whole(&ledger);
+    let lines = crate::tests::ledger_changes::describe_whole(&ledger);
     for line in lines {
         driver.page.line(now, "  ledger", &line);
     }

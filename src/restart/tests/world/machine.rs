@@ -36,7 +36,7 @@ struct Process {
     checksum: Option<String>,
     up_at: u64,
     dies_at: Option<u64>,
-    told_up: bool,
+    was_reported_up: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -193,7 +193,7 @@ impl Machine {
         if self.frozen {
             return None;
         }
-        let up = process.filter(|process| !process.told_up).map(|process| process.up_at);
+        let up = process.filter(|process| !process.was_reported_up).map(|process| process.up_at);
         let timers = self.life.timers().map(|(_, due)| due).min();
         [dies, up, timers].into_iter().flatten().min()
     }
@@ -216,10 +216,10 @@ impl Machine {
             return Some(Event::EngineExited { status, oom: false });
         }
         if let Some(process) = &mut self.process
-            && !process.told_up
+            && !process.was_reported_up
             && process.up_at <= now
         {
-            process.told_up = true;
+            process.was_reported_up = true;
             return Some(Event::Ready);
         }
         let due = self.life.timers().filter(|(_, at)| *at <= now).min_by_key(|(_, at)| *at);
@@ -315,7 +315,7 @@ impl Machine {
             checksum: prepared.checksum,
             up_at: now + if refused { u64::MAX / 2 } else { self.habits.start },
             dies_at: refused.then(|| now + FAILS_AFTER),
-            told_up: false,
+            was_reported_up: false,
         });
         Event::Spawned { id, pid: 1 }
     }

@@ -48,8 +48,8 @@ pub(crate) struct World {
     count: u64,
     /// Every request that came to a manager, in order.
     pub(crate) judged: Vec<Judgement>,
-    /// Every event told.
-    pub(crate) told: Vec<(u64, crate::Event)>,
+    /// Every event created.
+    pub(crate) events: Vec<(u64, crate::Event)>,
     /// What happened, in words, not yet taken by the page.
     pub(crate) lines: Vec<(u64, &'static str, String)>,
 }
@@ -75,7 +75,7 @@ impl World {
             arrived: 0,
             count: 0,
             judged: Vec::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             lines: Vec::new(),
         };
         world.engine.shards.recovery = 4_000;

@@ -7,7 +7,7 @@ use super::{Asked, Judgement, Verdict, World};
 use crate::{Action, Change, annotation};
 use stayput_api::{Span, StartRequest, State, StopRequest};
 
-/// Who the managers are told is asking.
+/// The caller that the managers see in our requests.
 pub(crate) const US: &str = "stayput-reconciler";
 
 /// The action as a person would say it.
@@ -68,7 +68,7 @@ impl World {
         let done = match action {
             Action::WriteLedger(_) | Action::Flush { .. } => true,
             Action::Tell(event) => {
-                self.told.push((now, event.clone()));
+                self.events.push((now, event.clone()));
                 true
             }
             Action::AddFinalizer => {
@@ -205,7 +205,7 @@ impl World {
         let before = pod.machine.life().state();
         let judged = pod.machine.thaw(now);
         for (asked, by, verdict) in judged {
-            // Of several that waited, which one changed the state is told by the state machine.
+            // Of several that waited, the state machine reports which one changed the state.
             let is_stop = matches!(asked, Asked::Stop(_));
             let took_effect = verdict == Verdict::Accepted && is_stop == (before == State::Running);
             self.note(&uid, name.clone(), &asked, &by, verdict, took_effect);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::world::World;
-use crate::rules::Sets;
+use crate::rules::FailedSets;
 use crate::view::View;
 use crate::{LastExit, Ledger, Member, Pod, Restart, Snapshot, Step, Unknown};
 use stayput_api::{Desired, ExitReason, State};
@@ -50,8 +50,8 @@ fn fares(pod: &mut Pod, fate: &str) {
 /// The names of those who may go without a rule.
 fn lost(snapshot: &Snapshot) -> String {
     let view = View::new(snapshot);
-    let sets = Sets::of(&view, &snapshot.ledger);
-    let lost = snapshot.pods.iter().filter(|pod| sets.have_lost(pod));
+    let sets = FailedSets::of(&view, &snapshot.ledger);
+    let lost = snapshot.pods.iter().filter(|pod| sets.whole_set_failed(pod));
     lost.map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
