@@ -43,22 +43,22 @@ fn what_is_no_predicate_is_told_with_its_place_and_the_nearest_name() {
         ("only_restart_healthy_nodes_if_green", "only_restart_healthy_node_if_green_or_yellow"),
         ("do_not_delete_pods_with_the_same_shards", "do_not_delete_pods_with_same_shards"),
     ];
-    for (word, nearest) in cases {
-        let told = Disabled::default().with_annotation(word).unknown().unwrap();
+    for (name, nearest) in cases {
+        let message = Disabled::default().with_annotation(name).unknown().unwrap();
         let expected = format!(
-            "{word:?} in eck.k8s.elastic.co/disable-upgrade-predicates is not a predicate and \
+            "{name:?} in eck.k8s.elastic.co/disable-upgrade-predicates is not a predicate and \
              disables nothing: the nearest name is {nearest}"
         );
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
-    let told = Disabled::of([STARTED, "x"]).unknown().unwrap();
-    assert!(told.starts_with("\"x\" in spec.restart.disabledPredicates is no"), "{told}");
+    let message = Disabled::of([STARTED, "x"]).unknown().unwrap();
+    assert!(message.starts_with("\"x\" in spec.restart.disabledPredicates is no"), "{message}");
 }
 
 #[test]
 fn what_only_an_allowed_outage_lifts_says_so() {
-    for word in ["quorum", "unreplicated_index"] {
-        let disabled = Disabled::of([word]);
+    for name in ["quorum", "unreplicated_index"] {
+        let disabled = Disabled::of([name]);
         assert_eq!(disabled.iter().count(), 0);
         assert!(disabled.unknown().unwrap().contains("spec.restart.allowOutage: true"));
     }
@@ -68,10 +68,10 @@ fn what_only_an_allowed_outage_lifts_says_so() {
 fn a_flood_of_names_makes_one_short_sentence() {
     let names: Vec<String> =
         (0..20_000).map(|n| format!("x{n}\u{1b}{}", "y".repeat(500))).collect();
-    let told = Disabled::default().with_annotation(&names.join(",")).unknown().unwrap();
-    assert!(told.len() < 1_000, "{}", told.len());
-    assert!(told.ends_with("; and so are 19997 more"), "{told}");
-    assert!(!told.contains(char::is_control), "{told}");
+    let message = Disabled::default().with_annotation(&names.join(",")).unknown().unwrap();
+    assert!(message.len() < 1_000, "{}", message.len());
+    assert!(message.ends_with("; and so are 19997 more"), "{message}");
+    assert!(!message.contains(char::is_control), "{message}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a ledger write changes, in words.
+//! Describes what a ledger write changes, for the pages.
 
 use crate::{Ledger, Member, Restart, Step};
 
@@ -54,7 +54,7 @@ pub(crate) fn describe(old: &Ledger, new: &Ledger) -> Vec<String> {
     lines
 }
 
-/// The ledger as it stands, in words.
+/// Describes the whole ledger.
 pub(crate) fn describe_whole(ledger: &Ledger) -> Vec<String> {
     let empty = Ledger { history: ledger.history.clone(), ..Ledger::default() };
     let mut lines = describe(&empty, ledger);

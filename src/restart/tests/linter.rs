@@ -1,4 +1,4 @@
-//! The linter finds what it is there for: a good moment, spoiled in one way at a time.
+//! The linter finds faults: a correct plan, changed in one way at a time.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ fn is_start(action: &Action) -> bool {
     matches!(action, Action::Start { .. })
 }
 
-/// The linter complains so about the spoiled moment.
+/// The linter reports this fault.
 #[track_caller]
 fn finds(complaint: &str, snapshot: &Snapshot, made: &Plan) {
     let found = lint(snapshot, &Policy::default(), made);

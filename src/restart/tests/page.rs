@@ -135,7 +135,7 @@ fn meaning(names: &[String], wait: &Waiting) -> String {
     let mut text = format!("{}:", wait.code.as_str());
     for word in wait.message.split(is_separator).filter(|word| !word.is_empty()) {
         let is_number = word.chars().all(|one| one.is_ascii_digit() || one == '.');
-        if !is_number && !(in_queue && is_name(word)) {
+        if !(is_number || in_queue && is_name(word)) {
             text.push(' ');
             text.push_str(word);
         }

@@ -125,6 +125,6 @@ fn the_sample_is_as_it_is_written_today() {
     assert_eq!(
         known.as_ref(),
         Ok(&sample().snapshot),
-        "proto/samples/snapshot.json: `UPDATE_DOCS=1 cargo test --lib restart::tests::saved`"
+        "proto/samples/snapshot.json: `UPDATE_DOCS=1 cargo test -p stayput-restart saved`"
     );
 }

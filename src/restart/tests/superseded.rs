@@ -1,4 +1,4 @@
-//! What the linter finds where one restart takes the place of another.
+//! The linter finds faults where one restart supersedes another one.
 
 use super::driver::Driver;
 use super::scenario::play_line;

@@ -17,7 +17,7 @@ fn blockers(text: &str) -> [Option<&'static str>; 2] {
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
     let before = evaluation.check_rules(pod, Strategy::Immediate);
     let again = evaluation.check_before_stop(pod, &request);
-    [before, again].map(|gate| gate.err().map(|no| no.code.as_str()))
+    [before, again].map(|check| check.err().map(|no| no.code.as_str()))
 }
 
 #[test]

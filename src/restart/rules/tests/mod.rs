@@ -167,11 +167,11 @@ fn fit(name: &str) -> Pod {
 }
 
 /// The code of a blocker.
-fn code(gate: &Check) -> Option<Code> {
-    gate.as_ref().err().map(|blocker| blocker.code)
+fn code(check: &Check) -> Option<Code> {
+    check.as_ref().err().map(|blocker| blocker.code)
 }
 
 /// The message of a blocker.
-fn message(gate: Check) -> String {
-    gate.expect_err("a blocker").message
+fn message(check: Check) -> String {
+    check.expect_err("a blocker").message
 }

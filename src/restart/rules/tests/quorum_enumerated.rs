@@ -82,7 +82,7 @@ fn is_handed_over(listed: u32, candidate: &str, left: u32) -> bool {
 }
 
 /// Asks about every kind of node that is in, for these two configurations and these listed; how
-/// many questions. `ups` tells of each kind how many are listed.
+/// many questions. `ups` is how many of each kind are listed.
 fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &mut usize) {
     let (mut committed, mut accepted, mut listed) = (0, 0, 0);
     // Of each kind, the masters that are in.

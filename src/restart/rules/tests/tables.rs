@@ -44,8 +44,8 @@ impl Case {
             Ok(turns) => turns,
             Err(no) => return vec![no],
         };
-        let answer = |(pod, gate): (&Pod, crate::blocker::Check)| {
-            (pod.name.clone(), gate.err().map(|no| (no.code.as_str(), no.message)))
+        let answer = |(pod, check): (&Pod, crate::blocker::Check)| {
+            (pod.name.clone(), check.err().map(|no| (no.code.as_str(), no.message)))
         };
         turns.into_iter().map(answer).collect()
     }
@@ -57,8 +57,8 @@ impl Case {
             asked
                 .map(|name| {
                     let peer = evaluation.peer(&self.pod(name).uid).expect("not kept stopped");
-                    let gate = predicates::check(predicate, evaluation, peer);
-                    (name.clone(), gate.err().map(|no| (no.code.as_str(), no.message)))
+                    let check = predicates::check(predicate, evaluation, peer);
+                    (name.clone(), check.err().map(|no| (no.code.as_str(), no.message)))
                 })
                 .collect()
         });

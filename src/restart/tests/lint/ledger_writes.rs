@@ -110,7 +110,7 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
         return;
     };
     if entry.started != before.started || entry.strategy != before.request.strategy {
-        wrong.push(format!("{id}: the history tells another restart"));
+        wrong.push(format!("{id}: the history has another restart"));
     }
     if entry.outcome != Outcome::Done && entry.reason.trim().is_empty() {
         wrong.push(format!("{id} ends as {} without a reason", entry.outcome.as_str()));

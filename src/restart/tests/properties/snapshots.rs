@@ -1,4 +1,4 @@
-//! Any snapshot: shuffled, partial, old.
+//! Plans for shuffled, partial and old snapshots.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::{Case, always_the_same, case};
 use crate::tests::lint::faultless_plan;
 use crate::{Snapshot, Unknown, plan};
 
-/// Snapshots from all along a run in which everything goes as it should.
+/// Snapshots from a run without faults.
 fn snapshots(case: &Case) -> (Driver, Vec<Snapshot>) {
     let mut driver = case.driver();
     driver.fates.clear();

@@ -228,7 +228,7 @@ fn replace(driver: &mut Driver, name: &str) {
     *pod = next;
 }
 
-/// Everything, in words.
+/// Prints the whole state.
 fn show(driver: &mut Driver) {
     let now = driver.world.now;
     let ledger = driver.world.ledger().clone();

@@ -1,5 +1,5 @@
-//! The engine's cluster: who is in it, who votes, which copies are where. Small, and with the one
-//! property that matters here: what a restart does to it is what a real one would show.
+//! A simulated engine cluster: its nodes, its voters and its shard copies. It shows what a real cluster
+//! shows during a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,20 +25,20 @@ struct Announced {
 pub(crate) struct Searching {
     pub(crate) uuid: String,
     pub(crate) roles: BTreeMap<String, Role>,
-    /// Names of the nodes in the cluster, with the process each is.
+    /// Names of the nodes in the cluster, with the id of their process.
     joined: BTreeMap<String, String>,
     master: Option<String>,
     pub(crate) votes: Votes,
     pub(crate) shards: Shards,
     pub(crate) allocation: Allocation,
-    /// Whether it knows node-shutdown records.
+    /// Whether it supports node-shutdown records.
     pub(crate) keeps_records: bool,
     records: BTreeMap<String, Announced>,
-    /// Its API cannot be reached.
+    /// Its API is unreachable.
     pub(crate) unreachable: bool,
 }
 
-/// The id under which the engine knows a node, for good.
+/// The id of a node; it survives restarts.
 pub(crate) fn id_of(node: &str) -> String {
     format!("id-{node}")
 }
@@ -65,7 +65,7 @@ impl Searching {
         })
     }
 
-    /// Takes note of the processes that answer: name of the node to id of the run.
+    /// Updates the node list from the processes that answer: name of the node to id of the run.
     pub(crate) fn settle(&mut self, now: u64, up: &BTreeMap<String, String>) {
         let eligible: BTreeSet<String> =
             up.keys().filter(|node| self.is_eligible(node)).map(|node| id_of(node)).collect();
@@ -85,7 +85,7 @@ impl Searching {
         self.shards.settle(now, &data, effective.as_deref());
     }
 
-    /// Keeps the master that is in and may stay; elects another where there is none.
+    /// Keeps the master if it is in the cluster; elects another one if there is none.
     fn elect(&mut self) {
         let stays =
             |master: &String| self.joined.contains_key(master) && !self.votes.is_moved(master);
@@ -95,7 +95,7 @@ impl Searching {
         }
     }
 
-    /// The node is to do without its vote.
+    /// The node is excluded from voting.
     pub(crate) fn exclude(&mut self, node: &str) -> bool {
         self.takes_writes() && self.votes.exclude(node)
     }
@@ -123,7 +123,7 @@ impl Searching {
         self.joined.contains_key(node)
     }
 
-    /// Can a request that changes it be answered?
+    /// Whether it can answer a request that changes the cluster.
     fn takes_writes(&self) -> bool {
         self.master.is_some() && !self.unreachable
     }
@@ -162,7 +162,7 @@ impl Searching {
         self.takes_writes() && self.records.remove(node_id).is_some()
     }
 
-    /// What its API says.
+    /// What its API reports.
     pub(crate) fn look(&self, now: u64) -> Result<Engine, Unknown> {
         if self.unreachable || self.joined.is_empty() {
             let message = "no node of the engine answers with an elected master".to_owned();
