@@ -1,24 +1,24 @@
-//! Why a node is not acted on: one word each, for programs.
+//! Codes: why a node waits, for programs.
 
 use super::Predicate;
 
-/// The word in `waiting`, in `status.nodes[].blockedBy`, in `kubectl stayput why` and in metrics.
+/// The code in `waiting`, in `status.nodes[].blockedBy`, in `kubectl stayput why` and in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
     // Nothing is wrong.
-    /// Nothing was asked.
+    /// Nothing was requested.
     Idle,
-    /// It is done in this restart.
+    /// Its part of this restart is done.
     Finished,
     /// Its turn comes later.
     NotItsTurn,
-    /// The request says not before.
+    /// The request has a time before which no node is stopped.
     NotBefore,
     /// Kept stopped on request.
     KeptStopped,
-    /// Sources differ from the run's config and nobody has asked for a restart yet.
+    /// Its run has another config than its sources, and no restart was requested yet.
     PendingRestart,
-    // What was asked takes its time.
+    // A step takes its time.
     /// The mounted config is not the expected one yet.
     ConfigNotMounted,
     /// Its vote is being handed over to another node.
@@ -29,17 +29,17 @@ pub enum Code {
     Stopping,
     /// The engine still lists the stopped node.
     StillListed,
-    /// The engine was told to run and has not joined yet.
+    /// The engine was started and has not joined the cluster yet.
     Joining,
     /// It has joined and is not ready yet.
     NotReady,
-    /// Allocation is being set back.
+    /// Allocation is being restored.
     RestoringAllocation,
-    /// It is on the way back.
+    /// It is being brought back.
     Aborting,
-    /// A coordinated restart waits for others.
+    /// A coordinated restart waits for other nodes.
     Barrier,
-    /// The next step is written down first.
+    /// The next step is being written to the ledger.
     Recording,
     // Rules.
     /// `spec.paused`.
@@ -48,9 +48,9 @@ pub enum Code {
     Predicate(Predicate),
     /// Another node is under way.
     AnotherInProgress,
-    /// Something is owed.
+    /// A debt is not paid yet.
     Debts,
-    /// A majority would be lost.
+    /// The quorum would be lost.
     Quorum,
     /// An index has no replica.
     UnreplicatedIndex,
@@ -68,7 +68,7 @@ pub enum Code {
     WrongPod,
     /// The manager's journal would not survive a crash.
     NotDurable,
-    /// The owner is going to replace the pod.
+    /// The pod's owner is going to replace it.
     OwnerWillReplace,
     /// A probe would kill the container.
     LivenessWouldKill,
@@ -80,9 +80,9 @@ pub enum Code {
     ConfigUnknown,
     /// The pod is being deleted, or is gone.
     PodGone,
-    /// The engine's process is in no state to be stopped.
+    /// The engine is in a state in which it cannot be stopped.
     EngineBusy,
-    /// The engine cannot be asked.
+    /// The engine does not answer.
     EngineUnreachable,
     /// The engine does not list the node.
     NotListed,
@@ -92,17 +92,16 @@ pub enum Code {
     ForeignController,
     /// Another SearchCluster selects the same pods.
     OverlappingSelectors,
-    /// The selector finds no pods.
+    /// The selector matches no pods.
     NoPods,
     // Input.
-    /// An annotation holds what cannot be understood.
+    /// The value of an annotation is invalid.
     InvalidInput,
-    /// Somebody else gave the manager orders.
+    /// Somebody else sent the manager requests.
     Interfered,
 }
 
 impl Code {
-    /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -152,14 +151,13 @@ impl Code {
         }
     }
 
-    /// Whether it stands for a rule that lets a node pass once others are back or shards are where
-    /// they belong, without anybody doing something about it.
+    /// Whether it is a rule that a node passes later without action by a person: once others are back
+    /// or shards are allocated.
     pub const fn passes_by_itself(self) -> bool {
         matches!(self, Self::Predicate(_) | Self::Quorum)
     }
 
-    /// Whether it stands for a rule or a fault that keeps a restart from going on, as against
-    /// something that takes its time.
+    /// Whether it is a rule or a fault that blocks a restart, and not a step that takes its time.
     pub const fn blocks(self) -> bool {
         match self {
             Self::Idle

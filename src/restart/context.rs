@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use super::blocker::{Blocker, Check};
 use super::index::Index;
 use super::lookup::{Lookup, Names};
-use super::rules::{Evaluation, Sets};
+use super::rules::{Evaluation, FailedSets};
 use super::{Ledger, Policy, Snapshot};
 
 /// The observation a plan is made from, and what is computed from it once for all steps.
@@ -14,7 +14,7 @@ pub(super) struct Context<'a> {
     pub(super) policy: &'a Policy,
     pub(super) index: Index<'a>,
     stops: OnceCell<Result<Evaluation<'a>, Blocker>>,
-    failed_sets: OnceCell<Sets<'a>>,
+    failed_sets: OnceCell<FailedSets<'a>>,
     zone: OnceCell<Check>,
     kept_stopped: OnceCell<Lookup<'a, usize>>,
 }
@@ -50,8 +50,8 @@ impl<'a> Context<'a> {
     }
 
     /// Which sets of pods have failed.
-    pub(super) fn failed_sets(&self) -> &Sets<'a> {
-        self.failed_sets.get_or_init(|| Sets::of(&self.index, &self.snapshot.ledger))
+    pub(super) fn failed_sets(&self) -> &FailedSets<'a> {
+        self.failed_sets.get_or_init(|| FailedSets::of(&self.index, &self.snapshot.ledger))
     }
 
     /// Whether a zone that is stopped as a whole can be, found out once for all of its nodes.

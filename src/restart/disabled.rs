@@ -1,4 +1,4 @@
-//! Predicates that are not evaluated, because somebody who knows the cluster said so.
+//! Predicates that a person has disabled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,77 +6,74 @@ use serde::{Deserialize, Serialize};
 
 use super::{Code, Predicate, annotation};
 
-/// How many names that are no predicate's are spoken of.
+/// The most unknown names in a message.
 const NAMED: usize = 3;
-/// How much of such a name, in characters: it may be anything.
+/// The most characters of an unknown name in a message.
 const LONGEST: usize = 100;
 
-/// What is disabled, and where that was said. Written down it is a list of names, without the place.
+/// The disabled predicates, and where each is named. Serialized as a list of names without the place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Disabled {
-    said: BTreeMap<Place, Words>,
+    by_place: BTreeMap<Place, Names>,
 }
 
-/// Where names can stand.
+/// Where predicates can be disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
     Field,
     Annotation,
 }
 
-/// What stands there.
+/// The names at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Words {
+struct Names {
     predicates: BTreeSet<Predicate>,
-    /// What is no predicate.
+    /// Names of no predicate.
     unknown: BTreeSet<String>,
 }
 
 impl Disabled {
-    /// What is disabled by these names of `spec.restart.disabledPredicates`; `*` stands for all.
+    /// From `spec.restart.disabledPredicates`; `*` means all.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::default().with(Place::Field, names)
     }
 
-    /// The same, and what the annotation [`annotation::DISABLE`] disables: names separated by
-    /// commas, or `*`.
+    /// Adds the names in the annotation [`annotation::DISABLE`]: separated by commas, or `*`.
     #[must_use]
-    pub fn and_by_annotation(self, names: &str) -> Self {
+    pub fn with_annotation(self, names: &str) -> Self {
         self.with(Place::Annotation, names.split(','))
     }
 
     fn with<'a>(mut self, place: Place, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut words = Words::default();
+        let mut found = Names::default();
         for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
-            let found = Predicate::ALL.into_iter().find(|predicate| predicate.name() == name);
-            match (name, found) {
-                ("*", _) => words.predicates.extend(Predicate::ALL),
-                (_, Some(predicate)) => _ = words.predicates.insert(predicate),
-                (_, None) => _ = words.unknown.insert(name.chars().take(LONGEST).collect()),
+            let predicate = Predicate::ALL.into_iter().find(|predicate| predicate.name() == name);
+            match (name, predicate) {
+                ("*", _) => found.predicates.extend(Predicate::ALL),
+                (_, Some(predicate)) => _ = found.predicates.insert(predicate),
+                (_, None) => _ = found.unknown.insert(name.chars().take(LONGEST).collect()),
             }
         }
-        if words != Words::default() {
-            self.said.insert(place, words);
+        if found != Names::default() {
+            self.by_place.insert(place, found);
         }
         self
     }
 
-    /// Whether this one is not evaluated.
     pub fn contains(&self, predicate: Predicate) -> bool {
-        self.said.values().any(|words| words.predicates.contains(&predicate))
+        self.by_place.values().any(|names| names.predicates.contains(&predicate))
     }
 
-    /// Those that are not evaluated, in the order in which they would be asked.
+    /// The disabled predicates, in their published order.
     pub fn iter(&self) -> impl Iterator<Item = Predicate> + '_ {
         Predicate::ALL.into_iter().filter(|predicate| self.contains(*predicate))
     }
 
-    /// What to type so that everything is evaluated again, for a SearchCluster
-    /// `<namespace>/<name>`.
+    /// The commands that enable all predicates again, for a SearchCluster `<namespace>/<name>`.
     pub fn undo(&self, cluster: &str) -> Vec<String> {
         let (namespace, name) = cluster.split_once('/').unwrap_or(("default", cluster));
-        let disables = self.said.iter().filter(|(_, words)| !words.predicates.is_empty());
+        let disables = self.by_place.iter().filter(|(_, names)| !names.predicates.is_empty());
         let undo = disables.map(|(place, _)| match place {
             Place::Field => format!(
                 "kubectl patch searchcluster {name} --namespace {namespace} --type=merge --patch \
@@ -90,19 +87,19 @@ impl Disabled {
         undo.collect()
     }
 
-    /// What is wrong with the names, in a sentence; none if each of them is known.
+    /// What is wrong with the names, for people; none if each of them is known.
     pub fn unknown(&self) -> Option<String> {
         let all: Vec<(Place, &str)> = self
-            .said
+            .by_place
             .iter()
-            .flat_map(|(place, words)| words.unknown.iter().map(|word| (*place, word.as_str())))
+            .flat_map(|(place, names)| names.unknown.iter().map(|name| (*place, name.as_str())))
             .collect();
-        let mut sentences: Vec<String> =
-            all.iter().take(NAMED).map(|(place, word)| place.doubt(word)).collect();
+        let mut messages: Vec<String> =
+            all.iter().take(NAMED).map(|(place, name)| place.unknown_name(name)).collect();
         if all.len() > NAMED {
-            sentences.push(format!("and so are {} more", all.len() - NAMED));
+            messages.push(format!("and so are {} more", all.len() - NAMED));
         }
-        Some(sentences.join("; ")).filter(|text| !text.is_empty())
+        Some(messages.join("; ")).filter(|text| !text.is_empty())
     }
 }
 
@@ -115,7 +112,7 @@ impl From<Vec<String>> for Disabled {
 impl From<Disabled> for Vec<String> {
     fn from(disabled: Disabled) -> Self {
         let names = disabled.iter().map(|predicate| predicate.name().to_owned());
-        let unknown = disabled.said.values().flat_map(|words| words.unknown.iter().cloned());
+        let unknown = disabled.by_place.values().flat_map(|names| names.unknown.iter().cloned());
         names.chain(unknown).collect()
     }
 }
@@ -128,27 +125,27 @@ impl Place {
         }
     }
 
-    /// What is said of a name that is no predicate's.
-    fn doubt(self, word: &str) -> String {
+    /// The message about an unknown name.
+    fn unknown_name(self, name: &str) -> String {
         let place = self.as_str();
-        if [Code::Quorum, Code::UnreplicatedIndex].iter().any(|code| code.as_str() == word) {
+        if [Code::Quorum, Code::UnreplicatedIndex].iter().any(|code| code.as_str() == name) {
             return format!(
-                "{word:?} in {place} cannot be disabled: spec.restart.allowOutage: true is what lets \
-                 a stop cost the majority or the only copy of a shard"
+                "{name:?} in {place} cannot be disabled: only spec.restart.allowOutage: true allows a \
+                 stop that costs the quorum or the only copy of a shard"
             );
         }
         let nearest = Predicate::ALL
             .into_iter()
             .map(Predicate::name)
-            .min_by_key(|name| edits(&word.to_lowercase(), &name.to_lowercase()));
+            .min_by_key(|known| edits(&name.to_lowercase(), &known.to_lowercase()));
         format!(
-            "{word:?} in {place} is no predicate and disables nothing: the nearest is {}",
+            "{name:?} in {place} is not a predicate and disables nothing: the nearest name is {}",
             nearest.unwrap_or_default()
         )
     }
 }
 
-/// How many characters must be put in, taken out or replaced to make one text of the other.
+/// The number of characters to insert, remove or replace to turn one text into the other.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

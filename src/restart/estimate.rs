@@ -1,28 +1,28 @@
-//! How much longer a restart takes, by the pace of the nodes that are done.
+//! How much longer a restart takes, by the time that the finished nodes took.
 
 use super::{Direction, Restart, Step, Strategy, Time};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// A wait this many times as long as any before is like none of them: then nothing is said.
-const UNLIKE: u64 = 3;
+/// No estimate is given once a node takes this many times as long as the slowest before it.
+const SLOWER_THAN_ALL: u64 = 3;
 
-/// An estimate, and what it is made from. Nodes of one cluster differ: no decision reads it.
+/// Nodes of one cluster differ: no decision uses the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Estimate {
     /// In milliseconds.
     pub(super) left: u64,
-    /// Nodes that were restarted.
+    /// Number of nodes that were restarted.
     pub(super) done: usize,
-    /// These, and those that are still to be.
+    /// Number of these and of the nodes that are still to be restarted.
     pub(super) nodes: usize,
 }
 
 impl Estimate {
-    /// By what the ledger holds alone, so that it survives a restart of the controller. None before
-    /// the first node is done, once no further node is restarted, where all nodes go together, and
-    /// while what is waited for takes far longer than anything before.
+    /// Uses only the ledger, so that it survives a restart of the controller. None before the first
+    /// node is done, when no further node is restarted, in a coordinated restart, and while a node
+    /// takes far longer than any before it.
     pub(super) fn of(restart: &Restart, now: Time) -> Option<Self> {
         let goes_on = restart.ending.is_none() && restart.direction != Direction::Back;
         if !goes_on || restart.request.strategy == Strategy::Coordinated {
@@ -32,7 +32,7 @@ impl Estimate {
         let began = last;
         let is_over = |step| step == Step::Finished;
         let to_come = restart.members.iter().filter(|member| !is_over(member.step)).count();
-        // One that was withdrawn never had a turn.
+        // A member without a sequence was withdrawn before it was stopped.
         let ends = restart.members.iter().filter(|one| is_over(one.step) && one.stop_sequence > 0);
         let mut ends: Vec<Time> = ends.map(|member| member.since).collect();
         if ends.is_empty() || to_come == 0 {
@@ -45,7 +45,7 @@ impl Estimate {
             last = *end;
         }
         let waited = now.since(last);
-        if waited > longest.saturating_mul(UNLIKE).max(MINUTE) {
+        if waited > longest.saturating_mul(SLOWER_THAN_ALL).max(MINUTE) {
             return None;
         }
         let count = |nodes: usize| u64::try_from(nodes).unwrap_or(u64::MAX);
@@ -57,8 +57,8 @@ impl Estimate {
         })
     }
 
-    /// `about 12 minutes left`, in steps that are the wider the longer it takes: it is no better
-    /// than that, and is not to be written anew all the time.
+    /// `about 12 minutes left`. The steps are wider for longer times, because the estimate is not
+    /// precise and the status should not be written again all the time.
     pub(super) fn left(self) -> String {
         let (step, unit, name) = if self.left <= MINUTE {
             return "less than a minute left".into();

@@ -36,7 +36,9 @@ use context::Context;
 
 pub use code::Code;
 pub use disabled::Disabled;
-pub use forecast::{Basis, Forecast, Stage, StageKind, Turn, When, forecast};
+pub use forecast::{
+    Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
+};
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Once,
@@ -44,17 +46,17 @@ pub use ledger::{
 };
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
-pub use policy::{OnConfigChange, Policy, Share};
+pub use policy::{InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, report};
-pub use request::{Request, Strategy, Target};
+pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::snapshot_schema;
 pub use snapshot::{
-    Allocation, Cluster, Color, Engine, Health, Known, LastExit, LastRequest, Manager, Marker,
-    Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
+    Allocation, Cluster, Color, Engine, Health, InvalidSnapshot, Known, LastExit, LastRequest,
+    Manager, Marker, Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
 };
-pub use time::Time;
+pub use time::{InvalidTime, Time};
 
 /// In which order a restart would take these pods; without an engine, roles and the elected master
 /// are unknown, and what is broken goes first, then each set by its ordinals, the highest first.

@@ -1,33 +1,33 @@
-//! The words on the pods: the restart phase, as the ADR of 2019 spells it. Parsed and printed here
-//! and nowhere else.
+//! The restart phase in the annotation of a pod, as the ADR of 2019 spells it. Parsed and printed only
+//! here.
 
 use thiserror::Error;
 
 use super::Strategy;
 
-/// Value of the annotation [`super::annotation::PHASE`]; absent means there is nothing to do.
+/// Value of the annotation [`super::annotation::PHASE`]; without it there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// To be restarted as soon as there is a slot.
+    /// To be restarted as soon as a slot is free.
     Schedule,
-    /// To be restarted in its turn, by the rules.
+    /// To be restarted when the rules allow it.
     ScheduleRolling,
-    /// To be restarted together with all the others.
+    /// To be restarted together with all other nodes.
     ScheduleCoordinated,
     /// Being stopped.
     Stop,
-    /// Being stopped together with all the others.
+    /// Being stopped together with all other nodes.
     StopCoordinated,
     /// Being started.
     Start,
-    /// Being started together with all the others.
+    /// Being started together with all other nodes.
     StartCoordinated,
 }
 
-/// A value that is no phase.
+/// A value that is not a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no restart phase: write schedule, schedule-rolling or schedule-coordinated to ask \
+    "{0:?} is not a restart phase: write schedule, schedule-rolling or schedule-coordinated to ask \
      for a restart, or remove the annotation"
 )]
 pub struct UnknownPhase(pub String);
@@ -44,7 +44,7 @@ impl Phase {
         Self::StartCoordinated,
     ];
 
-    /// The word as it stands on the pod.
+    /// The value of the annotation.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Schedule => "schedule",
@@ -57,18 +57,16 @@ impl Phase {
         }
     }
 
-    /// Reads the word.
-    ///
     /// # Errors
-    /// The word, if it is none of the seven.
-    pub fn parse(word: &str) -> Result<Self, UnknownPhase> {
+    /// The text is not one of the seven phases.
+    pub fn parse(text: &str) -> Result<Self, UnknownPhase> {
         Self::ALL
             .into_iter()
-            .find(|phase| phase.as_str() == word)
-            .ok_or_else(|| UnknownPhase(word.to_owned()))
+            .find(|phase| phase.as_str() == text)
+            .ok_or_else(|| UnknownPhase(text.to_owned()))
     }
 
-    /// The strategy a person asks for with this word. `stop` on an idle pod is read as `schedule`,
+    /// The strategy that a person requests with this value. `stop` on an idle pod is read as `schedule`,
     /// so that it takes a slot and obeys the rules; `start` asks for nothing.
     pub const fn asks_for(self) -> Option<Strategy> {
         match self {
@@ -79,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// Whether the pod's turn has not come.
+    /// Whether the restart of the pod has not begun.
     pub const fn is_scheduled(self) -> bool {
         match self {
             Self::Schedule | Self::ScheduleRolling | Self::ScheduleCoordinated => true,

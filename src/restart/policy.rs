@@ -1,9 +1,12 @@
-//! What the SearchCluster's owner allows.
+//! What the owner of the SearchCluster allows.
+
+#![warn(missing_docs)]
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::Disabled;
 
@@ -15,7 +18,7 @@ use super::Disabled;
 pub struct Policy {
     /// How many nodes may be down at once.
     pub max_unavailable: Share,
-    /// How many nodes of a role may be down at once, besides.
+    /// How many nodes of a role may be down at once; a limit besides `max_unavailable`.
     pub max_unavailable_of_role: BTreeMap<String, Share>,
     /// Predicates that are not evaluated.
     #[schemars(with = "Vec<String>")]
@@ -28,11 +31,11 @@ pub struct Policy {
     pub phase_timeout: u64,
     /// How long a node is unready before its stop signal, in milliseconds.
     pub drain: u64,
-    /// What to do by ourselves about a node that runs on another config than its sources'.
+    /// What to do without a request about a node that runs on another config than its sources have.
     pub on_config_change: OnConfigChange,
-    /// A node that does not come up on the new config is started on the last good one.
+    /// A node that does not start on the new config is started on the last good one.
     pub rollback: bool,
-    /// Whether the engine's config has declared sources; without them the mounted config is taken.
+    /// Whether the sources of the engine's config are declared; if not, the mounted config counts.
     pub has_sources: bool,
 }
 
@@ -53,55 +56,50 @@ pub struct Policy {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum OnConfigChange {
-    /// Show it, and wait to be asked.
+    /// Show it, and wait for a request.
     #[default]
     None,
     /// Restart the nodes concerned one by one.
     Rolling,
-    /// Restart the nodes concerned together.
+    /// Restart the nodes concerned together: an outage.
     Coordinated,
 }
 
-/// A number of nodes, or a part of them.
+/// A number of nodes, or a percentage of them.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Share {
-    /// So many; at least 1.
+    /// At least 1.
     Nodes(u32),
-    /// So many of a hundred, 1 to 100; rounded down, but never to none.
+    /// 1 to 100; rounded down, but at least one node.
     Percent(u8),
 }
 
 impl Share {
-    /// So many nodes.
-    ///
     /// # Errors
-    /// It is none or less; a sentence that says what to write.
-    pub fn nodes(nodes: i64) -> Result<Self, String> {
+    /// The number is 0, negative or too large.
+    pub fn nodes(nodes: i64) -> Result<Self, InvalidShare> {
         match u32::try_from(nodes) {
-            Ok(0) => Err(nothing("0", "1")),
+            Ok(0) => Err(InvalidShare::Zero { written: "0".into(), least: "1" }),
             Ok(nodes) => Ok(Self::Nodes(nodes)),
-            Err(_) => Err(format!("is {nodes}, which is no number of nodes: write 1 or more")),
+            Err(_) => Err(InvalidShare::Nodes(nodes)),
         }
     }
 
     /// Reads `25%`.
     ///
     /// # Errors
-    /// A sentence that names the value and says what to write.
-    pub fn percent(text: &str) -> Result<Self, String> {
+    /// The text is not a percentage from 1% to 100%.
+    pub fn percent(text: &str) -> Result<Self, InvalidShare> {
         let digits = text.strip_suffix('%').filter(|digits| {
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
         });
         match digits.and_then(|digits| digits.parse().ok()) {
-            Some(0) => Err(nothing(text, "1%")),
+            Some(0) => Err(InvalidShare::Zero { written: text.to_owned(), least: "1%" }),
             Some(percent @ 1..=100) => Ok(Self::Percent(percent)),
-            Some(_) | None => Err(format!(
-                "{text:?} is neither a number of nodes nor a part of them: write for example 2 \
-                 (without quotes), or \"25%\" (1% to 100%)"
-            )),
+            Some(_) | None => Err(InvalidShare::Text(text.to_owned())),
         }
     }
 
@@ -114,8 +112,26 @@ impl Share {
     }
 }
 
-fn nothing(written: &str, least: &str) -> String {
-    format!("is {written}, and nothing could ever be restarted: write {least} or more")
+/// Why a value is not a [`Share`], and what to write.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidShare {
+    /// 0 or 0%.
+    #[error("is {written}, so that no node could ever be restarted: write {least} or more")]
+    Zero {
+        /// The value in the spec.
+        written: String,
+        /// The least valid value.
+        least: &'static str,
+    },
+    /// A number out of range.
+    #[error("is {0}, which is not a number of nodes: write 1 or more")]
+    Nodes(i64),
+    /// Any other text.
+    #[error(
+        "{0:?} is neither a number of nodes nor a percentage: write for example 2 (without \
+         quotes), or \"25%\" (1% to 100%)"
+    )]
+    Text(String),
 }
 
 /// As people write it: `2` or `25%`.
@@ -155,8 +171,8 @@ mod tests {
             assert_eq!(Share::percent(&share.to_string()), Ok(share));
         }
         for (text, says) in [
-            ("0%", "is 0%, and nothing could ever be restarted: write 1% or more"),
-            ("00%", "is 00%, and nothing"),
+            ("0%", "is 0%, so that no node could ever be restarted: write 1% or more"),
+            ("00%", "is 00%, so that no node"),
             ("2", "\"2\" is neither"),
             ("999999999999%", "\"999999999999%\" is neither"),
             ("101%", "\"101%\" is neither"),
@@ -170,11 +186,13 @@ mod tests {
             ("", "\"\" is neither"),
             ("all", "\"all\" is neither"),
         ] {
-            let problem = Share::percent(text).unwrap_err();
+            let problem = Share::percent(text).unwrap_err().to_string();
             assert!(problem.starts_with(says) && problem.contains("write "), "{text}: {problem}");
         }
-        assert!(Share::nodes(0).unwrap_err().starts_with("is 0, and nothing"));
-        assert!(Share::nodes(-3).unwrap_err().starts_with("is -3, which is no number"));
+        assert!(Share::nodes(0).unwrap_err().to_string().starts_with("is 0, so that no node"));
+        assert!(
+            Share::nodes(-3).unwrap_err().to_string().starts_with("is -3, which is not a number")
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The ten predicates by their published names.
+//! The names of the ten predicates.
 
-/// A rule of nodes-orchestration.md: a node is restarted only if all of them let it. Each is one
-/// file of `rules/predicates`, under the name that stands here.
+/// A rule of nodes-orchestration.md: a node is restarted only if it passes all of them. Each is one
+/// file in `rules/predicates` with the published name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Predicate {
     /// `data_tier_with_higher_priority_must_be_upgraded_first`
@@ -27,7 +27,7 @@ pub enum Predicate {
 }
 
 impl Predicate {
-    /// All of them, in the order in which they are asked.
+    /// All predicates, in the order in which they are evaluated.
     pub const ALL: [Self; 10] = [
         Self::DataTier,
         Self::MaxUnavailable,

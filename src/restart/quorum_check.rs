@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rules::{Electorate, Votes};
+use super::rules::{self, MasterVoters};
 use super::{Code, Engine};
 
 /// What the stop of one node does to the quorum.
@@ -11,7 +11,7 @@ pub enum QuorumAfterStop {
     /// Enough votes are left.
     Kept,
     /// The node has the only vote. Enough are left once this node votes in its place.
-    KeptAfterHandover(String),
+    KeptByHandover(String),
     /// No master could be elected, or that is not known: code and message of the rule.
     Lost(Code, String),
 }
@@ -19,9 +19,11 @@ pub enum QuorumAfterStop {
 /// What the stop of `node` does to the quorum while the nodes `down` are stopped or being stopped.
 /// All are names of nodes.
 pub fn quorum_after_stop(engine: &Engine, node: &str, down: &BTreeSet<String>) -> QuorumAfterStop {
-    match Electorate::of(engine).without(node, down, None) {
-        Votes::Kept => QuorumAfterStop::Kept,
-        Votes::HandedOverFirst(recipient) => QuorumAfterStop::KeptAfterHandover(recipient),
-        Votes::Lost(blocker) => QuorumAfterStop::Lost(blocker.code, blocker.message),
+    match MasterVoters::of(engine).after_stop(node, down, None) {
+        rules::QuorumAfterStop::Kept => QuorumAfterStop::Kept,
+        rules::QuorumAfterStop::KeptByHandover(to) => QuorumAfterStop::KeptByHandover(to),
+        rules::QuorumAfterStop::Lost(blocker) => {
+            QuorumAfterStop::Lost(blocker.code, blocker.message)
+        }
     }
 }

@@ -1,7 +1,10 @@
-//! What was asked for: one restart.
+//! A request for one restart.
+
+#![warn(missing_docs)]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::Time;
 use stayput_api::Span;
@@ -23,9 +26,9 @@ use stayput_api::Span;
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
-    /// Each node as soon as there is a slot, whatever the cluster's health (phase `schedule`).
+    /// Each node as soon as a slot is free, whatever the cluster's health (phase `schedule`).
     Immediate,
-    /// One node after the other, by the rules.
+    /// One node after the other, as the rules allow.
     #[default]
     Rolling,
     /// All nodes stopped, then all started: an outage.
@@ -33,7 +36,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The name, as it stands in status, history and metrics.
+    /// The name in the status, the history and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Immediate => "immediate",
@@ -43,7 +46,7 @@ impl Strategy {
     }
 }
 
-/// Which nodes; empty means all. What is given must all hold.
+/// The nodes to restart: those that match every given field; all nodes if none is given.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -52,30 +55,31 @@ pub struct Target {
     /// Names of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// A role every one of them has.
+    /// A role of the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Value of the zone attribute every one of them has.
+    /// Value of the zone attribute of the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
 
-// A newer version's fields must not keep a ledger from being read: [`Asked`] is strict, this is not.
-/// One request, as it stands in the annotation [`super::annotation::REQUEST`] and in the ledger.
+// Unknown fields are allowed, so that a ledger of a newer version can be read; [`WrittenRequest`] is
+// strict.
+/// One request, in the annotation [`super::annotation::REQUEST`] and in the ledger.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// Chosen by whoever asks; the same id twice is one request.
+    /// Chosen by whoever makes the request; the same id twice is one request.
     pub id: String,
-    /// How.
+    /// How the nodes are restarted.
     #[serde(default)]
     pub strategy: Strategy,
-    /// Which nodes.
+    /// The nodes to restart.
     #[serde(default)]
     pub target: Target,
-    /// No node is stopped earlier.
+    /// No node is stopped before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_before: Option<Time>,
@@ -83,22 +87,22 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub deadline: Option<Span>,
-    /// Who asked, for people.
+    /// Who made the request, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl Target {
-    /// Whether only the engine can tell which nodes these are.
+    /// Whether the engine must be read to find these nodes.
     pub const fn is_by_engine(&self) -> bool {
         self.role.is_some() || self.zone.is_some()
     }
 }
 
-/// [`Target`] as people write it: a field with a typo must not widen what is restarted.
+/// [`Target`] as people write it: a field with a typo must not add nodes to the restart.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AskedTarget {
+struct WrittenTarget {
     #[serde(default)]
     nodes: Vec<String>,
     role: Option<String>,
@@ -108,21 +112,21 @@ struct AskedTarget {
 /// [`Request`] as people write it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Asked {
+struct WrittenRequest {
     id: String,
     #[serde(default)]
     strategy: Strategy,
     #[serde(default)]
-    target: AskedTarget,
+    target: WrittenTarget,
     not_before: Option<Time>,
     deadline: Option<Span>,
     by: Option<String>,
 }
 
-impl From<Asked> for Request {
-    fn from(asked: Asked) -> Self {
-        let Asked { id, strategy, target, not_before, deadline, by } = asked;
-        let AskedTarget { nodes, role, zone } = target;
+impl From<WrittenRequest> for Request {
+    fn from(written: WrittenRequest) -> Self {
+        let WrittenRequest { id, strategy, target, not_before, deadline, by } = written;
+        let WrittenTarget { nodes, role, zone } = target;
         let target = Target { nodes, role, zone };
         Self { id, strategy, target, not_before, deadline, by }
     }
@@ -132,7 +136,7 @@ impl From<Asked> for Request {
 const MAX_ID: usize = 63;
 
 impl Request {
-    /// Whether its nodes go together or not at all: a whole zone.
+    /// Whether its nodes are stopped together or not at all: a whole zone.
     pub fn is_at_once(&self) -> bool {
         self.strategy == Strategy::Rolling && self.target.zone.is_some()
     }
@@ -140,22 +144,29 @@ impl Request {
     /// Reads the annotation's value.
     ///
     /// # Errors
-    /// A sentence that says what is wrong and what to write.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let asked: Asked = serde_json::from_str(text).map_err(|error| {
-            format!(
-                "the restart request is not the JSON object this takes: {error}; write for \
-                 example {{\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}}"
-            )
-        })?;
-        let request = Self::from(asked);
-        let fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if request.id.is_empty() || request.id.len() > MAX_ID || !request.id.bytes().all(fit) {
-            return Err(format!(
-                "{:?} is no id of a restart: use 1 to {MAX_ID} letters, digits, '-', '.' and '_'",
-                request.id
-            ));
+    /// The value is not a valid request.
+    pub fn parse(text: &str) -> Result<Self, InvalidRequest> {
+        let written: WrittenRequest = serde_json::from_str(text).map_err(InvalidRequest::Json)?;
+        let request = Self::from(written);
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if request.id.is_empty() || request.id.len() > MAX_ID || !request.id.bytes().all(is_allowed)
+        {
+            return Err(InvalidRequest::Id(request.id));
         }
         Ok(request)
     }
+}
+
+/// Why a text is not a [`Request`], and what to write.
+#[derive(Debug, Error)]
+pub enum InvalidRequest {
+    /// It is not JSON, or not of the right form.
+    #[error(
+        "the restart request is not a valid JSON object: {0}; write for example \
+         {{\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}}"
+    )]
+    Json(#[source] serde_json::Error),
+    /// Its id is empty, too long or has other characters.
+    #[error("{0:?} is not a valid restart id: use 1 to {MAX_ID} letters, digits, '-', '.' and '_'")]
+    Id(String),
 }

@@ -1,21 +1,22 @@
-//! Moments, as plain numbers that people read as RFC 3339.
+//! Points in time: a number in the program, RFC 3339 in documents.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
 
-/// A moment in milliseconds since the Unix epoch; RFC 3339 in UTC wherever it is written down.
+/// A time in milliseconds since the Unix epoch; serialized as RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// This much later.
+    /// The time that is this much later.
     #[must_use]
     pub const fn plus(self, milliseconds: u64) -> Self {
         Self(self.0.saturating_add(milliseconds))
     }
 
-    /// Milliseconds from `earlier` until this moment; zero if it is not earlier.
+    /// Milliseconds since `earlier`; zero if that is not earlier.
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -23,21 +24,25 @@ impl Time {
     /// Reads RFC 3339.
     ///
     /// # Errors
-    /// A sentence that names the value and what would be accepted.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is not a moment such as \"2026-11-21T03:00:00Z\" (UTC, RFC 3339)");
-        let moment = humantime::parse_rfc3339(text).map_err(|_| wrong())?;
-        let since = moment.duration_since(UNIX_EPOCH).map_err(|_| wrong())?;
-        u64::try_from(since.as_millis()).map(Self).map_err(|_| wrong())
+    /// The text is not RFC 3339 in UTC, or the time is before 1970.
+    pub fn parse(text: &str) -> Result<Self, InvalidTime> {
+        let invalid = || InvalidTime(text.to_owned());
+        let time = humantime::parse_rfc3339(text).map_err(|_| invalid())?;
+        let since_epoch = time.duration_since(UNIX_EPOCH).map_err(|_| invalid())?;
+        u64::try_from(since_epoch.as_millis()).map(Self).map_err(|_| invalid())
     }
 }
 
+/// A text that is not a [`Time`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is not a time such as \"2026-11-21T03:00:00Z\" (UTC, RFC 3339)")]
+pub struct InvalidTime(pub String);
+
 impl std::fmt::Display for Time {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Far beyond the year 9999 there is no RFC 3339; a clock that says so is broken anyway.
-        let moment = UNIX_EPOCH + Duration::from_millis(self.0.min(253_402_300_799_999));
-        humantime::format_rfc3339_millis(moment).fmt(formatter)
+        // RFC 3339 ends with the year 9999.
+        let time = UNIX_EPOCH + Duration::from_millis(self.0.min(253_402_300_799_999));
+        humantime::format_rfc3339_millis(time).fmt(formatter)
     }
 }
 

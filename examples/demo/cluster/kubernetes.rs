@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus, crd};
-use stayput_reconciler::controller::{Settings, run};
+use stayput_reconciler::controller::{RunError, Settings, run};
 use stayput_restart::HistoryEntry;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -50,7 +50,7 @@ pub(super) struct Kubernetes {
 
 struct Reconciler {
     stop: oneshot::Sender<()>,
-    ended: mpsc::Receiver<std::result::Result<(), String>>,
+    ended: mpsc::Receiver<std::result::Result<(), RunError>>,
 }
 
 impl Kubernetes {
@@ -136,7 +136,7 @@ impl Kubernetes {
         ended
             .recv_timeout(CALL_TIMEOUT)
             .map_err(|_| "the reconciler did not end")?
-            .map_err(Into::into)
+            .context("the reconciler failed")
     }
 
     /// A pod that runs; its uid.

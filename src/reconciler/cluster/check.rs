@@ -75,7 +75,7 @@ impl SearchCluster {
     fn restart(&self, problems: &mut Problems, has_sources: bool) -> Policy {
         let mut policy = problems.restart(&self.spec.restart, has_sources);
         if let Some(names) = self.disabled_by_annotation() {
-            policy.disabled = policy.disabled.and_by_annotation(names);
+            policy.disabled = policy.disabled.with_annotation(names);
         }
         policy
     }

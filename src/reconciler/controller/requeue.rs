@@ -77,7 +77,8 @@ impl Requeue {
     pub(super) fn after_plan(&mut self, plan: &Plan, acted: bool) -> Duration {
         self.failures = 0;
         self.conflicts = 0;
-        let actions = plan.actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
+        let actions =
+            plan.actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
         let waiting = plan.waiting.iter().map(|waiting| (waiting.pod.clone(), waiting.code));
         let now = (actions.cloned().collect::<Vec<_>>(), waiting.collect::<Vec<_>>());
         let same = self.last.as_ref() == Some(&now);

@@ -7,17 +7,17 @@ const STARTED: &str = "require_started_replica";
 #[test]
 fn names_of_both_places_count_together() {
     let spec = Disabled::of([STARTED, " ", "one_master_at_a_time"]);
-    let both = spec.clone().and_by_annotation(" skip_already_terminating_pods ,, ");
+    let both = spec.clone().with_annotation(" skip_already_terminating_pods ,, ");
     assert_eq!(both.iter().count(), 3);
     assert!(both.contains(Predicate::Terminating) && !spec.contains(Predicate::Terminating));
     assert!(both.contains(Predicate::StartedReplica) && !both.contains(Predicate::Yellow));
     assert_eq!(both.unknown(), None);
-    assert_eq!(Disabled::of([]).and_by_annotation(" , "), Disabled::default());
+    assert_eq!(Disabled::of([]).with_annotation(" , "), Disabled::default());
 }
 
 #[test]
 fn written_down_it_is_the_names() {
-    let both = Disabled::of([STARTED, "x"]).and_by_annotation("one_master_at_a_time,y");
+    let both = Disabled::of([STARTED, "x"]).with_annotation("one_master_at_a_time,y");
     let text = serde_json::to_string(&both).unwrap();
     assert_eq!(text, r#"["require_started_replica","one_master_at_a_time","x","y"]"#);
     let read: Disabled = serde_json::from_str(&text).unwrap();
@@ -26,7 +26,7 @@ fn written_down_it_is_the_names() {
 
 #[test]
 fn the_star_is_all_ten_wherever_it_stands() {
-    for all in [Disabled::of(["*"]), Disabled::default().and_by_annotation("*")] {
+    for all in [Disabled::of(["*"]), Disabled::default().with_annotation("*")] {
         assert_eq!(all.iter().collect::<Vec<_>>(), Predicate::ALL);
     }
 }
@@ -43,22 +43,22 @@ fn what_is_no_predicate_is_told_with_its_place_and_the_nearest_name() {
         ("only_restart_healthy_nodes_if_green", "only_restart_healthy_node_if_green_or_yellow"),
         ("do_not_delete_pods_with_the_same_shards", "do_not_delete_pods_with_same_shards"),
     ];
-    for (word, nearest) in cases {
-        let told = Disabled::default().and_by_annotation(word).unknown().unwrap();
+    for (name, nearest) in cases {
+        let message = Disabled::default().with_annotation(name).unknown().unwrap();
         let expected = format!(
-            "{word:?} in eck.k8s.elastic.co/disable-upgrade-predicates is no predicate and \
-             disables nothing: the nearest is {nearest}"
+            "{name:?} in eck.k8s.elastic.co/disable-upgrade-predicates is not a predicate and \
+             disables nothing: the nearest name is {nearest}"
         );
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
-    let told = Disabled::of([STARTED, "x"]).unknown().unwrap();
-    assert!(told.starts_with("\"x\" in spec.restart.disabledPredicates is no"), "{told}");
+    let message = Disabled::of([STARTED, "x"]).unknown().unwrap();
+    assert!(message.starts_with("\"x\" in spec.restart.disabledPredicates is no"), "{message}");
 }
 
 #[test]
 fn what_only_an_allowed_outage_lifts_says_so() {
-    for word in ["quorum", "unreplicated_index"] {
-        let disabled = Disabled::of([word]);
+    for name in ["quorum", "unreplicated_index"] {
+        let disabled = Disabled::of([name]);
         assert_eq!(disabled.iter().count(), 0);
         assert!(disabled.unknown().unwrap().contains("spec.restart.allowOutage: true"));
     }
@@ -68,15 +68,15 @@ fn what_only_an_allowed_outage_lifts_says_so() {
 fn a_flood_of_names_makes_one_short_sentence() {
     let names: Vec<String> =
         (0..20_000).map(|n| format!("x{n}\u{1b}{}", "y".repeat(500))).collect();
-    let told = Disabled::default().and_by_annotation(&names.join(",")).unknown().unwrap();
-    assert!(told.len() < 1_000, "{}", told.len());
-    assert!(told.ends_with("; and so are 19997 more"), "{told}");
-    assert!(!told.contains(char::is_control), "{told}");
+    let message = Disabled::default().with_annotation(&names.join(",")).unknown().unwrap();
+    assert!(message.len() < 1_000, "{}", message.len());
+    assert!(message.ends_with("; and so are 19997 more"), "{message}");
+    assert!(!message.contains(char::is_control), "{message}");
 }
 
 #[test]
 fn the_way_back_is_a_command_for_each_place_that_disables_something() {
-    let both = Disabled::of(["*"]).and_by_annotation(STARTED);
+    let both = Disabled::of(["*"]).with_annotation(STARTED);
     assert_eq!(
         both.undo("search/logs"),
         [

@@ -26,26 +26,33 @@ fn restart(ends: &[u64]) -> Restart {
     }
 }
 
-fn told(restart: &Restart, seconds: u64) -> Option<String> {
+fn estimate_at(restart: &Restart, seconds: u64) -> Option<String> {
     Estimate::of(restart, Time(seconds * 1000)).map(|estimate| estimate.to_string())
 }
 
 #[test]
 fn the_pace_so_far_is_the_pace_to_come() {
     let three = restart(&[1_120, 1_240, 1_360]);
-    let said = |seconds, text: &str| assert_eq!(told(&three, seconds).as_deref(), Some(text));
-    said(1_360, "about 15 minutes left, estimated from 3 of 10 nodes");
-    said(1_420, "about 15 minutes left, estimated from 3 of 10 nodes");
+    let shows =
+        |seconds, text: &str| assert_eq!(estimate_at(&three, seconds).as_deref(), Some(text));
+    shows(1_360, "about 15 minutes left, estimated from 3 of 10 nodes");
+    shows(1_420, "about 15 minutes left, estimated from 3 of 10 nodes");
     // The node under way takes longer than others did: not less than what the others will take.
-    said(1_480, "about 15 minutes left, estimated from 3 of 10 nodes");
-    said(1_700, "about 15 minutes left, estimated from 3 of 10 nodes");
-    assert_eq!(told(&three, 1_721), None, "it is stuck: like nothing before");
+    shows(1_480, "about 15 minutes left, estimated from 3 of 10 nodes");
+    shows(1_700, "about 15 minutes left, estimated from 3 of 10 nodes");
+    assert_eq!(estimate_at(&three, 1_721), None, "it is stuck: like nothing before");
     let one = restart(&[1_090]);
-    assert_eq!(told(&one, 1_090).unwrap(), "about 15 minutes left, estimated from 1 of 10 nodes");
-    let nine = restart(&[1_100, 1_200, 1_300, 1_400, 1_500, 1_600, 1_700, 1_800, 1_900]);
-    assert_eq!(told(&nine, 1_900).unwrap(), "about 2 minutes left, estimated from 9 of 10 nodes");
     assert_eq!(
-        told(&nine, 1_950).unwrap(),
+        estimate_at(&one, 1_090).unwrap(),
+        "about 15 minutes left, estimated from 1 of 10 nodes"
+    );
+    let nine = restart(&[1_100, 1_200, 1_300, 1_400, 1_500, 1_600, 1_700, 1_800, 1_900]);
+    assert_eq!(
+        estimate_at(&nine, 1_900).unwrap(),
+        "about 2 minutes left, estimated from 9 of 10 nodes"
+    );
+    assert_eq!(
+        estimate_at(&nine, 1_950).unwrap(),
         "less than a minute left, estimated from 9 of 10 nodes"
     );
 }
@@ -54,17 +61,17 @@ fn the_pace_so_far_is_the_pace_to_come() {
 fn nodes_that_go_together_count_by_what_they_achieve() {
     let batches = restart(&[1_300, 1_300, 1_300, 1_600, 1_600, 1_600]);
     let text = "about 7 minutes left, estimated from 6 of 10 nodes";
-    assert_eq!(told(&batches, 1_600).as_deref(), Some(text));
+    assert_eq!(estimate_at(&batches, 1_600).as_deref(), Some(text));
 }
 
 #[test]
 fn nothing_is_said_where_nothing_can_be() {
-    assert_eq!(told(&restart(&[]), 1_100), None, "nobody is done");
-    assert_eq!(told(&restart(&[1_100; 10]), 1_100), None, "everybody is");
+    assert_eq!(estimate_at(&restart(&[]), 1_100), None, "nobody is done");
+    assert_eq!(estimate_at(&restart(&[1_100; 10]), 1_100), None, "everybody is");
     let with = |change: fn(&mut Restart)| {
         let mut restart = restart(&[1_100]);
         change(&mut restart);
-        told(&restart, 1_100)
+        estimate_at(&restart, 1_100)
     };
     assert!(with(|_| ()).is_some());
     assert_eq!(with(|one| one.request.strategy = Strategy::Coordinated), None);
@@ -83,11 +90,11 @@ fn nothing_is_said_where_nothing_can_be() {
 fn clocks_that_jump_do_no_harm() {
     let back = restart(&[500, 900]);
     assert_eq!(
-        told(&back, 10).as_deref(),
+        estimate_at(&back, 10).as_deref(),
         Some("less than a minute left, estimated from 2 of 10 nodes")
     );
     assert_eq!(
-        told(&restart(&[u64::MAX / 1000]), u64::MAX / 1000).unwrap().split(' ').nth(2),
+        estimate_at(&restart(&[u64::MAX / 1000]), u64::MAX / 1000).unwrap().split(' ').nth(2),
         Some("days")
     );
 }

@@ -124,8 +124,8 @@ fn may_be_stopped<'a>(
 fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     let evaluation = context.evaluate(ledger)?;
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
-    evaluation.judge(pod, request.strategy)?;
-    evaluation.judge_again(pod, &request)
+    evaluation.check_rules(pod, request.strategy)?;
+    evaluation.check_before_stop(pod, &request)
 }
 
 /// A member that shall be kept stopped is waited for by nobody.

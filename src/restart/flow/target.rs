@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::observed::is_to_be_stopped;
 use crate::context::Context;
-use crate::rules::all_of;
+use crate::rules::list_names;
 use crate::{Member, Pod, Target, Time};
 
 /// The nodes a target means, by name, without those kept stopped; or why there are none.
@@ -65,7 +65,7 @@ fn no_such_zone(context: &Context<'_>, zone: &str) -> String {
         1 => format!("; 1 node has no attribute {attribute}"),
         more => format!("; {more} nodes have no attribute {attribute}"),
     };
-    format!("no node is in zone {zone:?}, there are {}{without}", all_of(&zones))
+    format!("no node is in zone {zone:?}, there are {}{without}", list_names(&zones))
 }
 
 fn is_known(context: &Context<'_>, node: &str) -> bool {

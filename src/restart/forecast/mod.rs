@@ -1,14 +1,14 @@
-//! A dry run of a whole restart: who goes with whom and in which order if every step succeeds, and
-//! what keeps the others from going.
+//! The forecast of a whole restart (people call it a dry run): which nodes go together, in which
+//! order, if every step succeeds, and what blocks the others.
 //!
-//! There is no second opinion in here. What would happen now is what [`super::plan()`] says; what comes
-//! after it is asked of the same rules, on the assumption that each node comes back and leaves the
-//! cluster as the snapshot shows it ([`back`]).
+//! The forecast has no rules of its own. What would happen now is what [`super::plan()`] answers. What
+//! comes later is asked of the same rules, on the assumption that each node comes back and that the
+//! cluster is otherwise as in the snapshot ([`returned_nodes`]).
 
-mod back;
-mod scene;
-mod together;
-mod walk;
+mod batches;
+mod joint_step;
+mod returned_nodes;
+mod working_copy;
 
 use std::collections::BTreeSet;
 
@@ -18,52 +18,52 @@ use super::lookup::Lookup;
 use super::{
     Action, Code, Ledger, Member, Plan, Policy, Request, Restart, Snapshot, Step, Strategy, Waiting,
 };
-use scene::Scene;
-use together::{coordinated, together};
-use walk::walk;
+use batches::add_batches;
+use joint_step::{add_coordinated_steps, add_joint_step};
+use working_copy::WorkingCopy;
 
-/// What a restart comes to from here on.
+/// The rest of a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
-    /// What the restart was, or would be, asked for.
+    /// The request of the restart.
     pub request: Request,
     /// Where the request comes from.
     pub basis: Basis,
-    /// What keeps the restart as a whole from going on now; the steps are told as if it were lifted.
-    pub held: Option<Waiting>,
-    /// What happens, in its order.
-    pub steps: Vec<Stage>,
-    /// Every node nothing is begun for now, and why.
+    /// What keeps the restart as a whole from going on now. The steps are those that follow once
+    /// it is gone.
+    pub blocked_by: Option<Waiting>,
+    /// In their order.
+    pub steps: Vec<ForecastStep>,
+    /// The nodes that nothing is done for now, and why.
     pub waiting: Vec<Waiting>,
-    /// The nodes that never get a turn unless something changes: the first rule in the way of each.
+    /// The nodes that are not restarted unless something changes, and the first rule that blocks
+    /// each of them.
     pub never: Vec<Waiting>,
 }
 
-/// Where the request comes from.
+/// Where the request of a forecast comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// Its restart is under way.
     UnderWay,
-    /// Somebody has asked, or the spec asks by itself, and it is about to begin.
-    Asked,
-    /// Nobody has asked: this is what a request would do.
-    Supposed,
+    /// A person or the spec has requested it, and it is about to begin.
+    Requested,
+    /// Nobody has requested it.
+    Hypothetical,
 }
 
 /// Nodes that go together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
-    /// What is done.
-    pub kind: StageKind,
-    /// When.
-    pub when: When,
-    /// The nodes, in their order.
-    pub turns: Vec<Turn>,
+pub struct ForecastStep {
+    pub kind: ForecastStepKind,
+    pub when: ForecastTime,
+    /// In their order.
+    pub nodes: Vec<ForecastNode>,
 }
 
-/// What is done with nodes.
+/// What is done with the nodes of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StageKind {
+pub enum ForecastStepKind {
     /// Each is stopped and started.
     Restart,
     /// All are stopped.
@@ -72,119 +72,121 @@ pub enum StageKind {
     Start,
 }
 
-/// When it is done.
+/// When a step is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum ForecastTime {
     /// It has begun.
     UnderWay,
-    /// At once.
+    /// It begins at once.
     Now,
-    /// When what comes before it is over, and nothing holds the restart.
+    /// After the steps before it, and once nothing blocks the restart.
     Later,
 }
 
-/// One node's part in a step.
+/// One node in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
-    /// Name of the node.
-    pub node: String,
-    /// Why it is its turn, in a sentence.
-    pub why: String,
+pub struct ForecastNode {
+    pub name: String,
+    /// Why the node is in this step, for people.
+    pub message: String,
 }
 
-/// Tells what the restart under way will do, or that which is about to begin; where there is none,
-/// what `request` would do, and without one what a rolling restart of every node would. With a
-/// request while another restart is under way: what it does once that is over.
+/// Forecasts the restart that is under way or about to begin. If there is none: what `request`
+/// would do, or without a request what a rolling restart of every node would do. With a request
+/// while another restart is under way: what it does after that one.
 pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>) -> Forecast {
-    let mut scene = Scene::of(snapshot, policy, request);
-    let Plan { actions, waiting, .. } = decided(&scene.snapshot, policy);
-    let after = ledger_after(&actions, &scene.snapshot.ledger).clone();
-    let of_all = held_by(&waiting);
+    let mut working_copy = WorkingCopy::of(snapshot, policy, request);
+    let Plan { actions, waiting, .. } = plan_without_patches(&working_copy.snapshot, policy);
+    let after = ledger_after(&actions, &working_copy.snapshot.ledger).clone();
+    let blocked_now = cluster_blocker(&waiting);
     let Some(restart) = after.restart.clone() else {
-        return nothing(&scene, &after, of_all, waiting);
+        return without_restart(&working_copy, &after, blocked_now, waiting);
     };
-    let under_way = uids(&scene.snapshot.ledger, Member::is_under_way);
+    let under_way = uids(&working_copy.snapshot.ledger, Member::is_under_way);
     let mut chosen = uids(&after, Member::is_under_way);
     chosen.retain(|uid| !under_way.contains(uid));
-    let behind = scene.held.take();
-    let waiting = not_chosen(waiting, &restart, &chosen, behind.as_ref());
-    let held = behind.or(of_all);
-    let is_now = held.is_none() && under_way.is_empty();
+    let queued_behind = working_copy.queued_behind.take();
+    let waiting = not_chosen(waiting, &restart, &chosen, queued_behind.as_ref());
+    let blocked_by = queued_behind.or(blocked_now);
+    let is_now = blocked_by.is_none() && under_way.is_empty();
     let at_once = restart.request.is_at_once();
     let mut steps = Vec::new();
     let is_coordinated = restart.request.strategy == Strategy::Coordinated;
     if is_coordinated && !under_way.is_empty() {
-        coordinated(&restart, When::UnderWay, &mut steps);
+        add_coordinated_steps(&restart, ForecastTime::UnderWay, &mut steps);
     } else if !under_way.is_empty() {
-        let why = "it is under way";
+        let message = "it is under way";
         let members = &restart.members;
-        steps.push(stage(StageKind::Restart, When::UnderWay, members, &under_way, why));
+        let kind = ForecastStepKind::Restart;
+        steps.push(step_of(kind, ForecastTime::UnderWay, members, &under_way, message));
     }
-    scene.go_on(after, &under_way, &chosen);
+    working_copy.advance_past(after, &under_way, &chosen);
     let never = match restart.request.strategy {
-        Strategy::Rolling if at_once => together(&mut scene, policy, is_now, &mut steps),
-        Strategy::Coordinated => together(&mut scene, policy, is_now, &mut steps),
-        Strategy::Immediate | Strategy::Rolling => walk(&mut scene, policy, is_now, &mut steps),
+        Strategy::Rolling if at_once => {
+            add_joint_step(&mut working_copy, policy, is_now, &mut steps)
+        }
+        Strategy::Coordinated => add_joint_step(&mut working_copy, policy, is_now, &mut steps),
+        Strategy::Immediate | Strategy::Rolling => {
+            add_batches(&mut working_copy, policy, is_now, &mut steps)
+        }
     };
     let request = restart.request;
-    Forecast { request, basis: scene.basis, held, steps, waiting, never }
+    Forecast { request, basis: working_copy.basis, blocked_by, steps, waiting, never }
 }
 
-/// What is decided now. Phases that are yet to be shown on pods count for nothing: they would take
-/// the place of the reasons why the nodes wait.
-fn decided(snapshot: &Snapshot, policy: &Policy) -> Plan {
+/// What is decided now. Patches that show phases on pods are left out: they would take the place
+/// of the reasons why the nodes wait.
+fn plan_without_patches(snapshot: &Snapshot, policy: &Policy) -> Plan {
     decide(&Context::new(snapshot, policy)).without_patches().into_plan()
 }
 
-/// No restart comes of it.
-fn nothing(
-    scene: &Scene,
+/// The forecast where the request leads to no restart.
+fn without_restart(
+    working_copy: &WorkingCopy,
     after: &Ledger,
-    held: Option<Waiting>,
+    blocked_by: Option<Waiting>,
     waiting: Vec<Waiting>,
 ) -> Forecast {
-    let request = after.queued.clone().unwrap_or_else(|| scene.request());
+    let request = after.queued.clone().unwrap_or_else(|| working_copy.request());
     let refused = || {
         let new = after.history.last().filter(|last| last.id == request.id)?;
         Some(of_cluster(Code::InvalidInput, format!("the request is refused: {}", new.reason)))
     };
-    let deleting = scene.snapshot.cluster.deleting;
-    let held = if deleting {
-        let message = "the SearchCluster is being deleted: nothing is begun";
+    let blocked_by = if working_copy.snapshot.cluster.deleting {
+        let message = "the SearchCluster is being deleted: no restart begins";
         Some(of_cluster(Code::Idle, message.into()))
     } else {
-        held.or_else(refused)
+        blocked_by.or_else(refused)
     };
     let waiting = waiting.into_iter().filter(|one| one.pod.is_some()).collect();
-    let basis = scene.basis;
-    Forecast { request, basis, held, steps: Vec::new(), waiting, never: Vec::new() }
+    let basis = working_copy.basis;
+    Forecast { request, basis, blocked_by, steps: Vec::new(), waiting, never: Vec::new() }
 }
 
-/// What a plan says of the nodes that are not chosen, in its words; `behind` is what the request
-/// as a whole waits for.
+/// Why the nodes that are not chosen wait. `queued_behind` is what the whole request waits for.
 fn not_chosen(
-    told: Vec<Waiting>,
+    all_waiting: Vec<Waiting>,
     restart: &Restart,
     chosen: &BTreeSet<String>,
-    behind: Option<&Waiting>,
+    queued_behind: Option<&Waiting>,
 ) -> Vec<Waiting> {
     let members = restart.members.iter();
     let steps: Lookup<'_, Step> =
         members.map(|member| (member.pod_uid.as_str(), member.step)).collect();
-    let mut waiting = Vec::with_capacity(told.len());
-    for mut one in told {
+    let mut waiting = Vec::with_capacity(all_waiting.len());
+    for mut one in all_waiting {
         let Some(uid) = &one.pod else { continue };
         let step = steps.get(uid.as_str());
-        if let (Some(behind), Some(_)) = (behind, step) {
-            (one.code, one.message) = (behind.code, behind.message.clone());
+        if let (Some(other), Some(_)) = (queued_behind, step) {
+            (one.code, one.message) = (other.code, other.message.clone());
         } else if chosen.contains(uid) {
             continue;
         } else if one.code == Code::Recording {
-            // A plan that writes the ledger has no words for those nothing happens to.
+            // A plan that writes the ledger gives no reason for the other nodes.
             let (code, message) = match step {
-                Some(Step::Finished) => (Code::Finished, "it is done"),
+                Some(Step::Finished) => (Code::Finished, "done"),
                 Some(_) => (Code::NotItsTurn, "its turn comes later"),
-                None => (Code::Idle, "nothing was asked of it"),
+                None => (Code::Idle, "no restart was requested for it"),
             };
             (one.code, one.message) = (code, message.into());
         }
@@ -193,17 +195,17 @@ fn not_chosen(
     waiting
 }
 
-/// A step of these members.
-fn stage(
-    kind: StageKind,
-    when: When,
+fn step_of(
+    kind: ForecastStepKind,
+    when: ForecastTime,
     members: &[Member],
     which: &BTreeSet<String>,
-    why: &str,
-) -> Stage {
+    message: &str,
+) -> ForecastStep {
     let members = members.iter().filter(|member| which.contains(&member.pod_uid));
-    let turns = members.map(|member| Turn { node: member.node.clone(), why: why.into() });
-    Stage { kind, when, turns: turns.collect() }
+    let nodes =
+        members.map(|member| ForecastNode { name: member.node.clone(), message: message.into() });
+    ForecastStep { kind, when, nodes: nodes.collect() }
 }
 
 /// The ledger as a plan leaves it.
@@ -214,14 +216,13 @@ fn ledger_after<'a>(actions: &'a [Action], before: &'a Ledger) -> &'a Ledger {
     }
 }
 
-/// Uids of the pods of members.
+/// Uids of the members' pods.
 fn uids(ledger: &Ledger, which: impl Fn(&Member) -> bool) -> BTreeSet<String> {
     ledger.members().filter(|member| which(member)).map(|member| member.pod_uid.clone()).collect()
 }
 
-/// What keeps the whole from going on, of what a plan says of the cluster: not what merely takes
-/// its time.
-fn held_by(waiting: &[Waiting]) -> Option<Waiting> {
+/// What blocks the cluster as a whole; a step that only takes time does not.
+fn cluster_blocker(waiting: &[Waiting]) -> Option<Waiting> {
     let all = waiting.iter().find(|one| one.pod.is_none());
     all.filter(|one| one.code.blocks() || one.code == Code::NotBefore).cloned()
 }

@@ -1,19 +1,18 @@
-//! The conditions.
+//! The conditions in the status.
 
 use super::{Condition, Counts, debts};
 use crate::{
     Code, Color, Disabled, Ledger, Policy, Predicate, Snapshot, Step, Strategy, Time, Waiting,
 };
 
-/// Whether it is so.
 #[derive(Clone, Copy)]
-enum Holds {
+enum Status {
     Yes,
     No,
     Unknown,
 }
 
-impl Holds {
+impl Status {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Yes => "True",
@@ -23,14 +22,13 @@ impl Holds {
     }
 }
 
-/// Whether it is so, the word and the sentence.
-type Said = (Holds, String, String);
+/// Status, reason and message.
+type Value = (Status, String, String);
 
-fn said(holds: Holds, reason: &str, message: impl Into<String>) -> Said {
-    (holds, reason.to_owned(), message.into())
+fn value(status: Status, reason: &str, message: impl Into<String>) -> Value {
+    (status, reason.to_owned(), message.into())
 }
 
-/// All five of them.
 pub(super) fn conditions(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -38,76 +36,81 @@ pub(super) fn conditions(
     counts: &Counts,
 ) -> Vec<Condition> {
     let blocked = match blocker {
-        Some(waiting) => said(Holds::Yes, waiting.code.as_str(), &waiting.message),
-        None => said(Holds::No, "NothingBlocks", ""),
+        Some(waiting) => value(Status::Yes, waiting.code.as_str(), &waiting.message),
+        None => value(Status::No, "NothingBlocks", ""),
     };
     let ledger = &snapshot.ledger;
     let degraded = match blocker.filter(|waiting| waiting.code == Code::Stranded) {
-        // Neither forward nor back: nothing but a person helps.
-        Some(waiting) => said(Holds::Yes, "Stranded", &waiting.message),
+        // The restart can go neither forward nor back: a person must act.
+        Some(waiting) => value(Status::Yes, "Stranded", &waiting.message),
         None => degraded(ledger),
     };
-    let said = [
+    let values = [
         available(snapshot, counts),
         in_progress(ledger),
         blocked,
         degraded,
         disabled(&policy.disabled, &snapshot.cluster.name),
     ];
-    all(said, snapshot.now)
+    all(values, snapshot.now)
 }
 
-/// All five of them, where the spec cannot be used.
+/// The conditions of a cluster whose spec cannot be used.
 pub(super) fn invalid(ledger: &Ledger, reason: &str, message: String, now: Time) -> Vec<Condition> {
-    let available = said(Holds::Unknown, reason, "the cluster is not looked at with such a spec");
-    let blocked = said(Holds::Yes, reason, message);
-    let disabled = said(Holds::Unknown, reason, "the spec that would tell cannot be used");
+    let available =
+        value(Status::Unknown, reason, "the cluster is not read while the spec is invalid");
+    let blocked = value(Status::Yes, reason, message);
+    let disabled = value(Status::Unknown, reason, "unknown while the spec is invalid");
     all([available, in_progress(ledger), blocked, degraded(ledger), disabled], now)
 }
 
-/// In this order.
+/// In the order of the status.
 const KINDS: [&str; 5] =
     ["Available", "RestartInProgress", "Blocked", "Degraded", "PredicatesDisabled"];
 
-fn all(said: [Said; KINDS.len()], now: Time) -> Vec<Condition> {
-    let of = |(kind, (holds, reason, message)): (&str, Said)| Condition {
+fn all(values: [Value; KINDS.len()], now: Time) -> Vec<Condition> {
+    let condition = |(kind, (status, reason, message)): (&str, Value)| Condition {
         kind: kind.to_owned(),
-        status: holds.as_str().to_owned(),
+        status: status.as_str().to_owned(),
         reason,
         message,
         last_transition_time: now,
     };
-    KINDS.into_iter().zip(said).map(of).collect()
+    KINDS.into_iter().zip(values).map(condition).collect()
 }
 
-/// By the engine's own word where it was asked, else by what the pods say.
-fn available(snapshot: &Snapshot, counts: &Counts) -> Said {
+/// By the engine's health if it is known, else by the readiness of the pods.
+fn available(snapshot: &Snapshot, counts: &Counts) -> Value {
     let health = snapshot.engine.as_ref().ok().and_then(|engine| engine.health.as_ref().ok());
     match health.map(|health| health.color) {
         Some(Color::Green) => {
-            return said(Holds::Yes, "Green", "every copy of every shard is there");
+            return value(Status::Yes, "Green", "every copy of every shard is assigned");
         }
         Some(Color::Yellow) => {
-            return said(Holds::Yes, "Yellow", "every primary is there, a replica is not");
+            return value(
+                Status::Yes,
+                "Yellow",
+                "every primary is assigned, some replicas are not",
+            );
         }
-        Some(Color::Red) => return said(Holds::No, "Red", "a primary shard is not there"),
+        Some(Color::Red) => return value(Status::No, "Red", "a primary shard is not assigned"),
         Some(Color::Unknown) | None => {}
     }
     let message = format!("{} of {} pods are ready", counts.ready, counts.pods);
     match counts.ready {
-        _ if counts.pods == 0 => said(Holds::Unknown, "NoPods", "the selector finds no pods"),
-        0 => said(Holds::No, "NoPodReady", message),
-        ready if ready == counts.pods => said(Holds::Yes, "PodsReady", message),
-        _ => said(Holds::Yes, "SomePodsReady", message),
+        _ if counts.pods == 0 => value(Status::Unknown, "NoPods", "the selector matches no pods"),
+        0 => value(Status::No, "NoPodReady", message),
+        ready if ready == counts.pods => value(Status::Yes, "PodsReady", message),
+        _ => value(Status::Yes, "SomePodsReady", message),
     }
 }
 
-fn in_progress(ledger: &Ledger) -> Said {
+fn in_progress(ledger: &Ledger) -> Value {
     let Some(restart) = &ledger.restart else {
         let message = ledger.history.last().map_or_else(String::new, |entry| {
-            format!("the last one, {}, ended as {}", entry.id, entry.outcome.as_str())
+            format!("the last restart, {}, ended as {}", entry.id, entry.outcome.as_str())
         });
-        return said(Holds::No, "NoRestart", message);
+        return value(Status::No, "NoRestart", message);
     };
     let reason = match restart.request.strategy {
         Strategy::Immediate => "Immediate",
@@ -123,35 +126,35 @@ fn in_progress(ledger: &Ledger) -> Said {
             message = format!("{message}: {}", ending.reason);
         }
     }
-    said(Holds::Yes, reason, message)
+    value(Status::Yes, reason, message)
 }
 
-fn degraded(ledger: &Ledger) -> Said {
+fn degraded(ledger: &Ledger) -> Value {
     let due = debts::due(ledger);
     if due.is_empty() {
-        said(Holds::No, "NothingOwed", "")
+        value(Status::No, "NothingOwed", "")
     } else {
-        said(Holds::Yes, "Debts", due.join("; "))
+        value(Status::Yes, "Debts", due.join("; "))
     }
 }
 
-/// Rules that are off stay off until somebody remembers: this does.
-fn disabled(disabled: &Disabled, cluster: &str) -> Said {
+/// Reminds people that predicates are disabled.
+fn disabled(disabled: &Disabled, cluster: &str) -> Value {
     let names: Vec<&str> = disabled.iter().map(Predicate::name).collect();
     let unknown = disabled.unknown();
     let off = match names.len() {
         0 => {
-            let Some(unknown) = unknown else { return said(Holds::No, "NothingDisabled", "") };
-            return said(Holds::No, "UnknownNames", unknown);
+            let Some(unknown) = unknown else { return value(Status::No, "NothingDisabled", "") };
+            return value(Status::No, "UnknownNames", unknown);
         }
         1 => format!("{} is not evaluated", names[0]),
         all if all == Predicate::ALL.len() => "none of the ten predicates is evaluated".into(),
         _ => format!("{} are not evaluated", names.join(", ")),
     };
     let undo = disabled.undo(cluster).join(" and ");
-    let mut message = format!("{off}; when it has served its purpose: {undo}");
+    let mut message = format!("{off}; to enable again: {undo}");
     if let Some(unknown) = unknown {
-        message = format!("{message}; besides, {unknown}");
+        message = format!("{message}; also, {unknown}");
     }
-    said(Holds::Yes, "Disabled", message)
+    value(Status::Yes, "Disabled", message)
 }

@@ -1,25 +1,25 @@
-//! Debts that are due, as against those that every restart under way has.
+//! Debts that no node under way is going to settle.
 
 use std::collections::BTreeSet;
 
 use crate::{AllocationBefore, Ledger};
 
-/// Uids of the pods whose nodes are being restarted or brought back.
+/// Uids of the pods under way.
 pub(super) fn under_way(ledger: &Ledger) -> BTreeSet<&str> {
     ledger.under_way().map(|member| member.pod_uid.as_str()).collect()
 }
 
-/// One sentence for each debt that nobody under way is going to settle.
+/// One message for each debt that no node under way is going to settle.
 pub fn due(ledger: &Ledger) -> Vec<String> {
     let under_way = under_way(ledger);
     let debts = &ledger.debts;
     let starts = debts.start.iter().filter(|debt| !under_way.contains(debt.pod_uid.as_str()));
-    let starts = starts.map(|debt| format!("the engine of {} must be told to run", debt.node));
+    let starts = starts.map(|debt| format!("the engine of {} must be started", debt.node));
     let held = |uid: &String| under_way.contains(uid.as_str());
     let allocation = debts.allocation.iter().filter(|debt| !debt.holders.iter().any(held));
     let allocation = allocation.map(|debt| {
         format!(
-            "cluster.routing.allocation.enable must be set back to {} (restart {})",
+            "cluster.routing.allocation.enable must be restored to {} (restart {})",
             setting(&debt.before),
             debt.restart
         )
@@ -40,11 +40,11 @@ pub fn due(ledger: &Ledger) -> Vec<String> {
 }
 
 fn setting(before: &AllocationBefore) -> String {
-    let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".into());
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".into());
     match &before.transient {
-        None => said(&before.persistent),
+        None => text(&before.persistent),
         Some(transient) => {
-            format!("{} (persistent) and {transient} (transient)", said(&before.persistent))
+            format!("{} (persistent) and {transient} (transient)", text(&before.persistent))
         }
     }
 }

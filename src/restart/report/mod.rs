@@ -1,10 +1,12 @@
-//! What the status shows beside the ledger: made for people, from the same look at everything that
-//! the decision was made from. No decision reads it.
+//! What the status shows beside the ledger: made for people, from the snapshot that the plan was made
+//! from. No decision reads it.
+
+#![warn(missing_docs)]
 
 mod conditions;
 mod debts;
-mod rows;
-mod word;
+mod nodes;
+mod summary;
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,7 @@ use super::flow::drifts;
 use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
 use stayput_api::State;
 
-/// How many nodes are listed at most; `counts` covers the others.
+/// The most nodes that are listed; `counts` includes the others.
 pub const MAX_NODES: usize = 100;
 
 /// What the status shows beside the ledger.
@@ -28,28 +30,28 @@ pub const MAX_NODES: usize = 100;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// What is going on with the cluster as a whole: Idle, PendingRestart, Restarting, Aborting,
+    /// State of the cluster as a whole: Idle, PendingRestart, Restarting, Aborting,
     /// Paused, Blocked, Degraded, Deleting or Invalid.
     #[serde(default)]
     pub phase: String,
     /// Strategy of the restart under way and how many of its nodes are done: `rolling 2/3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// The rule or fault that keeps it from going on, in one word for programs.
+    /// Code of the rule or fault that blocks the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
-    /// What is waited for, and what to do about it.
+    /// What the cluster waits for, and what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How much longer the restart takes, by the pace of its nodes that are done: an estimate, in
-    /// coarse steps, in no decision.
+    /// How much longer the restart takes: an estimate in coarse steps, by the time that the nodes
+    /// took so far. No decision uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<String>,
-    /// How many of what.
+    /// Numbers of pods and nodes.
     #[serde(default)]
     pub counts: Counts,
-    /// Nodes that are in a phase, blocked, stopped or run on another config than their sources
-    /// have; 100 at most.
+    /// Nodes that are in a phase, blocked or stopped, or that run on another config than their
+    /// sources have; 100 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeReport>,
     /// `Available`, `RestartInProgress`, `Blocked`, `Degraded` and `PredicatesDisabled`.
@@ -58,7 +60,7 @@ pub struct Report {
     pub conditions: Vec<Condition>,
 }
 
-/// How many of what.
+/// Numbers of pods and nodes.
 #[derive(
     Debug,
     Clone,
@@ -75,23 +77,23 @@ pub struct Report {
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct Counts {
-    /// Pods that the selector finds.
+    /// Pods that the selector matches.
     pub pods: u32,
     /// Pods that are ready.
     pub ready: u32,
     /// Nodes that are being restarted or brought back.
     pub restarting: u32,
-    /// Nodes that wait for their turn.
+    /// Nodes whose restart has not begun yet.
     pub scheduled: u32,
     /// Nodes that run on another config than their sources have.
     pub pending_restart: u32,
     /// Engines that are stopped.
     pub stopped: u32,
-    /// Managers that cannot be asked.
+    /// Managers that do not answer.
     pub unreachable: u32,
 }
 
-/// One node that is worth a line.
+/// A node that is not simply idle.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -102,65 +104,64 @@ pub struct NodeReport {
     /// Phase of its restart, as its pod shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// What its engine is, as its manager says.
+    /// State of its engine, as its manager reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Checksum of the config it runs on; its first twelve digits.
+    /// The first twelve digits of the checksum of the config it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// Version of its manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager_version: Option<String>,
-    /// Why nothing is done for it, in one word for programs.
+    /// Code of what blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
-    /// The same in a sentence.
+    /// What it waits for, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// A condition as Kubernetes has them everywhere.
+/// A condition as Kubernetes defines it.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What it is about.
+    /// Name of the condition.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word for programs.
+    /// Why, for programs.
     pub reason: String,
-    /// Why, in a sentence.
+    /// Why, for people.
     pub message: String,
-    /// Since when the status is what it is.
+    /// When the status last changed.
     #[schemars(with = "String")]
     pub last_transition_time: Time,
 }
 
-/// Says what is going on. Every condition has just become what it is, as far as one look can tell;
-/// [`Report::since`] puts that right.
+/// Makes the report. One snapshot cannot tell when a condition changed, so every condition changes
+/// now; [`Report::since`] corrects that.
 pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
     let counts = count(snapshot);
-    let blocker = word::blocker(snapshot, plan);
+    let blocker = summary::blocker(snapshot, plan);
     let estimate = estimate(snapshot, blocker);
-    let message = word::message(snapshot, policy, plan, blocker, &counts);
+    let message = summary::message(snapshot, policy, plan, blocker, &counts);
     Report {
-        phase: word::phase(snapshot, blocker, &counts).to_owned(),
+        phase: summary::phase(snapshot, blocker, &counts).to_owned(),
         progress: progress(&snapshot.ledger),
         blocked: blocker.map(|waiting| waiting.code.as_str().to_owned()),
         message: with_estimate(message, estimate.as_deref().filter(|_| blocker.is_none())),
         estimate,
         counts,
-        nodes: rows::rows(snapshot, plan),
+        nodes: nodes::listed(snapshot, plan),
         conditions: conditions::conditions(snapshot, policy, blocker, &counts),
     }
 }
 
 impl Report {
-    /// For a spec with these faults, each of them a sentence: nothing can be decided, and what the
-    /// ledger holds is shown.
+    /// For a spec with these faults: nothing can be decided, and only the ledger is shown.
     pub fn invalid(faults: &[String], ledger: &Ledger, now: Time) -> Self {
         let message = faults.join("; ");
         Self {
@@ -173,7 +174,7 @@ impl Report {
         }
     }
 
-    /// Conditions whose status is what it was `before` have been so since then.
+    /// Keeps the time of conditions whose status is the same as `before`.
     #[must_use]
     pub fn since(mut self, before: &[Condition]) -> Self {
         for condition in &mut self.conditions {
@@ -187,8 +188,8 @@ impl Report {
     }
 }
 
-/// How much longer it takes. A rule that lets nodes pass by itself is part of the pace; nobody knows
-/// how long it takes a person to put something right.
+/// How much longer the restart takes. None while a person must correct something, because that time
+/// is unknown.
 fn estimate(snapshot: &Snapshot, blocker: Option<&Waiting>) -> Option<String> {
     let restart = snapshot.ledger.restart.as_ref()?;
     let is_stuck = blocker.is_some_and(|waiting| !waiting.code.passes_by_itself());
@@ -196,7 +197,7 @@ fn estimate(snapshot: &Snapshot, blocker: Option<&Waiting>) -> Option<String> {
     estimate.map(|estimate| estimate.to_string())
 }
 
-/// What is waited for, with how much longer it takes.
+/// The message with the estimate at its end.
 fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<String> {
     match (message, estimate) {
         (Some(message), Some(estimate)) => Some(format!("{message}; {estimate}")),
@@ -204,7 +205,7 @@ fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<Stri
     }
 }
 
-/// What blocks a cluster whose spec cannot be used.
+/// The code that blocks a cluster whose spec cannot be used.
 const INVALID_SPEC: &str = "invalid_spec";
 
 /// `rolling 2/3`.

@@ -281,8 +281,8 @@ fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
     });
     let report = shown(&due, &[]);
     assert_eq!(report.phase, "Degraded");
-    let message = "the engine of logs-0 must be told to run; cluster.routing.allocation.enable \
-                    must be set back to unset (restart r1)";
+    let message = "the engine of logs-0 must be started; cluster.routing.allocation.enable \
+                    must be restored to unset (restart r1)";
     assert_eq!(condition(&report, "Degraded"), ("True", "Debts", message));
     assert_eq!(report.message.as_deref(), Some(message));
 }

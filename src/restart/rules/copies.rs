@@ -1,4 +1,4 @@
-//! Shard copies: no stop takes away the last one that can answer.
+//! Which node holds which shard copies: no stop takes the last started copy of a shard.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,59 +6,58 @@ use std::ops::Range;
 use crate::lookup::Lookup;
 use crate::{Engine, ShardCopy, Unknown};
 
-/// Numbers of nodes by name. Looked up once per copy, of which there can be a million.
-type Numbers<'a> = Lookup<'a, usize>;
+/// Numbers of nodes by name. Read once per copy, and there can be a million copies.
+type NodeNumbers<'a> = Lookup<'a, usize>;
 
-/// Where the copies of every shard are, arranged once for all candidates.
+/// The shard copies of every node, built once for all candidates.
 #[derive(Debug)]
 pub(crate) struct Copies<'a> {
-    numbers: Numbers<'a>,
+    numbers: NodeNumbers<'a>,
     /// The nodes in the cluster, by number.
     nodes: Vec<Holder<'a>>,
     table: Result<Table<'a>, &'a Unknown>,
 }
 
-/// A node, as far as shards go.
+/// A node that may hold shard copies.
 #[derive(Debug)]
 struct Holder<'a> {
     name: &'a str,
-    /// By its roles it holds no data.
-    never: bool,
-    /// Which shards it has a started copy of: places in [`Table::shards`].
+    /// By its roles.
+    holds_no_data: bool,
+    /// The shards it has a started copy of: positions in [`Table::shards`].
     started: Vec<usize>,
 }
 
-/// The shards and, in one piece, who holds them.
+/// All shards, and in one piece the nodes that hold them.
 #[derive(Debug, Default)]
 struct Table<'a> {
     shards: Vec<Shard<'a>>,
-    /// Numbers of the listed nodes with a started copy, shard after shard.
+    /// NodeNumbers of the listed nodes with a started copy, shard after shard.
     holders: Vec<usize>,
 }
 
-/// One shard.
 #[derive(Debug)]
 struct Shard<'a> {
     index: &'a str,
     number: u32,
-    /// It has one copy only, started or not: its index has no replicas.
+    /// It has only one copy, started or not: its index has no replicas.
     single: bool,
     /// Its part of [`Table::holders`].
     holders: Range<usize>,
 }
 
 impl<'a> Copies<'a> {
-    /// Arranges them: linear in the number of copies if they come sorted by index and shard.
+    /// Takes linear time if the copies come sorted by index and shard.
     pub(crate) fn of(engine: &'a Engine) -> Self {
-        let mut numbers = Numbers::default();
+        let mut numbers = NodeNumbers::default();
         let mut nodes: Vec<Holder<'_>> = Vec::with_capacity(engine.nodes.len());
         for node in &engine.nodes {
-            let never = !node.holds_data();
+            let holds_no_data = !node.holds_data();
             let number = *numbers.entry(&*node.name).or_insert(nodes.len());
             match nodes.get_mut(number) {
-                // Where two nodes bear the name, one that may hold data decides.
-                Some(holder) => holder.never &= never,
-                None => nodes.push(Holder { name: &node.name, never, started: Vec::new() }),
+                // If two nodes have the same name, one that may hold data decides.
+                Some(holder) => holder.holds_no_data &= holds_no_data,
+                None => nodes.push(Holder { name: &node.name, holds_no_data, started: Vec::new() }),
             }
         }
         let table = engine.shards.as_ref().map(|copies| {
@@ -73,12 +72,12 @@ impl<'a> Copies<'a> {
         Self { numbers, nodes, table }
     }
 
-    /// The shards that would be without a started copy on a listed node if the candidate went while
-    /// those are `down`. Replicas count as primaries do: what is asked is what would be left. The
-    /// work is that of the copies on the candidate.
+    /// The shards that would have no started copy on a listed node without the candidate and the
+    /// nodes that are `down`. Replicas count as primaries do. The work is proportional to the copies
+    /// on the candidate.
     ///
     /// # Errors
-    /// It is not known where the copies are, and the candidate may hold data.
+    /// The copies are unknown, and the candidate may hold data.
     pub(crate) fn lost(
         &self,
         candidate: &str,
@@ -88,8 +87,10 @@ impl<'a> Copies<'a> {
         let holder = number.map(|number| &self.nodes[number]);
         let table = match &self.table {
             Ok(table) => table,
-            // A node that is not listed may hold shards for all we know.
-            Err(_) if holder.is_some_and(|holder| holder.never) => return Ok(Lost::default()),
+            // A node that is not listed may hold shards.
+            Err(_) if holder.is_some_and(|holder| holder.holds_no_data) => {
+                return Ok(Lost::default());
+            }
             Err(unknown) => return Err(unknown),
         };
         let stays = |other: usize| !down.contains(self.nodes[other].name);
@@ -109,11 +110,11 @@ impl<'a> Copies<'a> {
         Ok(lost)
     }
 
-    /// A shard that the candidate and one of the `others` both hold a started copy of, and which of
-    /// them it is.
+    /// A shard of which the candidate and one of the `others` hold a started copy, and the name of
+    /// that other node.
     ///
     /// # Errors
-    /// It is not known where the copies are, and the candidate may hold data.
+    /// The copies are unknown, and the candidate may hold data.
     pub(crate) fn shared(
         &self,
         candidate: &str,
@@ -123,7 +124,7 @@ impl<'a> Copies<'a> {
         let holder = number.map(|number| &self.nodes[number]);
         let table = match &self.table {
             Ok(table) => table,
-            Err(_) if holder.is_some_and(|holder| holder.never) => return Ok(None),
+            Err(_) if holder.is_some_and(|holder| holder.holds_no_data) => return Ok(None),
             Err(unknown) => return Err(unknown),
         };
         let among = |other: usize| Some(other) != number && others.contains(self.nodes[other].name);
@@ -136,12 +137,12 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Shards that a stop would leave without a started copy, in words.
+/// Shards that a stop would leave without a started copy, for messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// They have other copies, none of them started on a node that stays.
+    /// Shards with other copies, none of them started on a node that stays.
     pub(crate) replicated: Vec<String>,
-    /// They have one copy only: their index has no replicas.
+    /// Shards with only one copy: their index has no replicas.
     pub(crate) single: Vec<String>,
 }
 
@@ -153,8 +154,13 @@ impl std::fmt::Display for Shard<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// Adds a shard by its copies, of which there is at least one.
-    fn add(&mut self, copies: &[&'a ShardCopy], numbers: &Numbers<'_>, nodes: &mut [Holder<'_>]) {
+    /// Adds a shard with its copies, at least one.
+    fn add(
+        &mut self,
+        copies: &[&'a ShardCopy],
+        numbers: &NodeNumbers<'_>,
+        nodes: &mut [Holder<'_>],
+    ) {
         let place = self.shards.len();
         let first = self.holders.len();
         let started = copies.iter().filter(|copy| copy.started);

@@ -1,5 +1,5 @@
-//! One look for candidates: everything the rules ask about, counted once, so that asking about one
-//! more candidate costs as little as the candidate itself.
+//! Everything the rules need to know about the cluster, counted once for all candidates, so that one
+//! more candidate costs only the work for that candidate.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
 use super::voters;
-use super::{Copies, Electorate, Settled, Votes};
+use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names};
@@ -17,20 +17,20 @@ use crate::{Code, Engine, Ledger, Node, Pod, Policy, Step};
 #[derive(Debug)]
 pub(crate) struct Peer<'a> {
     pub(super) pod: &'a Pod,
-    /// As the engine lists it, if it does.
+    /// None if the engine does not list it.
     pub(super) node: Option<&'a Node>,
-    /// It serves: ready, in the cluster, not ending and not on its way. A stop would take that away.
-    pub(super) healthy: bool,
-    /// Its restart was asked for and is not over.
-    pub(super) wanted: bool,
-    /// It holds a slot, or was given one in this pass: down because of us, now or in a moment.
+    /// It serves: ready, in the cluster, not terminating and not under way. A stop would end that.
+    pub(super) is_healthy: bool,
+    /// Its restart is requested and not finished.
+    pub(super) is_requested: bool,
+    /// It holds a slot, perhaps only since this evaluation: down because of us, now or soon.
     pub(super) under_way: bool,
-    /// It goes together with the candidate.
-    pub(super) together: bool,
+    /// It is stopped together with the candidate.
+    pub(super) is_in_batch: bool,
 }
 
 impl<'a> Peer<'a> {
-    /// The node's, which may be another one than the pod's.
+    /// Name of the node; it may differ from the pod's name.
     pub(super) fn name(&self) -> &'a str {
         self.pod.node.as_str()
     }
@@ -40,20 +40,20 @@ impl<'a> Peer<'a> {
     }
 }
 
-/// On what terms a candidate goes that was let pass.
+/// What the stop of a node that passed the rules changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Terms {
-    /// It hands its vote over to this node first.
+pub(crate) struct StopImpact {
+    /// The node hands its vote over to this one first.
     pub(crate) vote_recipient: Option<String>,
-    /// It goes only because an outage is allowed.
+    /// It passed only because an outage is allowed.
     pub(crate) costs_quorum: bool,
     /// Its whole set has failed: the engine need not answer.
-    pub(crate) lost: bool,
+    pub(crate) whole_set_failed: bool,
 }
 
-impl Terms {
-    /// What is to be told of them, `hands_over` if the vote_recipient does get the vote.
-    pub(crate) fn told(&self, hands_over: bool) -> String {
+impl StopImpact {
+    /// The end of an event's message. `hands_over`: the recipient does get the vote.
+    pub(crate) fn describe(&self, hands_over: bool) -> String {
         match &self.vote_recipient {
             Some(vote_recipient) if hands_over => {
                 format!("; it has the only vote and hands it over to {vote_recipient} first")
@@ -66,37 +66,36 @@ impl Terms {
     }
 }
 
-/// One look for candidates.
+/// The state of the cluster, as the rules need it.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'a> {
     pub(super) engine: &'a Engine,
     pub(super) policy: &'a Policy,
-    pub(super) settled: Settled,
-    pub(super) census: NodeCounts<'a>,
-    electorate: Electorate<'a>,
-    /// The node that hands its vote over for its restart.
+    pub(super) settled: SettledYellow,
+    pub(super) counts: NodeCounts<'a>,
+    master_voters: MasterVoters<'a>,
+    /// The node whose vote is handed over for its restart.
     handing_over: Option<String>,
-    /// Arranged once somebody comes so far: there are many.
+    /// Built when the first rule needs it: there are many copies.
     copies: OnceCell<Copies<'a>>,
-    /// Counted once a master-eligible node comes so far.
+    /// Counted when the first master-eligible candidate needs it.
     missing_voters: OnceCell<usize>,
     /// The newest version that runs; compared in a yellow cluster only.
     pub(super) newest: OnceCell<Option<Vec<u64>>>,
-    /// Those kept stopped on request stand last, and are counted nowhere.
+    /// Those kept stopped come last and are not counted.
     peers: Vec<Peer<'a>>,
-    /// How many stand before those.
+    /// How many come before those.
     counted: usize,
-    /// Places in `peers`, by uid.
+    /// Positions in `peers`, by uid of the pod.
     places: Lookup<'a, usize>,
-    /// Names of nodes that are down, or may be at any moment because of us.
+    /// Names of nodes that are down, or may go down at any moment because of us.
     down: BTreeSet<String>,
-    /// Of these, names of the nodes under way.
+    /// Names of the nodes under way.
     under_way: BTreeSet<String>,
 }
 
 impl<'a> Evaluation<'a> {
-    /// Looks at everything. `together` are the uids of pods that are to go as one; whoever is not
-    /// among them goes alone.
+    /// `batch` are the uids of the pods that are stopped together; every other pod goes alone.
     ///
     /// # Errors
     /// The engine cannot be asked, or is not this cluster's.
@@ -104,15 +103,15 @@ impl<'a> Evaluation<'a> {
         view: &Index<'a>,
         ledger: &Ledger,
         policy: &'a Policy,
-        together: &Names<'_>,
+        batch: &Names<'_>,
     ) -> Result<Self, Blocker> {
         let engine = view.engine()?;
-        let fenced: BTreeSet<String> =
-            ledger.kept_stopped.iter().map(|fence| fence.node.clone()).collect();
+        let kept_stopped: BTreeSet<String> =
+            ledger.kept_stopped.iter().map(|entry| entry.node.clone()).collect();
         let open = ledger.members().filter(|member| member.step != Step::Finished);
         let steps: Lookup<'_, Step> =
             open.map(|member| (member.pod_uid.as_str(), member.step)).collect();
-        let (mut peers, mut apart) = (Vec::new(), Vec::new());
+        let (mut peers, mut peers_kept_stopped) = (Vec::new(), Vec::new());
         let mut expected_data = 0;
         for pod in view.pods() {
             let node = view.node(&pod.node);
@@ -122,32 +121,32 @@ impl<'a> Evaluation<'a> {
             let peer = Peer {
                 pod,
                 node,
-                healthy: fit && !under_way && view.serves(pod, node),
-                wanted: step.is_some(),
+                is_healthy: fit && !under_way && view.serves(pod, node),
+                is_requested: step.is_some(),
                 under_way,
-                together: together.contains(pod.uid.as_str()),
+                is_in_batch: batch.contains(pod.uid.as_str()),
             };
-            if fenced.contains(&pod.node) {
-                apart.push(peer);
+            if kept_stopped.contains(&pod.node) {
+                peers_kept_stopped.push(peer);
                 continue;
             }
             // A node that is not listed may be a data node: then it is missed.
             expected_data += usize::from(node.is_none_or(Node::holds_data));
             peers.push(peer);
         }
-        let (census, counted) = (NodeCounts::of(&peers), peers.len());
-        peers.extend(apart);
+        let (counts, counted) = (NodeCounts::of(&peers), peers.len());
+        peers.extend(peers_kept_stopped);
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
-        // Also while a list lacks its pod.
+        // Also nodes whose pod is not in the snapshot.
         let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
         let mut down = view.down(ledger);
-        down.extend(peers.iter().filter(|peer| peer.together).map(|peer| peer.pod.node.clone()));
+        down.extend(peers.iter().filter(|peer| peer.is_in_batch).map(|peer| peer.pod.node.clone()));
         Ok(Self {
             engine,
             policy,
-            settled: Settled::of(engine, &fenced, expected_data),
-            census,
-            electorate: Electorate::of(engine),
+            settled: SettledYellow::of(engine, &kept_stopped, expected_data),
+            counts,
+            master_voters: MasterVoters::of(engine),
             handing_over: ledger.debts.exclusion.as_ref().map(|debt| debt.node.clone()),
             copies: OnceCell::new(),
             missing_voters: OnceCell::new(),
@@ -160,12 +159,11 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// The peer of a pod.
     pub(crate) fn peer(&self, uid: &str) -> Option<&Peer<'a>> {
         self.places.get(uid).map(|at| &self.peers[*at])
     }
 
-    /// All of them but those kept stopped.
+    /// All peers but those kept stopped.
     pub(super) fn peers(&self) -> &[Peer<'a>] {
         &self.peers[..self.counted]
     }
@@ -175,7 +173,6 @@ impl<'a> Evaluation<'a> {
         self.places.get(pod.uid.as_str()).is_some_and(|at| *at >= self.counted)
     }
 
-    /// Where the copies of every shard are.
     pub(super) fn copies(&self) -> &Copies<'a> {
         self.copies.get_or_init(|| Copies::of(self.engine))
     }
@@ -190,70 +187,73 @@ impl<'a> Evaluation<'a> {
         self.policy.max_unavailable.of(self.counted)
     }
 
-    /// Names of the nodes under way that do not go together with the candidate.
+    /// Names of the nodes under way that are not in the candidate's batch.
     pub(super) fn under_way(&self) -> &BTreeSet<String> {
         &self.under_way
     }
 
-    /// The same, for sentences.
-    pub(super) fn under_way_in_words(&self) -> NameList<'_> {
-        let mut words = NameList::default();
-        self.under_way.iter().for_each(|name| words.add(name));
-        words
+    /// The same, for messages.
+    pub(super) fn under_way_names(&self) -> NameList<'_> {
+        let mut names = NameList::default();
+        self.under_way.iter().for_each(|name| names.add(name));
+        names
     }
 
-    /// Whether one more node may be given a slot at all, whatever state it is in: a limit of ours
-    /// that nobody can disable.
-    pub(crate) fn has_room(&self) -> bool {
+    /// Whether one more node may take a slot, in whatever state it is: a limit that cannot be
+    /// disabled.
+    pub(crate) fn has_free_slot(&self) -> bool {
         self.under_way.len() < self.budget()
     }
 
-    /// What becomes of the votes without the candidate and without those who are down, or go
-    /// together with it.
-    fn votes(&self, candidate: &Peer<'_>) -> Votes {
+    /// The quorum without the candidate, the nodes that are down and those in its batch.
+    fn quorum_after_stop(&self, candidate: &Peer<'_>) -> QuorumAfterStop {
         let down = self.others_down(candidate);
-        self.electorate.without(candidate.name(), &down, self.handing_over.as_deref())
+        self.master_voters.after_stop(candidate.name(), &down, self.handing_over.as_deref())
     }
 
-    /// Passes if a master can be elected all the while, if need be because the candidate hands its
-    /// vote over before its stop; or if an outage is allowed.
+    /// Passes if a master can be elected at any time, if need be because the candidate hands its vote
+    /// over before its stop; or if an outage is allowed.
     pub(crate) fn quorum(&self, candidate: &Peer<'_>) -> Check {
-        match self.votes(candidate) {
-            Votes::Lost(refusal) if !self.policy.allow_outage => Err(refusal),
-            Votes::Kept | Votes::HandedOverFirst(_) | Votes::Lost(_) => Ok(()),
+        match self.quorum_after_stop(candidate) {
+            QuorumAfterStop::Lost(blocker) if !self.policy.allow_outage => Err(blocker),
+            QuorumAfterStop::Kept
+            | QuorumAfterStop::KeptByHandover(_)
+            | QuorumAfterStop::Lost(_) => Ok(()),
         }
     }
 
-    /// As [`Self::quorum`], at the last moment: what is to be handed over is.
+    /// As [`Self::quorum`], right before the stop: by now the vote must be handed over.
     pub(super) fn quorum_now(&self, candidate: &Peer<'_>) -> Check {
-        match self.votes(candidate) {
-            Votes::HandedOverFirst(vote_recipient) if !self.policy.allow_outage => refuse(
+        match self.quorum_after_stop(candidate) {
+            QuorumAfterStop::KeptByHandover(vote_recipient) if !self.policy.allow_outage => refuse(
                 Code::Quorum,
                 format!(
-                    "{} has the only vote, and {vote_recipient} has not taken it over: its stop would be an \
-                     outage of the whole cluster; spec.restart.allowOutage: true would accept that",
+                    "{} has the only vote, and {vote_recipient} has not taken it over: the stop would be an \
+                     outage of the whole cluster; spec.restart.allowOutage: true accepts an outage",
                     candidate.name()
                 ),
             ),
-            Votes::Lost(refusal) if !self.policy.allow_outage => Err(refusal),
-            Votes::Kept | Votes::HandedOverFirst(_) | Votes::Lost(_) => Ok(()),
+            QuorumAfterStop::Lost(blocker) if !self.policy.allow_outage => Err(blocker),
+            QuorumAfterStop::Kept
+            | QuorumAfterStop::KeptByHandover(_)
+            | QuorumAfterStop::Lost(_) => Ok(()),
         }
     }
 
-    /// On what terms a candidate goes that was let pass.
-    pub(crate) fn terms(&self, pod: &Pod) -> Terms {
-        let Some(candidate) = self.peer(&pod.uid) else { return Terms::default() };
-        match self.votes(candidate) {
-            Votes::Kept => Terms::default(),
-            Votes::HandedOverFirst(vote_recipient) => {
-                Terms { vote_recipient: Some(vote_recipient), ..Terms::default() }
+    /// What the stop of a candidate that passed the rules changes.
+    pub(crate) fn stop_impact(&self, pod: &Pod) -> StopImpact {
+        let Some(candidate) = self.peer(&pod.uid) else { return StopImpact::default() };
+        match self.quorum_after_stop(candidate) {
+            QuorumAfterStop::Kept => StopImpact::default(),
+            QuorumAfterStop::KeptByHandover(vote_recipient) => {
+                StopImpact { vote_recipient: Some(vote_recipient), ..StopImpact::default() }
             }
-            Votes::Lost(_) => Terms { costs_quorum: true, ..Terms::default() },
+            QuorumAfterStop::Lost(_) => StopImpact { costs_quorum: true, ..StopImpact::default() },
         }
     }
 
-    /// The nodes that are down, or go together with the candidate. It itself is judged as if it
-    /// were up: its own stop is what is asked about.
+    /// The nodes that are down or in the candidate's batch, without the candidate: its own stop is
+    /// what the rules decide about.
     pub(super) fn others_down(
         &self,
         candidate: &Peer<'_>,
@@ -265,43 +265,42 @@ impl<'a> Evaluation<'a> {
         others
     }
 
-    /// Whether its engine is the elected master: every election interrupts the cluster, so there is
-    /// to be one only.
+    /// Whether its engine is the elected master.
     pub(crate) fn is_elected(&self, pod: &Pod) -> bool {
         let node = self.peer(&pod.uid).and_then(|peer| peer.node);
         node.is_some_and(|node| self.engine.master.as_ref() == Some(&node.id))
     }
 
-    /// Gives a slot in this pass: from now on the pod is on its way.
-    pub(crate) fn pick(&mut self, uid: &str) {
+    /// From now on the pod counts as under way.
+    pub(crate) fn take_slot(&mut self, uid: &str) {
         let at = self.places.get(uid).copied().filter(|at| *at < self.counted);
         let Some(at) = at else { return };
-        if let Votes::HandedOverFirst(_) = self.votes(&self.peers[at]) {
+        if let QuorumAfterStop::KeptByHandover(_) = self.quorum_after_stop(&self.peers[at]) {
             self.handing_over = Some(self.peers[at].pod.node.clone());
         }
         let peer = &mut self.peers[at];
-        self.census.leave(peer);
-        peer.healthy = false;
+        self.counts.add_leaving(peer);
+        peer.is_healthy = false;
         peer.under_way = true;
         self.down.insert(peer.pod.node.clone());
         self.under_way.insert(peer.pod.node.clone());
     }
 
-    /// Takes a slot back: the pod's restart is over, and it serves again.
-    pub(crate) fn finish(&mut self, uid: &str) {
+    /// The restart of the pod is finished, and it serves again.
+    pub(crate) fn release_slot(&mut self, uid: &str) {
         let Some(at) = self.places.get(uid).copied() else { return };
         let peer = &mut self.peers[at];
-        self.census.come_back(peer);
-        peer.healthy = true;
+        self.counts.remove_returned(peer);
+        peer.is_healthy = true;
         peer.under_way = false;
-        peer.wanted = false;
+        peer.is_requested = false;
         self.down.remove(&peer.pod.node);
         self.under_way.remove(&peer.pod.node);
         self.handing_over.take_if(|node| *node == peer.pod.node);
     }
 
-    /// Whether the cluster misses the pod's node.
-    pub(crate) fn is_missed(&self, uid: &str) -> bool {
+    /// Whether the engine does not list the node of the pod.
+    pub(crate) fn is_unlisted(&self, uid: &str) -> bool {
         self.peer(uid).is_some_and(|peer| peer.node.is_none())
     }
 }

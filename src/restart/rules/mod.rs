@@ -1,44 +1,45 @@
-//! Rules that must let a node pass before it is stopped: each a pure function of one look at the
-//! whole cluster that answers [`Check`](super::blocker::Check) with a sentence for people.
+//! The rules that a node must pass before it is stopped. Each is a pure function of the state of the
+//! whole cluster and returns a [`Check`](super::blocker::Check) with a message for people.
 //!
-//! * No rule chooses a node: [`order()`] says whose turn it is, [`Evaluation::judge`] whether it may go.
-//! * What is not known is never taken for good: a rule refuses, and says what could not be read.
-//! * What looks at the whole cluster ([`Evaluation`] and what it holds) is built once for a plan and then
-//!   asked about every candidate, so that a plan over many pods stays linear.
+//! * No rule chooses a node: [`order()`] says which node is next, [`Evaluation::check_rules`] whether
+//!   it may be stopped.
+//! * What is unknown blocks: the message says what could not be read.
+//! * The state of the cluster ([`Evaluation`] and its parts) is built once for a plan and used for
+//!   every candidate, so that a plan over many pods stays linear.
 
+mod checks;
 mod copies;
 mod evaluation;
-mod failed;
-mod judge;
+mod failed_sets;
 mod name_list;
 mod node_counts;
 mod order;
 mod predicates;
 mod preflight;
 mod quorum;
+mod selection;
 mod settled;
 mod tiers;
-mod turns;
 mod unreplicated_index;
 mod version;
 mod voters;
 
 use copies::Copies;
-pub(crate) use quorum::{Electorate, Votes};
-use settled::Settled;
+pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
+use settled::SettledYellow;
 
-pub(crate) use evaluation::{Evaluation, Terms};
-pub(crate) use failed::{Sets, set_of};
-pub(crate) use order::{order, place};
+pub(crate) use evaluation::{Evaluation, StopImpact};
+pub(crate) use failed_sets::{FailedSets, set_of};
+pub(crate) use order::{order, reason_for_order};
 pub(crate) use preflight::preflight;
-pub(crate) use turns::{Walk, all_of, take_turns};
+pub(crate) use selection::{Selection, list_names, select};
 
-/// How many more shards there are than the one that is named.
-fn others(lost: usize) -> String {
+/// The number of shards besides the one that is named.
+fn more_shards(lost: usize) -> String {
     match lost {
         0 | 1 => String::new(),
-        2 => " (1 more shard would be without one, too)".to_owned(),
-        _ => format!(" ({} more shards would be without one, too)", lost - 1),
+        2 => " (1 more shard would have none)".to_owned(),
+        _ => format!(" ({} more shards would have none)", lost - 1),
     }
 }
 

@@ -1,11 +1,9 @@
-//! How many nodes, and the first few of them by name: sentences name whom to look at.
+//! A number of nodes and the names of the first few, for messages.
 
-/// Nodes, counted; the first by name are kept.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct NameList<'a> {
-    /// How many.
     pub(super) count: usize,
-    /// The first of them, sorted.
+    /// The first few, sorted.
     names: Vec<&'a str>,
 }
 
@@ -13,19 +11,17 @@ pub(super) struct NameList<'a> {
 const NAMED: usize = 3;
 
 impl<'a> NameList<'a> {
-    /// Counts one more.
     pub(super) fn add(&mut self, name: &'a str) {
         self.count += 1;
         self.name(name);
     }
 
-    /// Counts all of the other's.
     pub(super) fn extend(&mut self, other: &Self) {
         self.count += other.count;
         other.names.iter().for_each(|name| self.name(name));
     }
 
-    /// Counts one less. Who comes after the first few is not known: fewer are named then.
+    /// The names after the first few are not kept, so that fewer may be named then.
     pub(super) fn remove(&mut self, name: &str) {
         self.count = self.count.saturating_sub(1);
         self.names.retain(|known| *known != name);
@@ -39,7 +35,7 @@ impl<'a> NameList<'a> {
         }
     }
 
-    /// The one word if it is one, the other if it is none or many.
+    /// `one` if the list has one name, else `many`.
     pub(super) const fn or<'w>(&self, one: &'w str, many: &'w str) -> &'w str {
         if self.count == 1 { one } else { many }
     }
@@ -49,7 +45,7 @@ impl<'a> NameList<'a> {
 impl std::fmt::Display for NameList<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.names.as_slice(), self.count.saturating_sub(self.names.len())) {
-            ([], 0) => formatter.write_str("nobody"),
+            ([], 0) => formatter.write_str("no node"),
             ([], 1) => formatter.write_str("1 node"),
             ([], many) => write!(formatter, "{many} nodes"),
             ([one], 0) => formatter.write_str(one),

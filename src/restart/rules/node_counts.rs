@@ -1,90 +1,87 @@
-//! How many of what there are in one look, without going over all peers for every candidate.
+//! Numbers of nodes, so that the rules do not go over all peers for every candidate.
 
 use super::evaluation::Peer;
 use super::name_list::NameList;
 use super::tiers::Tiers;
 use crate::lookup::Lookup;
 
-/// Counts over the peers that do not go together with the candidate, except where said.
+/// Counts of the peers that are not in the candidate's batch, except where noted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeCounts<'a> {
-    /// Nodes that do not serve, for whatever reason.
+    /// Nodes that do not serve, for any reason.
     pub(super) unavailable: NameList<'a>,
-    /// Nodes that the engine does not list, so that nobody knows their roles.
+    /// Nodes that the engine does not list: their roles are unknown.
     pub(super) unlisted: NameList<'a>,
     /// Master-eligible nodes that do not serve.
     pub(super) missing_masters: NameList<'a>,
     /// Master-eligible nodes under way.
     pub(super) masters_under_way: NameList<'a>,
-    /// Master-eligible nodes whose restart is asked for and not over.
-    pub(super) wanted_masters: usize,
-    /// Others whose restart is.
-    pub(super) wanted_others: NameList<'a>,
-    /// Nodes that hold data and whose restart is asked for and not over, by their tiers. There are
-    /// few different ones.
-    pub(super) wanted_tiers: Vec<(Tiers, NameList<'a>)>,
-    /// By role.
-    pub(super) roles: Lookup<'a, Tally>,
+    /// Master-eligible nodes whose restart is requested and not finished.
+    pub(super) requested_masters: usize,
+    /// Other nodes whose restart is requested and not finished.
+    pub(super) requested_others: NameList<'a>,
+    /// Nodes that hold data and whose restart is requested and not finished, by their tiers. There
+    /// are only a few different sets of tiers.
+    pub(super) requested_tiers: Vec<(Tiers, NameList<'a>)>,
+    pub(super) roles: Lookup<'a, RoleCount>,
 }
 
 /// Nodes with one role.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tally {
-    /// All of them, also those that go together with the candidate.
+pub(super) struct RoleCount {
+    /// Also those in the candidate's batch.
     pub(super) all: usize,
-    /// Those that serve.
     pub(super) healthy: usize,
-    /// Those that do not.
     pub(super) unavailable: usize,
 }
 
 impl<'a> NodeCounts<'a> {
     pub(super) fn of(peers: &[Peer<'a>]) -> Self {
-        let mut census = Self::default();
+        let mut counts = Self::default();
         for peer in peers {
-            census.count(peer);
+            counts.count(peer);
         }
-        census
+        counts
     }
 
     fn count(&mut self, peer: &Peer<'a>) {
         for role in peer.node.into_iter().flat_map(|node| &node.roles) {
-            let tally = self.roles.entry(role).or_default();
-            tally.all += 1;
-            tally.healthy += usize::from(peer.healthy && !peer.together);
-            tally.unavailable += usize::from(!peer.healthy && !peer.together);
+            let role_count = self.roles.entry(role).or_default();
+            role_count.all += 1;
+            role_count.healthy += usize::from(peer.is_healthy && !peer.is_in_batch);
+            role_count.unavailable += usize::from(!peer.is_healthy && !peer.is_in_batch);
         }
-        if peer.together {
+        if peer.is_in_batch {
             return;
         }
-        if !peer.healthy {
+        if !peer.is_healthy {
             self.unavailable.add(peer.name());
         }
         if peer.node.is_none() {
             self.unlisted.add(peer.name());
         }
         if peer.is_master() {
-            self.master(peer);
-        } else if peer.wanted {
-            self.wanted_others.add(peer.name());
+            self.count_master(peer);
+        } else if peer.is_requested {
+            self.requested_others.add(peer.name());
         }
-        if peer.wanted
+        if peer.is_requested
             && let Some(tiers) = peer.node.and_then(Tiers::of)
         {
-            match self.wanted_tiers.iter_mut().find(|(other, _)| *other == tiers) {
+            match self.requested_tiers.iter_mut().find(|(other, _)| *other == tiers) {
                 Some((_, nodes)) => nodes.add(peer.name()),
                 None => {
                     let mut nodes = NameList::default();
                     nodes.add(peer.name());
-                    self.wanted_tiers.push((tiers, nodes));
+                    self.requested_tiers.push((tiers, nodes));
                 }
             }
         }
     }
 
-    fn master(&mut self, peer: &Peer<'a>) {
-        self.wanted_masters += usize::from(peer.wanted);
-        if !peer.healthy {
+    fn count_master(&mut self, peer: &Peer<'a>) {
+        self.requested_masters += usize::from(peer.is_requested);
+        if !peer.is_healthy {
             self.missing_masters.add(peer.name());
         }
         if peer.under_way {
@@ -92,42 +89,42 @@ impl<'a> NodeCounts<'a> {
         }
     }
 
-    /// A peer that goes alone and was not under way is given a slot.
-    pub(super) fn leave(&mut self, peer: &Peer<'a>) {
-        if peer.healthy {
+    /// A peer outside of any batch takes a slot.
+    pub(super) fn add_leaving(&mut self, peer: &Peer<'a>) {
+        if peer.is_healthy {
             self.unavailable.add(peer.name());
             for role in peer.node.into_iter().flat_map(|node| &node.roles) {
-                let tally = self.roles.entry(role).or_default();
-                tally.healthy -= 1;
-                tally.unavailable += 1;
+                let role_count = self.roles.entry(role).or_default();
+                role_count.healthy -= 1;
+                role_count.unavailable += 1;
             }
         }
         if peer.is_master() {
-            if peer.healthy {
+            if peer.is_healthy {
                 self.missing_masters.add(peer.name());
             }
             self.masters_under_way.add(peer.name());
         }
     }
 
-    /// A peer that was given a slot is done, and serves.
-    pub(super) fn come_back(&mut self, peer: &Peer<'a>) {
+    /// A peer that had a slot is finished and serves.
+    pub(super) fn remove_returned(&mut self, peer: &Peer<'a>) {
         let name = peer.name();
         self.unavailable.remove(name);
         for role in peer.node.into_iter().flat_map(|node| &node.roles) {
-            let tally = self.roles.entry(role).or_default();
-            tally.healthy += 1;
-            tally.unavailable -= 1;
+            let role_count = self.roles.entry(role).or_default();
+            role_count.healthy += 1;
+            role_count.unavailable -= 1;
         }
         if peer.is_master() {
             self.missing_masters.remove(name);
             self.masters_under_way.remove(name);
-            self.wanted_masters -= usize::from(peer.wanted);
-        } else if peer.wanted {
-            self.wanted_others.remove(name);
+            self.requested_masters -= usize::from(peer.is_requested);
+        } else if peer.is_requested {
+            self.requested_others.remove(name);
         }
-        let tiers = peer.node.and_then(Tiers::of).filter(|_| peer.wanted);
-        self.wanted_tiers.retain_mut(|(other, nodes)| {
+        let tiers = peer.node.and_then(Tiers::of).filter(|_| peer.is_requested);
+        self.requested_tiers.retain_mut(|(other, nodes)| {
             if Some(*other) == tiers {
                 nodes.remove(name);
             }

@@ -1,4 +1,4 @@
-//! Whose turn it is: what is broken first, what would hurt most last.
+//! The order of restarts: failed nodes first, the elected master last.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -7,27 +7,27 @@ use crate::lookup::Lookup;
 use crate::{Engine, Node, Pod};
 use stayput_api::State;
 
-/// Sorts the candidates of a whole cluster; the same for any order they come in.
+/// Sorts the candidates of a whole cluster. The result does not depend on their order.
 ///
-/// 1. Crash-looping pods, those that are not ready, and those whose engine does not run or is not in
-///    the cluster: they have the least to lose.
+/// 1. Crash-looping pods, pods that are not ready, and those whose engine does not run or is not in
+///    the cluster: their restart costs least.
 /// 2. By [`Rank`], lowest first.
-/// 3. By the name of the set, and in it the highest ordinal first, as numbers.
+/// 3. By the name of the set, and in a set the highest ordinal first, compared as numbers.
 ///
-/// Without an engine nobody's roles are known, and 1 and 3 remain.
+/// Without an engine the roles are unknown, and only 1 and 3 apply.
 pub(crate) fn order<'a>(
     candidates: impl Iterator<Item = &'a Pod>,
     engine: Option<&Engine>,
 ) -> Vec<&'a Pod> {
     let ranks = ranks(engine);
     let mut pods: Vec<&Pod> = candidates.collect();
-    // There are few sets; by number they compare without a look at their names.
+    // To compare numbers is faster than to compare the names of sets.
     let names: BTreeSet<&str> = pods.iter().map(|pod| set_and_ordinal(&pod.name).0).collect();
     let sets: Lookup<'_, usize> = names.into_iter().zip(0..).collect();
     pods.sort_by_cached_key(|pod| {
         let (set, ordinal) = set_and_ordinal(&pod.name);
         (
-            !is_broken(pod) && (engine.is_none() || ranks.contains_key(pod.node.as_str())),
+            !has_failed(pod) && (engine.is_none() || ranks.contains_key(pod.node.as_str())),
             ranks.get(pod.node.as_str()).copied().unwrap_or(Rank::Unknown),
             sets.get(set),
             Reverse(ordinal),
@@ -38,19 +38,19 @@ pub(crate) fn order<'a>(
     pods
 }
 
-/// Whether it does not serve, as far as the pod and its manager tell.
-fn is_broken(pod: &Pod) -> bool {
+/// Whether it does not serve, by the pod and its manager.
+fn has_failed(pod: &Pod) -> bool {
     let ended = pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running);
     !pod.ready || pod.crash_looping || ended
 }
 
-/// Why a pod has its place in the [`order`], in a sentence.
-pub(crate) fn place(pod: &Pod, engine: Option<&Engine>) -> &'static str {
+/// Why a pod has its place in the [`order`], for people.
+pub(crate) fn reason_for_order(pod: &Pod, engine: Option<&Engine>) -> &'static str {
     if pod.crash_looping {
-        return "it ends again and again: it has the least to lose, and goes first";
+        return "it is crash-looping: it goes first";
     }
-    if is_broken(pod) {
-        return "it does not serve: it has the least to lose, and goes first";
+    if has_failed(pod) {
+        return "it does not serve: it goes first";
     }
     let nodes = engine.iter().flat_map(|engine| engine.nodes.iter().map(|node| (*engine, node)));
     let rank = nodes
@@ -58,38 +58,38 @@ pub(crate) fn place(pod: &Pod, engine: Option<&Engine>) -> &'static str {
         .map(|(engine, node)| Rank::of(node, engine))
         .max();
     match rank.unwrap_or(Rank::Unknown) {
-        Rank::Frozen => "frozen data goes before all other",
-        Rank::Cold => "cold data goes after frozen, and before warm and hot",
-        Rank::Warm => "warm data goes after frozen and cold, and before hot",
-        Rank::Hot => "data goes before nodes without data; hot data after all other",
+        Rank::Frozen => "frozen data goes before all other data",
+        Rank::Cold => "cold data goes after frozen data and before warm and hot data",
+        Rank::Warm => "warm data goes after frozen and cold data and before hot data",
+        Rank::Hot => "hot data goes after all other data and before nodes without data",
         Rank::Coordinating => {
-            "it holds no data and cannot be elected: it goes after the data nodes"
+            "it holds no data and is not master-eligible: it goes after the data nodes"
         }
-        Rank::Unknown => "its roles are not known: it goes before those that surely can be elected",
-        Rank::MasterEligible => "it can be elected: it goes after those that cannot",
+        Rank::Unknown => "its roles are unknown: it goes before the master-eligible nodes",
+        Rank::MasterEligible => "it is master-eligible: it goes after the other nodes",
         Rank::Elected => "it is the elected master: it goes last",
     }
 }
 
-/// What a node is to its cluster, in the order of restarts.
+/// The role of a node in the order of restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Its data is frozen at most.
+    /// It holds frozen data only.
     Frozen,
-    /// Its data is cold at most.
+    /// It holds cold data, and perhaps frozen data.
     Cold,
-    /// Its data is warm at most.
+    /// It holds warm data, and perhaps colder data.
     Warm,
     /// It holds hot data, content, or data of every tier (`data`).
     Hot,
-    /// It neither holds data nor can be elected; without any role it only coordinates.
+    /// It holds no data and is not master-eligible; without any role it only coordinates.
     Coordinating,
-    /// The engine does not list it. It could be a master, so of what is broken it does not go before
-    /// nodes that surely are none.
+    /// The engine does not list it. It may be master-eligible, so among the failed nodes it does not
+    /// go before nodes that are known not to be.
     Unknown,
-    /// It votes for the master, whatever else it does; also where it is `voting_only`.
+    /// Also with other roles, and also if it is `voting_only`.
     MasterEligible,
-    /// It is the elected master: every election interrupts the cluster, so there is only one.
+    /// It goes last, so that there is only one election.
     Elected,
 }
 
@@ -112,14 +112,14 @@ impl Rank {
             "data_frozen" => Some(Self::Frozen),
             "data_cold" => Some(Self::Cold),
             "data_warm" | "warm" => Some(Self::Warm),
-            // Also the tiers yet to be invented.
+            // Also tiers that do not exist yet.
             _ if role == "data" || role.starts_with("data_") => Some(Self::Hot),
             _ => None,
         }
     }
 }
 
-/// By the node's name. Where two nodes bear it, the more careful rank counts.
+/// By name of the node. If two nodes have the same name, the later rank counts.
 fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
     let mut ranks = Lookup::default();
     for (engine, node) in engine.iter().flat_map(|engine| engine.nodes.iter().map(|n| (*engine, n)))

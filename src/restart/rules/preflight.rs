@@ -1,21 +1,18 @@
-//! Whether a pod and its manager are fit for a stop at all, whatever the cluster thinks of it.
+//! Whether a pod and its manager can be stopped and started at all, whatever the state of the cluster.
 
 use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Manager, Pod, Sources};
 use stayput_api::{Desired, RequestKind, State};
 
-/// Passes if the engine of this pod could be stopped and started again: its manager is there, is
-/// this pod's and will keep its word, nobody is about to replace or kill the pod, and the config it
-/// would be started on is known. What is most certain to thwart a restart comes first.
+/// Passes if the engine of this pod can be stopped and started again: its manager answers, belongs to
+/// this pod and has a durable journal, nothing is about to replace or kill the pod, and the config
+/// for the start is known. The most certain obstacle is checked first.
 ///
 /// # Errors
-/// The first thing in the way.
+/// The first blocker.
 pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
     if pod.terminating {
-        refuse(
-            Code::PodGone,
-            format!("the pod {} is being deleted; the pod that replaces it is a new one", pod.name),
-        )?;
+        refuse(Code::PodGone, format!("the pod {} is being deleted", pod.name))?;
     }
     let manager = match &pod.manager {
         Ok(manager) => manager,
@@ -23,7 +20,7 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
             return Err(Blocker {
                 code: Code::ManagerUnreachable,
                 message: format!(
-                    "the manager of {} gives no answer: {}",
+                    "the status of the manager of {} is unknown: {}",
                     pod.node, unknown.message
                 ),
             });
@@ -35,8 +32,8 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
         refuse(
             Code::NotDurable,
             format!(
-                "the manager of {} cannot write its journal so that it outlives a crash, and might \
-                 forget that it was asked to stop: give its state directory a volume of the pod",
+                "the journal of the manager of {} would not survive a crash, so the manager could \
+                 forget a stop: put its state directory on a volume of the pod",
                 pod.node
             ),
         )?;
@@ -46,31 +43,30 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
     Ok(manager)
 }
 
-/// The manager that answers is that of this very pod.
 fn same_pod(pod: &Pod, manager: &Manager) -> Check {
     match &manager.pod_uid {
         Some(uid) if *uid == pod.uid => Ok(()),
         Some(uid) => refuse(
             Code::WrongPod,
             format!(
-                "the manager that answers for {} is that of the pod with uid {uid}, and this pod's \
-                 is {}: if it was replaced just now this passes by itself, else two pods share an \
-                 address or the manager was given a wrong uid",
+                "the manager that answers for {} belongs to the pod with uid {uid}, and this pod has \
+                 uid {}: if the pod was replaced just now, this passes by itself; if not, two pods \
+                 share an address or the manager was given a wrong uid",
                 pod.node, pod.uid
             ),
         ),
         None => refuse(
             Code::WrongPod,
             format!(
-                "the manager of {} does not know which pod it is in, so an order could reach \
-                 another one: give its container the pod's metadata.uid by the downward API",
+                "the manager of {} does not know which pod it is in, so a request could reach \
+                 another pod: give its container the pod's metadata.uid by the downward API",
                 pod.node
             ),
         ),
     }
 }
 
-/// Nobody interferes as soon as the engine is down.
+/// Nothing replaces or kills the pod once the engine is down.
 fn undisturbed(pod: &Pod, manager: &Manager) -> Check {
     if let Some(message) = &pod.outdated {
         return refuse(Code::OwnerWillReplace, message);
@@ -84,15 +80,15 @@ fn undisturbed(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// The config is known on both sides, if sources are declared.
+/// If sources are declared, the config is known from them and from the manager.
 fn config(pod: &Pod, manager: &Manager) -> Check {
     match (&pod.sources, &manager.mounted) {
         (Sources::Undeclared, _) => Ok(()),
         (Sources::Checksum(_) | Sources::Absent(_), None) => refuse(
             Code::ConfigUnknown,
             format!(
-                "spec.config.sources is set, but the manager of {} knows no checksum of its \
-                 mounted config: name the mount in its settings, and see its status for a config \
+                "spec.config.sources is set, but the manager of {} has no checksum of its mounted \
+                 config: check the config directory in its settings, and its status for a config \
                  that cannot be read",
                 pod.node
             ),
@@ -102,23 +98,24 @@ fn config(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// The engine's process is in a state that a stop leads out of.
+/// The engine is in a state in which it can be stopped.
 fn engine(pod: &Pod, manager: &Manager) -> Check {
     let node = &pod.node;
     match (manager.state, manager.desired) {
         (State::Stuck, _) => refuse(
             Code::EngineBusy,
-            format!("a process of {node} survives KILL; only a new pod, or the host, can help"),
+            format!("a process of {node} survives SIGKILL: replace the pod or restart its host"),
         ),
-        (State::Stopping | State::Killing, _) => {
-            refuse(Code::EngineBusy, format!("{node} is being stopped already: waits for its end"))
-        }
-        // Whoever stopped it has a reason that we do not know.
+        (State::Stopping | State::Killing, _) => refuse(
+            Code::EngineBusy,
+            format!("{node} is already being stopped: waits until it has stopped"),
+        ),
+        // Somebody else stopped it, for a reason that we do not know.
         (_, Desired::Stopped) => refuse(
             Code::KeptStopped,
             format!(
-                "{node} was stopped by {}, not by us, and stays so: `kubectl stayput start` brings \
-                 it back",
+                "{node} was stopped by {}, not by us, and stays stopped: `kubectl stayput start` \
+                 starts it again",
                 stopper(manager)
             ),
         ),
@@ -132,7 +129,7 @@ fn engine(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// Who asked for the stop, as far as the manager still knows.
+/// Who requested the stop, if the manager still knows.
 fn stopper(manager: &Manager) -> &str {
     manager
         .last_request

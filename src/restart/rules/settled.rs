@@ -1,63 +1,63 @@
-//! Settled yellow: replicas are missing, and nothing is going to happen that would change it.
+//! Settled yellow: replicas are missing, and nothing is happening that would assign them.
 
 use std::collections::BTreeSet;
 
 use crate::blocker::{Blocker, Check, refuse};
 use crate::{Allocation, Code, Engine, Health, Known, Predicate};
 
-/// Whether a yellow cluster is settled, looked at once for all candidates.
+/// Whether a yellow cluster is settled, computed once for all candidates.
 #[derive(Debug)]
-pub(crate) struct Settled(Check);
+pub(crate) struct SettledYellow(Check);
 
-impl Settled {
-    /// Judges the health.
-    ///
-    /// `fenced` are the nodes kept stopped on request, and `expected_data` is how many *others*
-    /// should be in the cluster and hold data: a fenced node that is still in does not make up for
-    /// one that is missing.
-    pub(crate) fn of(engine: &Engine, fenced: &BTreeSet<String>, expected_data: usize) -> Self {
+impl SettledYellow {
+    /// `kept_stopped` are names of nodes. `expected_data` is how many *other* data nodes should be in
+    /// the cluster: a node to be kept stopped that is still in does not replace a missing one.
+    pub(crate) fn of(
+        engine: &Engine,
+        kept_stopped: &BTreeSet<String>,
+        expected_data: usize,
+    ) -> Self {
         Self(match &engine.health {
             Err(unknown) => Err(Blocker::engine_unreachable(unknown)),
-            Ok(health) => settled(engine, health, fenced, expected_data),
+            Ok(health) => settled(engine, health, kept_stopped, expected_data),
         })
     }
 
-    /// Passes if waiting would not make the cluster greener.
-    pub(crate) fn gate(&self) -> Check {
+    /// Passes if waiting would not make the cluster green.
+    pub(crate) fn check(&self) -> Check {
         self.0.clone()
     }
 }
 
-/// Yellow, but nothing is going to happen.
 fn settled(
     engine: &Engine,
     health: &Health,
-    fenced: &BTreeSet<String>,
+    kept_stopped: &BTreeSet<String>,
     expected_data: usize,
 ) -> Check {
-    let mut restless = movements(health);
+    let mut unsettled = movements(health);
     let leaving = engine
         .nodes
         .iter()
-        .filter(|node| fenced.contains(&node.name))
+        .filter(|node| kept_stopped.contains(&node.name))
         .filter(|node| node.holds_data())
         .count();
     let data_nodes = usize::try_from(health.data_nodes).unwrap_or(usize::MAX);
     let staying = data_nodes.saturating_sub(leaving);
     if staying < expected_data {
-        restless.push(format!("{staying} of {expected_data} data nodes are in"));
+        unsettled.push(format!("{staying} of {expected_data} data nodes are in the cluster"));
     }
-    restless.extend(allocation(&engine.allocation)?);
+    unsettled.extend(allocation(&engine.allocation)?);
     match &engine.shards {
         Err(unknown) => refuse(
             Code::EngineUnreachable,
-            format!("the cluster is yellow and its shards are not known: {}", unknown.message),
+            format!("the cluster is yellow and its shards are unknown: {}", unknown.message),
         )?,
         Ok(shards) => {
             let lost = shards.iter().filter(|copy| copy.primary && copy.node.is_none());
             if let Some(first) = lost.clone().next() {
-                restless.push(format!(
-                    "{} primaries are unassigned, first of them shard {} of {}",
+                unsettled.push(format!(
+                    "{} primaries are unassigned, the first is shard {} of {}",
                     lost.count(),
                     first.shard,
                     first.index
@@ -65,33 +65,32 @@ fn settled(
             }
         }
     }
-    if restless.is_empty() {
+    if unsettled.is_empty() {
         return Ok(());
     }
     if health.unassigned > 0 {
-        restless.insert(0, counted(health.unassigned, "unassigned"));
+        unsettled.insert(0, counted(health.unassigned, "unassigned"));
     }
     refuse(
         Code::Predicate(Predicate::Yellow),
         format!(
-            "the cluster is yellow and not settled ({}): waits until it is green or at rest",
-            restless.join(", ")
+            "the cluster is yellow and not settled ({}): waits until it is green or settled",
+            unsettled.join(", ")
         ),
     )
 }
 
-/// So many copies of shards.
 fn counted(count: u32, what: &str) -> String {
     format!("{count} shard cop{} {what}", if count == 1 { "y" } else { "ies" })
 }
 
-/// What the engine is doing, as far as its health tells.
+/// What the engine is doing, by its health.
 fn movements(health: &Health) -> Vec<String> {
     let counts = [
         (health.initializing, "initializing"),
         (health.relocating, "relocating"),
         (health.delayed, "delayed"),
-        (health.in_flight_fetch, "being looked for"),
+        (health.in_flight_fetch, "not found yet"),
     ];
     let mut found: Vec<String> = counts
         .into_iter()
@@ -99,12 +98,12 @@ fn movements(health: &Health) -> Vec<String> {
         .map(|(count, what)| counted(count, what))
         .collect();
     if health.timed_out {
-        found.push("its queue of tasks did not calm down".to_owned());
+        found.push("its queue of tasks is not empty".to_owned());
     }
     found
 }
 
-/// Whether copies may be allocated at all; while they may not, yellow is not the engine's last word.
+/// Whether copies may be allocated at all; if not, yellow is not the final state.
 fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Blocker> {
     let setting = match allocation {
         Ok(allocation) => &allocation.setting,
@@ -112,7 +111,7 @@ fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Blocker>
             return Err(Blocker {
                 code: Code::EngineUnreachable,
                 message: format!(
-                    "the cluster is yellow and its allocation setting is not known: {}",
+                    "the cluster is yellow and its allocation setting is unknown: {}",
                     unknown.message
                 ),
             });

@@ -1,9 +1,9 @@
-//! Data tiers: which node has to wait for which, so that data can move on through the tiers while
-//! nodes of different configs are in the cluster.
+//! Data tiers: which node waits for which, so that data can move on through the tiers while nodes run
+//! on different configs.
 
 use crate::Node;
 
-/// The tiers whose data a node may hold, and whether it can be elected.
+/// The tiers whose data a node may hold, and whether it is master-eligible.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tiers {
     master: bool,
@@ -14,13 +14,13 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    /// Of a node; none if it holds no data of a tier. The role `data` stands for every tier.
+    /// None if the node holds no data. The role `data` means every tier.
     pub(super) fn of(node: &Node) -> Option<Self> {
         let has = |role: &str| node.roles.contains("data") || node.roles.contains(role);
         let tiers = Self {
             master: node.is_master_eligible(),
             hot: has("data_hot"),
-            // The latter is what OpenSearch 3 calls it.
+            // OpenSearch 3 calls this role `warm`.
             warm: has("data_warm") || has("warm"),
             cold: has("data_cold"),
             frozen: has("data_frozen"),
@@ -28,13 +28,13 @@ impl Tiers {
         node.holds_data().then_some(tiers)
     }
 
-    /// Whether a node of these tiers waits for one of `other`, and not the other way round as well.
+    /// Whether a node of these tiers waits for one of `other`. Two nodes never wait for each other.
     pub(super) const fn wait_for(self, other: Self) -> bool {
         self.depends_on(other) && !other.depends_on(self)
     }
 
-    /// Data moves from the hot tier towards the frozen one: a node takes from those before it, and
-    /// so goes before them. A node that cannot be elected does not wait for one that can.
+    /// Data moves from the hot tier to the frozen tier, so the tier that receives data goes first. A
+    /// node that is not master-eligible does not wait for one that is.
     const fn depends_on(self, other: Self) -> bool {
         (self.master || !other.master)
             && (self.hot && (other.warm || other.cold || other.frozen)

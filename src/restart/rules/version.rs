@@ -1,15 +1,15 @@
-//! Versions of running nodes: which of them are behind others.
+//! Versions of running nodes.
 
 use super::evaluation::{Evaluation, Peer};
 
 impl Evaluation<'_> {
-    /// Whether somebody else in the cluster runs a newer version.
+    /// Whether another node in the cluster runs a newer version.
     pub(super) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
         let newest = self.newest.get_or_init(|| {
             self.engine.nodes.iter().filter_map(|node| numbers(&node.version)).max()
         });
         let own = candidate.node.and_then(|node| numbers(&node.version));
-        // One that is no number says nothing about who is behind.
+        // A version that is not made of numbers is not compared.
         own.is_some_and(|own| newest.as_ref().is_some_and(|newest| own < *newest))
     }
 }

@@ -1,4 +1,4 @@
-//! Voters that are missed, beside who keeps a majority.
+//! Voters that are missing in the cluster.
 
 use crate::lookup::Names;
 use crate::{Engine, Voting};
@@ -10,7 +10,7 @@ pub(super) fn missing_voters(engine: &Engine) -> usize {
             let listed: Names<'_> = engine.nodes.iter().map(|node| node.id.as_str()).collect();
             committed.union(accepted).filter(|id| !listed.contains(id.as_str())).count()
         }
-        // Nobody knows how many there are, or who; `quorum` sees to it.
+        // The number of voters is unknown; `quorum` handles that case.
         Ok(Voting::MinimumMasterNodes(_)) | Err(_) => 0,
     }
 }

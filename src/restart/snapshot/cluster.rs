@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
-    /// `namespace/name`, for sentences.
+    /// `namespace/name`, for messages.
     pub name: String,
-    /// Somebody deletes it: pay the debts, begin nothing.
+    /// It is being deleted: debts are paid, no restart begins.
     pub deleting: bool,
     /// Our finalizer is on it.
     pub finalizer: bool,
-    /// It has a status: without one, a request that is already there is adopted, not acted on.
+    /// It has a status; without one, an existing request is adopted and not carried out.
     pub has_status: bool,
     /// Our annotations on it.
     pub annotations: BTreeMap<String, String>,
@@ -25,6 +25,6 @@ pub struct Cluster {
     pub paused: bool,
     /// `spec.stopped`: names of nodes to be kept stopped.
     pub stopped: BTreeSet<String>,
-    /// Other SearchClusters whose selectors find pods of ours; nothing is stopped meanwhile.
+    /// Other SearchClusters whose selectors match our pods; no node is stopped meanwhile.
     pub overlaps: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The engine's own view of its cluster.
+//! What the engine reports about its cluster.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Known, known};
 use crate::AllocationBefore;
 
-/// What the engine says about its cluster.
+/// What the engine reports about its cluster.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -26,7 +26,7 @@ pub struct Engine {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Health>")]
     pub health: Known<Health>,
-    /// Who may vote.
+    /// The nodes that may vote.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Voting>")]
     pub voting: Known<Voting>,
@@ -38,7 +38,7 @@ pub struct Engine {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Allocation>")]
     pub allocation: Known<Allocation>,
-    /// Its node-shutdown records; none where the engine has no such thing.
+    /// Its node-shutdown records; none if the engine does not support them.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Option<Vec<Record>>>")]
     pub records: Known<Option<Vec<Record>>>,
@@ -56,8 +56,8 @@ pub struct Node {
     pub name: String,
     /// New with every process.
     pub ephemeral_id: String,
-    /// Its roles, as the engine spells them; none is a coordinating-only node. A node that has not
-    /// told its roles yet is never part of a snapshot.
+    /// Its roles, as the engine spells them; without any it only coordinates. A node whose roles are
+    /// not known yet is not part of a snapshot.
     pub roles: BTreeSet<String>,
     /// Value of its zone attribute.
     pub zone: Option<String>,
@@ -66,12 +66,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// It can be elected.
+    /// Whether it has the role `master` or `cluster_manager`.
     pub fn is_master_eligible(&self) -> bool {
         self.roles.contains("master") || self.roles.contains("cluster_manager")
     }
 
-    /// It can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes and a
+    /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes and a
     /// stateless Elasticsearch's `index` nodes hold.
     pub fn holds_data(&self) -> bool {
         let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
@@ -85,13 +85,13 @@ impl Node {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Color {
-    /// Every copy is there.
+    /// Every copy is assigned.
     Green,
-    /// A replica is missing.
+    /// A replica is unassigned.
     Yellow,
-    /// A primary is missing.
+    /// A primary is unassigned.
     Red,
-    /// A word we do not know.
+    /// Any other value.
     Unknown,
 }
 
@@ -103,23 +103,23 @@ pub enum Color {
 pub struct Health {
     /// Its color.
     pub color: Color,
-    /// The engine gave up waiting for its queue to calm down.
+    /// The engine did not finish its queued tasks in time.
     pub timed_out: bool,
     /// Nodes that can hold shards.
     pub data_nodes: u32,
-    /// Shards being built.
+    /// Copies that are being created.
     pub initializing: u32,
-    /// Shards moving.
+    /// Copies that are being moved.
     pub relocating: u32,
-    /// Copies that are nowhere.
+    /// Copies without a node.
     pub unassigned: u32,
-    /// Of these, waiting for their node to come back.
+    /// Unassigned copies that wait for their node to come back.
     pub delayed: u32,
-    /// Questions about shards not answered yet.
+    /// Requests for shard information that are not answered yet.
     pub in_flight_fetch: u32,
 }
 
-/// Whose votes elect a master; ids of nodes.
+/// Ids of the nodes whose votes elect a master.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -131,7 +131,7 @@ pub enum Voting {
         committed: BTreeSet<String>,
         /// The last accepted one.
         accepted: BTreeSet<String>,
-        /// Names of the nodes that are asked to give up their vote.
+        /// Names of the nodes that are excluded from voting.
         excluded: BTreeSet<String>,
     },
     /// By `discovery.zen.minimum_master_nodes` (Elasticsearch 6).
@@ -148,23 +148,23 @@ pub struct ShardCopy {
     pub index: String,
     /// Number of the shard.
     pub shard: u32,
-    /// It is the primary.
+    /// Whether it is the primary.
     pub primary: bool,
-    /// It is in the state `STARTED`; a copy that moves away counts as started where it is.
+    /// Whether it is `STARTED`; a copy that is being moved counts as started on its current node.
     pub started: bool,
-    /// Name of the node; none if it is nowhere.
+    /// Name of the node; none if it is unassigned.
     pub node: Option<String>,
 }
 
-/// `cluster.routing.allocation.enable`, and our mark beside it.
+/// `cluster.routing.allocation.enable`, and our marker beside it.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Allocation {
-    /// The setting as it stands; the transient one wins.
+    /// The current setting; the transient value wins.
     pub setting: AllocationBefore,
-    /// `cluster.metadata.stayput`; a value that is not ours to read counts as none.
+    /// `cluster.metadata.stayput`; none if its value cannot be parsed.
     pub marker: Option<Marker>,
 }
 
@@ -174,11 +174,11 @@ pub struct Allocation {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Marker {
-    /// The SearchCluster, as `namespace/name`: another one's is not ours to undo.
+    /// The SearchCluster, as `namespace/name`: the marker of another one is not ours to undo.
     pub cluster: String,
     /// Id of the restart.
     pub restart: String,
-    /// The setting before us.
+    /// The setting before ours.
     pub before: AllocationBefore,
 }
 
@@ -190,10 +190,10 @@ pub struct Marker {
 pub struct Record {
     /// Id of the node.
     pub node_id: String,
-    /// It announces a restart, nothing more.
+    /// Whether it is of the type `restart`.
     pub is_restart: bool,
-    /// Who put it there: our restarts' ids.
+    /// Its reason; in our records the id of the restart.
     pub reason: String,
-    /// The engine has prepared for it.
+    /// Whether the engine has finished its preparation.
     pub complete: bool,
 }

@@ -1,17 +1,17 @@
-//! How what is known, or why it is not, is written down: `{"known": …}` or `{"unknown": "why"}`.
+//! The JSON form of [`Known`]: `{"known": …}` or `{"unknown": "message"}`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Known, Unknown};
 
-/// As it is written.
+/// The form in JSON.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Written<T> {
     /// It was read.
     Known(T),
-    /// Why it was not, in a sentence.
+    /// Why it was not read, for people.
     Unknown(String),
 }
 

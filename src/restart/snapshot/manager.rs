@@ -1,4 +1,4 @@
-//! What a manager says, as far as decisions need it.
+//! What a manager reports, as far as decisions need it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,31 +13,31 @@ use stayput_api::{self as api, ConfigChoice, Desired, ExitReason, RequestKind, S
 pub struct Manager {
     /// Version of its binary.
     pub version: String,
-    /// The pod it says it is in.
+    /// Uid of the pod it runs in, as it reports it.
     pub pod_uid: Option<String>,
-    /// What it was asked would survive a crash.
+    /// Whether its journal survives a crash.
     pub durable: bool,
-    /// What its engine was asked to be.
+    /// The desired state of its engine.
     #[schemars(with = "String")]
     pub desired: Desired,
-    /// What its engine is.
+    /// The actual state of its engine.
     #[schemars(with = "String")]
     pub state: State,
-    /// Its probe's last answer.
+    /// The last result of its readiness probe.
     pub ready: Option<bool>,
-    /// The highest sequence it has judged.
+    /// The highest sequence it has decided on.
     pub sequence: u64,
-    /// The last request it has judged.
+    /// The last request it has decided on.
     pub last_request: Option<LastRequest>,
-    /// The life its engine is in.
+    /// The current run of its engine.
     pub run: Option<Run>,
-    /// How the last life ended.
+    /// How the last run ended.
     pub last_exit: Option<LastExit>,
-    /// Checksum of the mounted config; none if it cannot be read, or is not watched.
+    /// Checksum of the mounted config; none if it cannot be read or is not watched.
     pub mounted: Option<String>,
-    /// Which mounted file differs from its source, if one does, for sentences.
+    /// A mounted file that differs from its source, for messages.
     pub lagging: Option<String>,
-    /// How its live globs differ from the spec's, in a sentence (`live_mismatch`).
+    /// How its live globs differ from those of the spec, for people (`live_mismatch`).
     pub live_mismatch: Option<String>,
     /// Checksum of the config it keeps as last good.
     pub last_good: Option<String>,
@@ -45,7 +45,7 @@ pub struct Manager {
     pub reason: Option<String>,
 }
 
-/// The last request a manager has judged.
+/// The last request a manager has decided on.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -62,7 +62,7 @@ pub struct LastRequest {
     pub by: String,
 }
 
-/// One life of an engine.
+/// One run of an engine.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -70,31 +70,30 @@ pub struct LastRequest {
 pub struct Run {
     /// Random id.
     pub id: String,
-    /// Checksum of the config it was started with; none if that is not certain.
+    /// Checksum of the config it was started with; none if it is uncertain.
     pub checksum: Option<String>,
     /// Where that config came from.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
 }
 
-/// How a life ended.
+/// How a run ended.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LastExit {
-    /// Id of the life.
+    /// Id of the run.
     pub run: String,
-    /// The code a shell would show.
+    /// The exit code as a shell shows it.
     pub code: i32,
-    /// Whose doing it was.
+    /// What ended it.
     #[schemars(with = "String")]
     pub reason: ExitReason,
 }
 
 impl From<&api::Status> for Manager {
-    /// Takes what a status says by itself; what needs the sources or the spec for comparison
-    /// (`lagging`, `live_mismatch`) is left empty.
+    /// `lagging` and `live_mismatch` need the sources and the spec, and are left empty.
     fn from(status: &api::Status) -> Self {
         let config = status.config.as_ref();
         Self {

@@ -1,5 +1,7 @@
-//! All that one decision is made from: read together, possibly stale, possibly partial. What could
+//! Everything one decision is made from: read together, possibly stale, possibly partial. What could
 //! not be read is [`Unknown`] with the reason, never a guess.
+
+#![warn(missing_docs)]
 
 mod cluster;
 mod engine;
@@ -19,41 +21,42 @@ pub use cluster::Cluster;
 pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardCopy, Voting};
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Pod, Sources};
-pub use saved::Saved;
 pub use saved::schema as snapshot_schema;
+pub use saved::{InvalidSnapshot, Saved};
 
 /// Why something is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unknown {
-    /// What is wrong, and with what, in a sentence.
+    /// What could not be read and why, for people.
     pub message: String,
 }
 
 /// What was read, or why it was not.
 pub type Known<T> = Result<T, Unknown>;
 
-/// One look at everything.
+/// The state of a cluster at one time.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// When the look was taken.
+    /// When it was read.
     #[schemars(with = "String")]
     pub now: Time,
-    /// A random id, used if this pass begins a restart that brings none.
+    /// A random id, used if a restart without a request begins now.
     pub fresh_id: String,
     /// The SearchCluster object.
     pub cluster: Cluster,
     /// Its status, as far as decisions need it.
     pub ledger: Ledger,
-    /// The pods its selector finds, in any order.
+    /// The pods its selector matches, in any order.
     pub pods: Vec<Pod>,
-    /// The engine's own view; not read while nothing depends on it ([`super::reads`]).
+    /// What the engine reports; not read while no decision depends on it
+    /// ([`super::needs_engine`]).
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Engine>")]
     pub engine: Known<Engine>,
-    /// Names of the nodes whose cluster was flushed for their coming stop; forgotten when the
-    /// controller restarts, and then the flush is done once more.
+    /// Names of the nodes for whose coming stop the cluster was flushed. Lost when the controller
+    /// restarts; then the flush is repeated.
     pub flushed: BTreeSet<String>,
 }

@@ -25,16 +25,16 @@ pub struct Pod {
     pub ready: bool,
     /// It is being deleted.
     pub terminating: bool,
-    /// Its containers end again and again.
+    /// A container of it is crash-looping.
     pub crash_looping: bool,
-    /// Why its owner is going to replace it, in a sentence (`owner_will_replace`).
+    /// Why its owner is going to replace it, for people (`owner_will_replace`).
     pub outdated: Option<String>,
-    /// Which probe would kill the container while the engine is stopped, in a sentence
+    /// Which probe would kill the container while the engine is stopped, for people
     /// (`liveness_would_kill`).
     pub deadly_probe: Option<String>,
-    /// Checksum of the config as its sources have it now.
+    /// Checksum of the config in its sources now.
     pub sources: Sources,
-    /// What its manager says.
+    /// What its manager reports.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,
@@ -46,10 +46,10 @@ pub struct Pod {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Sources {
-    /// None are declared: the mounted config is what is expected.
+    /// None are declared: the mounted config is expected.
     Undeclared,
     /// All were read.
     Checksum(String),
-    /// One is absent or cannot be read: unknown, never drift. The sentence names it.
+    /// One is absent or cannot be read: unknown, never drift. The message names it.
     Absent(String),
 }

@@ -1,16 +1,17 @@
-//! A snapshot as a file: what one decision was made from, to be looked at later and elsewhere.
+//! A snapshot as a file, so that a decision can be examined later and elsewhere.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::Snapshot;
 use crate::Policy;
 
-/// Version of the format; another one is refused, never guessed at.
+/// Version of the format; any other version is refused.
 const FORMAT: u32 = 1;
 
-/// A snapshot and the policy that goes with it. Nothing secret is in either: of Secrets and
-/// credentials they hold neither values nor names, of pods our own annotations alone.
+/// A snapshot and the policy that goes with it. Neither contains anything secret: no values or names of
+/// Secrets and credentials, and of the annotations of pods only our own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {
@@ -18,13 +19,13 @@ pub struct Saved {
     format: u32,
     /// Version of the program that took it.
     stayput: String,
-    /// `spec.restart` of the SearchCluster, as it was understood.
+    /// `spec.restart` of the SearchCluster, validated.
     pub policy: Policy,
-    /// What was seen.
+    /// What the decision is made from.
     pub snapshot: Snapshot,
 }
 
-/// What every format has.
+/// The fields of every format.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
@@ -33,7 +34,7 @@ struct Head {
 }
 
 impl Saved {
-    /// Taken by this program.
+    /// A snapshot taken by this program.
     pub fn new(snapshot: Snapshot, policy: Policy) -> Self {
         let stayput = env!("CARGO_PKG_VERSION").to_owned();
         Self { format: FORMAT, stayput, policy, snapshot }
@@ -42,26 +43,46 @@ impl Saved {
     /// Reads what was written as JSON.
     ///
     /// # Errors
-    /// A sentence that says what is wrong and what to do.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let head: Head = serde_json::from_str(text).map_err(|error| {
-            format!(
-                "this is no snapshot: {error}; take one with `kubectl stayput snapshot CLUSTER \
-                 --file FILE`"
-            )
-        })?;
+    /// The text is not a snapshot of this format.
+    pub fn parse(text: &str) -> Result<Self, InvalidSnapshot> {
+        let head: Head = serde_json::from_str(text).map_err(InvalidSnapshot::NotASnapshot)?;
         let Head { format, stayput } = head;
         if format != FORMAT {
-            return Err(format!(
-                "the snapshot is of format {format}, taken by stayput {stayput:?}, and this is \
-                 stayput {}, which reads format {FORMAT}: use that version's kubectl-stayput",
-                env!("CARGO_PKG_VERSION")
-            ));
+            return Err(InvalidSnapshot::OtherFormat { format, stayput });
         }
-        serde_json::from_str(text).map_err(|error| {
-            format!("the snapshot, taken by stayput {stayput:?}, is damaged: {error}; take it anew")
-        })
+        serde_json::from_str(text).map_err(|error| InvalidSnapshot::Damaged { stayput, error })
     }
+}
+
+/// Why a text is not a snapshot, and what to do.
+#[derive(Debug, Error)]
+pub enum InvalidSnapshot {
+    /// It is not JSON, or has no format.
+    #[error(
+        "this is not a snapshot: {0}; take one with `kubectl stayput snapshot CLUSTER --file FILE`"
+    )]
+    NotASnapshot(#[source] serde_json::Error),
+    /// Another version has written it.
+    #[error(
+        "the snapshot has format {format}, taken by stayput {stayput:?}, and this is stayput {}, \
+         which reads format {FORMAT}: use kubectl-stayput of that version",
+        env!("CARGO_PKG_VERSION")
+    )]
+    OtherFormat {
+        /// Its format.
+        format: u32,
+        /// Version of the program that took it.
+        stayput: String,
+    },
+    /// A field is missing or wrong.
+    #[error("the snapshot, taken by stayput {stayput:?}, is damaged: {error}; take a new one")]
+    Damaged {
+        /// Version of the program that took it.
+        stayput: String,
+        /// What is wrong.
+        #[source]
+        error: serde_json::Error,
+    },
 }
 
 /// The JSON schema of the file.

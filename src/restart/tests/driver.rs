@@ -1,4 +1,4 @@
-//! A controller in its world: plan after plan, carried out as the contract says.
+//! A controller in a simulated cluster: plan after plan, carried out as the contract says.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use super::world::World;
 use crate::tests::lint::lint;
 use crate::{Action, Plan, Policy, Snapshot, plan};
 
-/// What becomes of one action on its way.
+/// What happens to one action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum ActionFate {
     Done,
     Lost,
     Doubled,
-    /// It arrives this much later, in milliseconds; nobody learns of it.
+    /// It arrives this much later, in milliseconds; the controller does not see it.
     Late(u64),
-    /// The controller ends before it, and another one begins without memory.
+    /// The controller ends before it, and another one starts without its memory.
     Crash,
     /// The controller ends right after it.
     CrashAfter,
 }
 
 /// How long the answers to a plan's requests take.
-const ANSWERS: u64 = 100;
+const ANSWER_TIME: u64 = 100;
 /// How long a controller waits at least after something did not go as it should.
-const PATIENCE: u64 = 1_000;
+const RETRY_AFTER: u64 = 1_000;
 
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -36,20 +36,20 @@ pub(crate) struct Driver {
     /// What the linter, the laws and the driver complain about.
     pub(crate) wrong: Vec<String>,
     /// Fates of the next actions, in order; all that follow are done.
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) fates: Vec<ActionFate>,
     /// No controller runs.
     pub(crate) is_off: bool,
     /// The next request that tightens allocation arrives this much later, in milliseconds.
     pub(crate) slow_allocation: Option<u64>,
     /// As much for the next voting exclusion.
     pub(crate) slow_exclusion: Option<u64>,
-    /// The least time between two looks while nothing is done, in milliseconds.
+    /// The least time between two plans while nothing is done, in milliseconds.
     pub(crate) idle: u64,
     pub(crate) flushed: BTreeSet<String>,
     /// What was done last, and how much had arrived late by then: that may undo it.
     last: Option<(usize, Vec<Action>)>,
-    /// Events told by this controller: each is told once.
-    told: BTreeSet<crate::Event>,
+    /// Events created by this controller: each is created once.
+    events: BTreeSet<crate::Event>,
     pub(crate) passes: usize,
     pub(crate) ledger_writes: usize,
     pub(crate) patches: usize,
@@ -68,10 +68,10 @@ impl Driver {
             is_off: false,
             slow_allocation: None,
             slow_exclusion: None,
-            idle: ANSWERS,
+            idle: ANSWER_TIME,
             flushed: BTreeSet::new(),
             last: None,
-            told: BTreeSet::new(),
+            events: BTreeSet::new(),
             passes: 0,
             ledger_writes: 0,
             patches: 0,
@@ -79,7 +79,7 @@ impl Driver {
         }
     }
 
-    /// One look, one plan, and what follows from it; then time until the next look.
+    /// One snapshot, one plan and its actions; then time passes until the next plan.
     pub(crate) fn pass(&mut self, until: u64) {
         if self.is_off {
             let at = self.world.next().unwrap_or(until).min(until);
@@ -92,13 +92,13 @@ impl Driver {
         let wait = self.follow(&snapshot, version, &made);
         self.page.note(&mut self.world, Some(&made));
         let now = self.world.now;
-        let look = now + wait;
-        let event = self.world.next().unwrap_or(look);
-        self.world.advance(look.min(event.max(now + 1)).min(until.max(now + 1)));
+        let next_plan = now + wait;
+        let event = self.world.next().unwrap_or(next_plan);
+        self.world.advance(next_plan.min(event.max(now + 1)).min(until.max(now + 1)));
         self.page.note(&mut self.world, None);
     }
 
-    /// Passes until then, or until the test is content.
+    /// Runs for this time, or until the test is content.
     pub(crate) fn run(&mut self, span: u64, mut content: impl FnMut(&Self) -> bool) -> bool {
         let until = self.world.now + span;
         let mut still = 0;
@@ -108,7 +108,7 @@ impl Driver {
             }
             let before = self.world.now;
             self.pass(until);
-            still = if self.world.now - before < ANSWERS { still + 1 } else { 0 };
+            still = if self.world.now - before < ANSWER_TIME { still + 1 } else { 0 };
             if still > 500 {
                 self.wrong.push("the controller runs hot".into());
                 return false;
@@ -138,83 +138,83 @@ impl Driver {
         }
     }
 
-    /// Carries a plan out; how long until the next look, in milliseconds.
+    /// Carries a plan out; how long until the next plan, in milliseconds.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot, version: u64, made: &Plan) -> u64 {
         if let Some(Action::WriteLedger(ledger)) = made.actions.first() {
             self.write(snapshot, version, ledger, &made.actions[1..]);
             self.last = None;
-            return ANSWERS;
+            return ANSWER_TIME;
         }
-        let news: Vec<Action> =
-            made.actions.iter().filter(|action| self.is_news(action)).cloned().collect();
-        if news.is_empty() {
+        let new_actions: Vec<Action> =
+            made.actions.iter().filter(|action| self.is_new(action)).cloned().collect();
+        if new_actions.is_empty() {
             self.last = None;
             return made.requeue_after.max(self.idle);
         }
         let mut well = true;
-        for action in &news {
+        for action in &new_actions {
             let fate = self.fate_of(action);
-            if fate == Fate::Crash {
+            if fate == ActionFate::Crash {
                 self.crash();
-                return PATIENCE;
+                return RETRY_AFTER;
             }
             well &= self.carry_out(action, fate);
-            if fate == Fate::CrashAfter {
+            if fate == ActionFate::CrashAfter {
                 self.crash();
-                return PATIENCE;
+                return RETRY_AFTER;
             }
         }
         if !well {
             self.last = None;
-            return made.requeue_after.max(PATIENCE);
+            return made.requeue_after.max(RETRY_AFTER);
         }
-        let done = Some((self.world.arrived, news));
+        let done = Some((self.world.arrived, new_actions));
         if self.last == done {
             self.complain(format!("done again though it was done: {done:?}"));
         }
         self.last = done;
-        ANSWERS
+        ANSWER_TIME
     }
 
-    /// An event that comes with every plan is told once.
-    fn is_news(&mut self, action: &Action) -> bool {
+    /// An event that is in every plan is created once.
+    fn is_new(&mut self, action: &Action) -> bool {
         match action {
-            Action::RecordEvent(event) => self.told.insert(event.clone()),
+            Action::RecordEvent(event) => self.events.insert(event.clone()),
             _ => true,
         }
     }
 
-    fn fate_of(&mut self, action: &Action) -> Fate {
+    fn fate_of(&mut self, action: &Action) -> ActionFate {
         match action {
             Action::TightenAllocation { .. } if self.slow_allocation.is_some() => {
-                self.slow_allocation.take().map_or(Fate::Done, Fate::Late)
+                self.slow_allocation.take().map_or(ActionFate::Done, ActionFate::Late)
             }
             Action::ExcludeVoter { .. } if self.slow_exclusion.is_some() => {
-                self.slow_exclusion.take().map_or(Fate::Done, Fate::Late)
+                self.slow_exclusion.take().map_or(ActionFate::Done, ActionFate::Late)
             }
-            _ if self.fates.is_empty() => Fate::Done,
+            _ if self.fates.is_empty() => ActionFate::Done,
             _ => self.fates.remove(0),
         }
     }
 
-    fn carry_out(&mut self, action: &Action, fate: Fate) -> bool {
+    fn carry_out(&mut self, action: &Action, fate: ActionFate) -> bool {
         if let Action::PatchPod { .. } = action {
             self.patches += 1;
         }
         match fate {
-            Fate::Lost | Fate::Crash => {
+            ActionFate::Lost | ActionFate::Crash => {
                 self.page.action(&mut self.world, action, " (lost)");
                 false
             }
-            Fate::Late(by) => {
+            ActionFate::Late(by) => {
                 self.page.action(&mut self.world, action, " (late)");
                 let at = self.world.now + by;
                 self.world.carry_out_at(at, action.clone());
                 false
             }
-            Fate::Done | Fate::Doubled | Fate::CrashAfter => {
+            ActionFate::Done | ActionFate::Doubled | ActionFate::CrashAfter => {
                 let done = self.world.carry_out(action);
-                if fate == Fate::Doubled {
+                if fate == ActionFate::Doubled {
                     let _ = self.world.carry_out(action);
                 }
                 if let Action::Flush { node } = action {
@@ -234,8 +234,8 @@ impl Driver {
         ledger: &crate::Ledger,
         rest: &[Action],
     ) {
-        let fate = if self.fates.is_empty() { Fate::Done } else { self.fates.remove(0) };
-        if matches!(fate, Fate::Lost | Fate::Crash) {
+        let fate = if self.fates.is_empty() { ActionFate::Done } else { self.fates.remove(0) };
+        if matches!(fate, ActionFate::Lost | ActionFate::Crash) {
             self.crash();
             return;
         }
@@ -251,29 +251,29 @@ impl Driver {
         if over(&snapshot.ledger) != over(ledger) {
             self.flushed.clear();
         }
-        for line in super::in_words::ledger(&snapshot.ledger, ledger) {
+        for line in super::ledger_changes::describe(&snapshot.ledger, ledger) {
             self.world.happened("ledger", line);
         }
-        if fate == Fate::CrashAfter {
+        if fate == ActionFate::CrashAfter {
             self.crash();
             return;
         }
         for action in rest {
-            let _ = self.is_news(action);
+            let _ = self.is_new(action);
             self.world.carry_out(action);
             self.page.action(&mut self.world, action, "");
         }
     }
 
-    /// This controller is gone, and with it what it remembered.
+    /// This controller ends and loses its memory.
     pub(crate) fn crash(&mut self) {
         self.world.happened("crash", "the controller ends; another one begins");
         self.flushed.clear();
-        self.told.clear();
+        self.events.clear();
         self.last = None;
     }
 
-    /// Nothing is going on, owed or queued, and nothing shows on a pod.
+    /// No restart is under way or queued, nothing is owed, and no pod has a phase.
     pub(crate) fn is_at_rest(&self) -> bool {
         let ledger = self.world.ledger();
         let shows = |pod: &super::world::SimPod| {
@@ -287,7 +287,7 @@ impl Driver {
             && !self.world.pods.iter().any(shows)
     }
 
-    /// Everything that was complained about, and what the end leaves to be complained about.
+    /// All complaints, with those about the end of the run.
     pub(crate) fn verdict(&mut self) -> Vec<String> {
         let mut wrong = std::mem::take(&mut self.wrong);
         wrong.append(&mut self.laws.wrong);

@@ -1,4 +1,4 @@
-//! Laws over a whole run, checked on what really happened in the world, not on what was planned.
+//! Laws over a whole run, checked on what really happened in the simulation, not on plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use crate::{
 };
 use stayput_api::Desired;
 
-/// Who the managers are told is asking.
+/// The caller that the managers see in our requests.
 const US: &str = "stayput-reconciler";
 
 #[derive(Debug)]
 pub(crate) struct Laws {
     pub(crate) wrong: Vec<String>,
-    /// How allocation is to be at the end.
+    /// The allocation setting that must be restored at the end.
     pub(crate) before: AllocationBefore,
-    /// Who is to be excluded from voting at the end.
+    /// The nodes that must be excluded from voting at the end.
     pub(crate) excluded: BTreeSet<String>,
-    /// How many judgements were looked at.
+    /// Number of requests that were checked.
     seen: usize,
     /// Restarts begun, and how they ended.
     begun: BTreeSet<String>,
@@ -28,9 +28,9 @@ pub(crate) struct Laws {
     /// Stops of ours that took effect: restart, pod, direction.
     stops: BTreeMap<(String, String, Direction), u64>,
     used: BTreeSet<(String, u64)>,
-    /// What every pod ran on when the restart under way began, and those whose place it took.
+    /// The configs every pod ran on when the restart under way, and those it superseded, began.
     configs: BTreeMap<String, BTreeSet<String>>,
-    /// Pods that somebody else gave orders since the restart began.
+    /// Pods whose manager got requests of somebody else since the restart began.
     interfered: BTreeSet<String>,
     /// The engine was red.
     pub(crate) was_red: bool,
@@ -54,7 +54,7 @@ impl Laws {
         }
     }
 
-    /// Looks at the requests judged since the last look.
+    /// Checks the requests since the last call.
     pub(crate) fn look(&mut self, world: &World, policy: &Policy) {
         self.was_red |= world.engine.health(world.now).color == crate::Color::Red;
         let fresh: Vec<_> = world.judged[self.seen..].to_vec();
@@ -96,7 +96,7 @@ impl Laws {
         }
     }
 
-    /// S1, as it is in the world.
+    /// S1, in the simulation.
     fn not_too_many(&mut self, world: &World, policy: &Policy, restart: &Restart, this: &str) {
         // A node that was not in the cluster when it took its slot was down already.
         let taken: Vec<_> = restart
@@ -144,7 +144,7 @@ impl Laws {
         self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
     }
 
-    /// S11: nobody is left on the one config while others are on the other.
+    /// S11: not some nodes on one config while others are on another.
     fn is_over(&mut self, world: &World, before: &Restart, new: &Ledger) {
         if before.request.strategy != Strategy::Coordinated {
             return;
@@ -153,8 +153,8 @@ impl Laws {
         for member in &before.members {
             let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid && !pod.gone);
             let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
-            let fenced = new.kept_stopped.iter().any(|fence| fence.pod_uid == member.pod_uid);
-            let Some(pod) = pod.filter(|_| !owed && !fenced) else { continue };
+            let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
+            let Some(pod) = pod.filter(|_| !owed && !is_kept) else { continue };
             let was = self.configs.get(&member.pod_uid);
             // A pod made anew in the middle, by somebody else, has no config of before to return
             // to: what its engine first ran on is all that it has.
@@ -186,16 +186,16 @@ impl Laws {
         }
     }
 
-    /// A node that came back as asked is shown so, however the restart as a whole ended.
-    fn last_restart_is_told(&self, world: &World, pod: &SimPod, wrong: &mut Vec<String>) {
+    /// A node that came back as requested is shown so, whatever the outcome of the whole restart.
+    fn check_last_restart_event(&self, world: &World, pod: &SimPod, wrong: &mut Vec<String>) {
         let Some(last) = pod.annotations.get(annotation::LAST_RESTART) else { return };
         let last: LastRestart = serde_json::from_str(last).unwrap();
         let of_pod = |event: &&(u64, Event)| event.1.pod.as_ref() == Some(&pod.uid);
-        let told = world.told.iter().rev().filter(of_pod).find(|(_, event)| {
+        let found = world.events.iter().rev().filter(of_pod).find(|(_, event)| {
             matches!(event.reason, Reason::NodeRestarted | Reason::NodeRestartAborted)
         });
         let since = |at: u64| at >= last.started.0;
-        if let Some((at, event)) = told
+        if let Some((at, event)) = found
             && since(*at)
             && event.reason == Reason::NodeRestarted
             && last.outcome != Outcome::Done
@@ -204,7 +204,7 @@ impl Laws {
         }
     }
 
-    /// L1 to L4, once nothing is in the way any more.
+    /// L1 to L4, once all faults are over.
     pub(crate) fn at_the_end(&self, world: &World) -> Vec<String> {
         let mut wrong = Vec::new();
         let ledger = world.ledger();
@@ -227,13 +227,13 @@ impl Laws {
             wrong.push(format!("S8: excluded from voting at the end: {excluded:?}"));
         }
         for pod in world.pods.iter().filter(|pod| !pod.gone) {
-            let fenced = ledger.kept_stopped.iter().any(|fence| fence.pod_uid == pod.uid);
+            let is_kept = ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
             let last = pod.machine.life().last_request();
             let ours = last.as_ref().is_none_or(|last| last.by == US);
-            if ours && !fenced && pod.machine.life().desired() == Desired::Stopped {
+            if ours && !is_kept && pod.machine.life().desired() == Desired::Stopped {
                 wrong.push(format!("L3: {} is left stopped", pod.name));
             }
-            self.last_restart_is_told(world, pod, &mut wrong);
+            self.check_last_restart_event(world, pod, &mut wrong);
             for key in [annotation::PHASE, annotation::SHOWN] {
                 if let Some(value) = pod.annotations.get(key) {
                     wrong.push(format!("L4: {} still has {key}={value}", pod.name));

@@ -1,4 +1,4 @@
-//! The linter finds what it is there for: a good moment, spoiled in one way at a time.
+//! The linter finds faults: a correct plan, changed in one way at a time.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ fn is_start(action: &Action) -> bool {
     matches!(action, Action::Start { .. })
 }
 
-/// The linter complains so about the spoiled moment.
+/// The linter reports this fault.
 #[track_caller]
 fn finds(complaint: &str, snapshot: &Snapshot, made: &Plan) {
     let found = lint(snapshot, &Policy::default(), made);
@@ -152,7 +152,7 @@ fn a_plan_that_leaves_a_pod_without_a_word_is_found() {
     finds("waits 2 times", &snapshot, &twice);
     let mut empty = made.clone();
     empty.waiting[0].message.clear();
-    finds("without a sentence", &snapshot, &empty);
+    finds("without a message", &snapshot, &empty);
     let mut hot = made;
     hot.actions.clear();
     hot.requeue_after = 0;
@@ -205,7 +205,7 @@ fn calls_to_the_engine_that_are_not_owed_are_found() {
         moment(|made, _| has(made, |action| matches!(action, Action::RestoreAllocation { .. })));
     let mut unmarked = snapshot.clone();
     unmarked.engine.as_mut().unwrap().allocation.as_mut().unwrap().marker = None;
-    finds("no mark of ours", &unmarked, &made);
+    finds("no marker of ours", &unmarked, &made);
     let mut early = snapshot;
     let members = early.ledger.restart.as_ref().unwrap().members.clone();
     let back = members.iter().find(|member| member.step == Step::Restarting).unwrap();

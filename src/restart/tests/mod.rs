@@ -1,11 +1,12 @@
-//! The restart room in a world of its own: scenarios that read as pages of text, laws over whole
-//! runs, properties under faults; and the words people and programs exchange with it.
+//! Tests of whole restarts in a simulated cluster: scenarios that read as pages of text, laws over
+//! whole runs, properties under faults; and the texts that people and programs exchange with us.
 
 mod driver;
-mod failed;
-mod foreseen;
-mod in_words;
+mod failed_sets;
+mod forecasts;
+mod formats;
 mod laws;
+mod ledger_changes;
 pub(crate) mod lint;
 mod linter;
 mod page;
@@ -13,7 +14,7 @@ mod progress;
 mod properties;
 mod saved;
 mod scenario;
+mod schema;
 mod steps;
 mod superseded;
-mod words;
 pub(crate) mod world;

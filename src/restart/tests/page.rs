@@ -1,23 +1,32 @@
 //! A run as a page of text: a line for whatever changes, with the time since the beginning.
+//!
+//! A wait is printed when its code or its message changes for a node, and not again while the node
+//! itself stays as it is: a reason that comes back, or that differs in a number only, says nothing
+//! new.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{START, SimPod, World};
-use crate::{Action, Plan, annotation};
+use crate::{Action, Code, Plan, Waiting, annotation};
 
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     text: String,
     pods: BTreeMap<String, String>,
     engine: String,
+    /// The restart under way.
+    restart: Option<String>,
+    /// What each node waits for now.
     waiting: BTreeMap<String, String>,
+    /// What was printed about each node since it last changed.
+    printed: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Page {
     pub(crate) fn new(world: &World) -> Self {
         Self {
-            pods: world.pods.iter().map(|pod| (pod.name.clone(), told(pod, world))).collect(),
-            engine: world.engine.told(world.now),
+            pods: world.pods.iter().map(|pod| (pod.name.clone(), describe(pod, world))).collect(),
+            engine: world.engine.describe(world.now),
             ..Self::default()
         }
     }
@@ -49,14 +58,14 @@ impl Page {
             Action::RecordEvent(_) => "event",
             _ => "do",
         };
-        let said = match action {
+        let text = match action {
             Action::RecordEvent(event) => format!("{}: {}", event.reason.as_str(), event.message),
             other => super::world::in_words(other),
         };
-        world.happened(who, format!("{said}{how}"));
+        world.happened(who, format!("{text}{how}"));
     }
 
-    /// Whatever differs from the last look.
+    /// Prints whatever differs from the last call.
     pub(crate) fn note(&mut self, world: &mut World, made: Option<&Plan>) {
         for (at, who, what) in std::mem::take(&mut world.lines) {
             self.line(at, who, &what);
@@ -65,81 +74,110 @@ impl Page {
         let names: Vec<String> = world.pods.iter().map(|pod| pod.name.clone()).collect();
         let mut changed = Vec::new();
         for pod in &world.pods {
-            let line = told(pod, world);
+            let line = describe(pod, world);
             if self.pods.get(&pod.name) != Some(&line) {
                 self.pods.insert(pod.name.clone(), line.clone());
+                self.printed.remove(&pod.name);
                 changed.push((pod.name.clone(), line));
             }
         }
-        for (who, line) in together(&names, changed) {
+        if names.len() > NAMED {
+            changed = grouped(&names, changed);
+        }
+        for (who, line) in changed {
             self.line(now, "pod", &format!("{who} {line}"));
         }
-        let engine = world.engine.told(now);
+        let engine = world.engine.describe(now);
         if engine != self.engine {
             self.line(now, "engine", &engine);
             self.engine = engine;
         }
-        let Some(made) = made else { return };
-        let mut waiting = BTreeMap::new();
-        let mut changed = Vec::new();
-        for wait in &made.waiting {
-            let who = wait.node.clone().unwrap_or_else(|| "all".into());
-            let code = wait.code.as_str().to_owned();
-            // While the ledger is written everybody waits for that, and it takes no time.
-            if code == "recording" {
-                waiting.insert(who.clone(), self.waiting.get(&who).cloned().unwrap_or_default());
-                continue;
-            }
-            let known = self.waiting.get(&who) == Some(&code);
-            if !known && code != "idle" {
-                changed.push((who.clone(), format!("{code}: {}", wait.message)));
-            }
-            waiting.insert(who, code);
+        let restart = world.ledger().restart.as_ref().map(|restart| restart.request.id.clone());
+        if restart != self.restart {
+            self.restart = restart;
+            self.printed.clear();
         }
-        for (who, what) in together(&names, changed) {
+        let Some(made) = made else { return };
+        let changed = self.new_waits(&names, made);
+        for (who, what) in grouped(&names, changed) {
             self.line(now, "wait", &format!("{who} {what}"));
         }
-        self.waiting.extend(waiting);
     }
+
+    /// The waits of a plan that are to be printed.
+    fn new_waits(&mut self, names: &[String], made: &Plan) -> Vec<(String, String)> {
+        let mut changed = Vec::new();
+        for wait in &made.waiting {
+            // While the ledger is written everybody waits for that, and it takes no time.
+            if wait.code == Code::Recording {
+                continue;
+            }
+            let who = wait.node.clone().unwrap_or_else(|| "all".into());
+            let what = format!("{}: {}", wait.code.as_str(), wait.message);
+            let meaning = meaning(names, wait);
+            if self.waiting.insert(who.clone(), meaning.clone()).as_ref() == Some(&meaning) {
+                continue;
+            }
+            let is_new = self.printed.entry(who.clone()).or_default().insert(meaning);
+            if is_new && wait.code != Code::Idle {
+                changed.push((who, what));
+            }
+        }
+        changed
+    }
+}
+
+/// A wait without what differs from one moment to the next: numbers, and which nodes go first.
+fn meaning(names: &[String], wait: &Waiting) -> String {
+    let is_name = |word: &str| names.iter().any(|name| name == word);
+    let in_queue = matches!(wait.code, Code::NotItsTurn | Code::AnotherInProgress);
+    let is_separator = |one: char| !(one.is_alphanumeric() || "-_.".contains(one));
+    let mut text = format!("{}:", wait.code.as_str());
+    for word in wait.message.split(is_separator).filter(|word| !word.is_empty()) {
+        let is_number = word.chars().all(|one| one.is_ascii_digit() || one == '.');
+        if !(is_number || in_queue && is_name(word)) {
+            text.push(' ');
+            text.push_str(word);
+        }
+    }
+    text
 }
 
 /// How many pods a page names one by one.
-const FEW: usize = 5;
+const NAMED: usize = 5;
 
-/// Where there are many pods, those of whom the same is to be said share a line, in the order of the
-/// first of them, and a whole pool is called by its name.
-fn together(names: &[String], said: Vec<(String, String)>) -> Vec<(String, String)> {
-    if names.len() <= FEW {
-        return said;
-    }
-    let mut lines: Vec<(String, Vec<(String, String)>)> = Vec::new();
-    for (who, what) in said {
-        let of_anybody = what.replace(&who, "each");
-        match lines.iter_mut().find(|(known, _)| *known == of_anybody) {
-            Some((_, those)) => those.push((who, what)),
-            None => lines.push((of_anybody, vec![(who, what)])),
+/// Lines that say the same of several nodes become one, in the order of the first of them; where
+/// there are many pods, a whole pool is called by its name.
+fn grouped(names: &[String], lines: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for (who, what) in lines {
+        let of_each = what.replace(&who, "each");
+        match groups.iter_mut().find(|(known, _)| *known == of_each) {
+            Some((_, members)) => members.push((who, what)),
+            None => groups.push((of_each, vec![(who, what)])),
         }
     }
-    let in_a_line = |(of_anybody, those): (String, Vec<(String, String)>)| match &those[..] {
+    let line = |(of_each, members): (String, Vec<(String, String)>)| match &members[..] {
         [(who, what)] => (who.clone(), what.clone()),
         _ => {
-            let those = those.into_iter().map(|(who, _)| who).collect();
-            (by_pool(names, those), of_anybody)
+            let members: Vec<String> = members.into_iter().map(|(who, _)| who).collect();
+            let who = if names.len() > NAMED { by_pool(names, members) } else { members.join(" ") };
+            (who, of_each)
         }
     };
-    lines.into_iter().map(in_a_line).collect()
+    groups.into_iter().map(line).collect()
 }
 
 /// `data-a-*` for all of `data-a-0 data-a-1`.
-fn by_pool(names: &[String], those: Vec<String>) -> String {
+fn by_pool(names: &[String], members: Vec<String>) -> String {
     let pool = |name: &str| name.rsplit_once('-').map_or(name, |(pool, _)| pool).to_owned();
     let size = |of: &str, names: &[String]| names.iter().filter(|name| pool(name) == of).count();
     let mut words: Vec<String> = Vec::new();
-    for name in &those {
+    for name in &members {
         let own = pool(name);
         let all = size(&own, names);
-        let whole = all > 1 && size(&own, &those) == all;
-        let word = if whole { format!("{own}-*") } else { name.clone() };
+        let is_whole = all > 1 && size(&own, &members) == all;
+        let word = if is_whole { format!("{own}-*") } else { name.clone() };
         if !words.contains(&word) {
             words.push(word);
         }
@@ -148,7 +186,7 @@ fn by_pool(names: &[String], those: Vec<String>) -> String {
 }
 
 /// A pod in a line.
-pub(crate) fn told(pod: &SimPod, world: &World) -> String {
+pub(crate) fn describe(pod: &SimPod, world: &World) -> String {
     if pod.gone {
         return "is gone".into();
     }

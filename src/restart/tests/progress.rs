@@ -1,4 +1,4 @@
-//! What is told of a long restart while it goes on, and of what nobody knows in the policy.
+//! Events and estimates during a long restart, and events about unknown names in the policy.
 
 use super::driver::Driver;
 use super::scenario::play_line;
@@ -13,8 +13,8 @@ fn driver(nodes: usize) -> Driver {
     Driver::new(World::new(&nodes), Policy::default())
 }
 
-fn told(driver: &Driver, reason: Reason) -> Vec<&str> {
-    let events = driver.world.told.iter().filter(|(_, event)| event.reason == reason);
+fn messages(driver: &Driver, reason: Reason) -> Vec<&str> {
+    let events = driver.world.events.iter().filter(|(_, event)| event.reason == reason);
     events.map(|(_, event)| event.message.as_str()).collect()
 }
 
@@ -31,28 +31,29 @@ fn every_tenth_of_many_nodes_is_told_once_and_the_end_by_its_own_event() {
         &[
             "request rolling r1",
             "run until logs-7 shows start",
-            // Whoever comes next tells nothing again, and estimates by what was done before.
+            // The next controller repeats no event, and its estimate uses what was done before.
             "crash",
             "run until done",
         ],
     );
-    let told = told(&driver, Reason::RestartProgress);
-    let counts: Vec<&str> = told.iter().filter_map(|said| said.split([':', ',']).nth(1)).collect();
+    let found = messages(&driver, Reason::RestartProgress);
+    let counts: Vec<&str> =
+        found.iter().filter_map(|message| message.split([':', ',']).nth(1)).collect();
     let expected = [2, 3, 4, 5, 6, 8, 9, 10, 11].map(|done| format!(" {done} of 12 nodes done"));
     assert_eq!(counts, expected);
-    assert!(told.iter().all(|said| said.ends_with(" left by their pace")), "{told:?}");
-    assert_eq!(self::told(&driver, Reason::RestartFinished).len(), 1);
+    assert!(found.iter().all(|message| message.ends_with(" left by their pace")), "{found:?}");
+    assert_eq!(self::messages(&driver, Reason::RestartFinished).len(), 1);
 }
 
 #[test]
 fn of_a_few_nodes_each_is_told_and_nothing_besides() {
     let mut driver = driver(9);
     play(&mut driver, &["request rolling r1", "run until done"]);
-    assert_eq!(told(&driver, Reason::RestartProgress), Vec::<&str>::new());
-    assert_eq!(told(&driver, Reason::NodeRestarted).len(), 9);
+    assert_eq!(messages(&driver, Reason::RestartProgress), Vec::<&str>::new());
+    assert_eq!(messages(&driver, Reason::NodeRestarted).len(), 9);
 }
 
-/// What people read is written when it changes: it must not with every look.
+/// The status is written when the estimate changes, and that must not be at every plan.
 #[test]
 fn the_estimate_is_there_while_it_goes_on_and_moves_in_steps() {
     let mut driver = driver(12);
@@ -62,10 +63,10 @@ fn the_estimate_is_there_while_it_goes_on_and_moves_in_steps() {
         driver.run(500, |_| false);
         let (snapshot, _) = driver.world.observe(&driver.flushed);
         let made = plan(&snapshot, &driver.policy);
-        let said = report(&snapshot, &driver.policy, &made).estimate;
+        let estimate = report(&snapshot, &driver.policy, &made).estimate;
         looks += 1;
-        if shown.last() != Some(&said) {
-            shown.push(said);
+        if shown.last() != Some(&estimate) {
+            shown.push(estimate);
         }
         assert!(looks < 100_000, "it does not end: {shown:?}");
     }
@@ -84,15 +85,15 @@ fn a_name_that_disables_nothing_is_told_in_the_same_words_and_stops_nobody() {
     let mut driver = driver(3);
     driver.policy.disabled = Disabled::of(["require_started_replicas"]);
     play(&mut driver, &["request rolling r1", "run until done"]);
-    // Whoever carries plans out tells once what every plan says.
-    let mut told_ignored = told(&driver, Reason::InputIgnored);
-    told_ignored.dedup();
+    // Every plan has the event; the controller creates it once.
+    let mut ignored = messages(&driver, Reason::InputIgnored);
+    ignored.dedup();
     assert_eq!(
-        told_ignored,
-        ["\"require_started_replicas\" in spec.restart.disabledPredicates is no predicate and \
-          disables nothing: the nearest is require_started_replica"]
+        ignored,
+        ["\"require_started_replicas\" in spec.restart.disabledPredicates is not a predicate and \
+          disables nothing: the nearest name is require_started_replica"]
     );
-    assert_eq!(told(&driver, Reason::NodeRestarted).len(), 3);
+    assert_eq!(messages(&driver, Reason::NodeRestarted).len(), 3);
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn a_limit_for_a_role_that_no_node_has_is_told_once_a_restart() {
     driver.policy.max_unavailable_of_role = limits.into();
     play(&mut driver, &["request rolling r1", "run until done"]);
     assert_eq!(
-        told(&driver, Reason::InputIgnored),
+        messages(&driver, Reason::InputIgnored),
         ["spec.restart.maxUnavailableOfRole limits data_hto, a role that no node has: it holds \
           nobody back; roles there are master"]
     );

@@ -1,4 +1,4 @@
-//! Snapshots as files: they come back as they were, and what is not one is told so.
+//! Snapshots as files: they are read as they were written, and other files are refused.
 
 use super::driver::Driver;
 use super::scenario::play_line;
@@ -55,17 +55,33 @@ fn it_comes_back_as_it_was() {
 #[test]
 fn what_is_no_snapshot_is_told_so() {
     let text = serde_json::to_string(&sample()).unwrap();
-    let wrong = |text: &str| Saved::parse(text).unwrap_err();
-    assert!(wrong("").contains("this is no snapshot"), "{}", wrong(""));
+    let wrong = |text: &str| Saved::parse(text).unwrap_err().to_string();
+    assert!(wrong("").contains("this is not a snapshot"), "{}", wrong(""));
     assert!(wrong("{}").contains("kubectl stayput snapshot"), "{}", wrong("{}"));
     let later = text.replacen(r#""format":1"#, r#""format":2"#, 1);
     let error = wrong(&later);
-    assert!(error.contains("is of format 2") && error.contains("reads format 1"), "{error}");
+    assert!(error.contains("has format 2") && error.contains("reads format 1"), "{error}");
     let half = &text[..text.len() / 2];
-    assert!(wrong(half).contains("this is no snapshot"), "{}", wrong(half));
+    assert!(wrong(half).contains("this is not a snapshot"), "{}", wrong(half));
     let damaged = text.replacen(r#""ready":"#, r#""redy":"#, 1);
     let error = wrong(&damaged);
     assert!(error.contains("is damaged: missing field `ready`"), "{error}");
+}
+
+/// The schema is generated from the types, so the saved sample must have every field it requires, and
+/// no other field.
+#[test]
+fn the_sample_has_the_fields_of_the_schema() {
+    let sample = include_str!("../../../proto/samples/snapshot.json");
+    let sample: serde_json::Value = serde_json::from_str(sample).unwrap();
+    let schema = crate::snapshot_schema();
+    assert_eq!(super::schema::faults(&schema, &sample), Vec::<String>::new());
+    let mut unknown = sample.clone();
+    unknown["snapshot"]["pods"][0]["manager"]["known"]["mood"] = "good".into();
+    assert_eq!(super::schema::faults(&schema, &unknown).len(), 1);
+    let mut missing = sample;
+    missing["policy"].as_object_mut().unwrap().remove("drain");
+    assert_eq!(super::schema::faults(&schema, &missing), ["/policy has no drain"]);
 }
 
 /// Names and values of Secrets have no place in a snapshot: there is no field for them.
@@ -103,11 +119,12 @@ fn the_sample_is_as_it_is_written_today() {
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     // The version in it is that of the program that wrote it.
-    let known: Known<Snapshot> =
-        Saved::parse(&found).map(|saved| saved.snapshot).map_err(|message| Unknown { message });
+    let known: Known<Snapshot> = Saved::parse(&found)
+        .map(|saved| saved.snapshot)
+        .map_err(|error| Unknown { message: error.to_string() });
     assert_eq!(
         known.as_ref(),
         Ok(&sample().snapshot),
-        "proto/samples/snapshot.json: `UPDATE_DOCS=1 cargo test --lib restart::tests::saved`"
+        "proto/samples/snapshot.json: `UPDATE_DOCS=1 cargo test -p stayput-restart saved`"
     );
 }

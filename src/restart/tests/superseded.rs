@@ -1,4 +1,4 @@
-//! What the linter finds where one restart takes the place of another.
+//! The linter finds faults where one restart supersedes another one.
 
 use super::driver::Driver;
 use super::scenario::play_line;
@@ -77,7 +77,9 @@ fn a_restart_that_takes_anothers_place_wrongly_is_found() {
             Err(crate::Unknown { message: "x".into() });
         after(l).members.retain(|one| one.node != "logs-0");
     });
-    finds("S8: logs-2 is taken over by r2 and nobody's", &|_, l| lost(l).step = Step::Scheduled);
+    finds("S8: logs-2 is taken over by r2 and not under way", &|_, l| {
+        lost(l).step = Step::Scheduled
+    });
     finds("S5: logs-2 is taken over with stop 2", &|_, l| lost(l).stop_sequence = 2);
     finds("S8: allocation is owed and not taken over", &|_, l| l.debts.allocation = None);
     finds("taken over as another debt", &|_, l| {

@@ -70,7 +70,7 @@ fn what_was_saved_is_looked_at_without_an_apiserver() {
         ended.stderr
     };
     let error = bad("plan --snapshot Cargo.toml", 64);
-    assert!(error.contains("Cargo.toml: this is no snapshot"), "{error}");
+    assert!(error.contains("Cargo.toml: this is not a snapshot"), "{error}");
     let error = bad("why logs-0 --snapshot /nonexistent/file", 64);
     assert!(error.contains("/nonexistent/file: "), "{error}");
     let error = bad(&format!("why logs-9 --snapshot {SAMPLE}"), 1);
@@ -111,7 +111,7 @@ async fn what_keeps_it_from_being_asked_is_told_with_its_remedy() {
     assert!(error.contains("503 Service Unavailable: its pods are not listed yet"), "{error}");
     let url = reconciler("200 OK", json!({"format": 9, "stayput": "9.0"}).to_string()).await;
     let error = fixture.fails(&format!("plan --reconciler {url}"), 1).await;
-    assert!(error.contains("is of format 9"), "{error}");
+    assert!(error.contains("has format 9"), "{error}");
     let url = reconciler("200 OK", sample().to_string()).await;
     let error = fixture.fails(&format!("plan --reconciler {url}"), 1).await;
     assert!(error.contains("it belongs to another Kubernetes"), "{error}");

@@ -35,7 +35,7 @@ async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back()
     let message = until(&fixture, "True", "Disabled").await;
     assert!(message.starts_with("one_master_at_a_time is not evaluated"), "{message}");
     assert!(message.contains(&format!("{}-", annotation::DISABLE)), "{message}");
-    assert!(message.contains("the nearest is require_started_replica"), "{message}");
+    assert!(message.contains("the nearest name is require_started_replica"), "{message}");
     eventually("the name that means nothing is told", async || {
         let events = fixture.api::<Event>().list(&ListParams::default()).await.ok()?;
         let told =

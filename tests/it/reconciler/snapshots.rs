@@ -47,8 +47,8 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
     let told = forecast(&saved.snapshot, &saved.policy, None);
-    let turns = told.steps.iter().flat_map(|fixture| &fixture.turns);
-    let told: Vec<&str> = turns.map(|turn| turn.node.as_str()).collect();
+    let turns = told.steps.iter().flat_map(|step| &step.nodes);
+    let told: Vec<&str> = turns.map(|node| node.name.as_str()).collect();
     assert_eq!(told.len(), 3, "{told:?}");
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");

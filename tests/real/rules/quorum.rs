@@ -20,7 +20,7 @@ pub(super) fn masters_out(cluster: &FiveNodes) {
     api(out).stop();
     cluster.stayput(&["restart", "logs", "--node", asked, "--id", "quorum"]);
     let message = cluster.until_blocked(asked, "quorum");
-    assert!(message.contains("2 to elect a master"), "{message}");
+    assert!(message.contains("2 are needed to elect a master"), "{message}");
 
     step(&format!("{elected}, which is elected, is stopped by hand as well"));
     api(&elected).stop();

@@ -4,14 +4,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::kubectl::forecast::DatedForecast;
-use stayput_restart::{Basis, Request, Stage, StageKind, Time, Turn, Waiting, When};
+use stayput_restart::{
+    Basis, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, Request, Time, Waiting,
+};
 
 /// The steps of a restart, assuming that every node comes back and nothing else in the cluster
 /// changes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ForecastOutput {
-    /// When the cluster was observed.
+    /// ForecastTime the cluster was observed.
     #[schemars(with = "String")]
     observed_at: Time,
     /// Where the request comes from.
@@ -60,7 +62,7 @@ enum StepKindOutput {
     Start,
 }
 
-/// When it is done.
+/// ForecastTime it is done.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum WhenOutput {
@@ -78,7 +80,7 @@ enum WhenOutput {
 struct StepNodeOutput {
     name: String,
     /// Why it is in this step, for people.
-    reason: String,
+    message: String,
 }
 
 /// What a node waits for.
@@ -100,11 +102,11 @@ impl ForecastOutput {
             observed_at: *observed_at,
             basis: match forecast.basis {
                 Basis::UnderWay => BasisOutput::UnderWay,
-                Basis::Asked => BasisOutput::Requested,
-                Basis::Supposed => BasisOutput::Hypothetical,
+                Basis::Requested => BasisOutput::Requested,
+                Basis::Hypothetical => BasisOutput::Hypothetical,
             },
             request: forecast.request.clone(),
-            blocker: forecast.held.as_ref().map(WaitingOutput::new),
+            blocker: forecast.blocked_by.as_ref().map(WaitingOutput::new),
             steps: forecast.steps.iter().map(StepOutput::new).collect(),
             waiting: forecast.waiting.iter().map(WaitingOutput::new).collect(),
             never: forecast.never.iter().map(WaitingOutput::new).collect(),
@@ -113,26 +115,26 @@ impl ForecastOutput {
 }
 
 impl StepOutput {
-    fn new(stage: &Stage) -> Self {
+    fn new(stage: &ForecastStep) -> Self {
         Self {
             kind: match stage.kind {
-                StageKind::Restart => StepKindOutput::Restart,
-                StageKind::Stop => StepKindOutput::Stop,
-                StageKind::Start => StepKindOutput::Start,
+                ForecastStepKind::Restart => StepKindOutput::Restart,
+                ForecastStepKind::Stop => StepKindOutput::Stop,
+                ForecastStepKind::Start => StepKindOutput::Start,
             },
             when: match stage.when {
-                When::UnderWay => WhenOutput::UnderWay,
-                When::Now => WhenOutput::Now,
-                When::Later => WhenOutput::Later,
+                ForecastTime::UnderWay => WhenOutput::UnderWay,
+                ForecastTime::Now => WhenOutput::Now,
+                ForecastTime::Later => WhenOutput::Later,
             },
-            nodes: stage.turns.iter().map(StepNodeOutput::new).collect(),
+            nodes: stage.nodes.iter().map(StepNodeOutput::new).collect(),
         }
     }
 }
 
 impl StepNodeOutput {
-    fn new(turn: &Turn) -> Self {
-        Self { name: turn.node.clone(), reason: turn.why.clone() }
+    fn new(node: &ForecastNode) -> Self {
+        Self { name: node.name.clone(), message: node.message.clone() }
     }
 }
 

@@ -5,7 +5,9 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
 use crate::kubectl::format::{node_count, time_to_second};
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Basis, Code, Forecast, Stage, StageKind, Waiting, When};
+use stayput_restart::{
+    Basis, Code, Forecast, ForecastStep, ForecastStepKind, ForecastTime, Waiting,
+};
 
 /// What a dry run takes for granted.
 const ASSUMPTION: &str =
@@ -27,7 +29,7 @@ pub(in crate::kubectl) fn forecast(
 
 /// Adds the steps, and the nodes that get none.
 pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
-    if let Some(blocker) = &forecast.held {
+    if let Some(blocker) = &forecast.blocked_by {
         page.toned("blocked by", Tone::Bad, code_and_message(blocker));
     }
     for (number, step) in (1..).zip(&forecast.steps) {
@@ -42,7 +44,7 @@ pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
     for (nodes, message) in grouped(&forecast.waiting) {
         page.fact("waiting", format!("{nodes}: {message}"));
     }
-    if forecast.steps.iter().any(|step| step.when == When::Later) {
+    if forecast.steps.iter().any(|step| step.when == ForecastTime::Later) {
         page.fact("", ASSUMPTION);
     }
 }
@@ -51,8 +53,8 @@ fn basis(forecast: &Forecast) -> String {
     let request = request_summary(&forecast.request);
     match forecast.basis {
         Basis::UnderWay => format!("{request}: under way"),
-        Basis::Asked => format!("{request}: about to begin"),
-        Basis::Supposed => {
+        Basis::Requested => format!("{request}: about to begin"),
+        Basis::Hypothetical => {
             let strategy = forecast.request.strategy.as_str();
             format!("none requested; a {strategy} restart would do this")
         }
@@ -60,21 +62,21 @@ fn basis(forecast: &Forecast) -> String {
 }
 
 /// Adds one step; nodes that go for the same reason share a line.
-fn add_step(number: usize, step: &Stage, page: &mut Page) {
+fn add_step(number: usize, step: &ForecastStep, page: &mut Page) {
     let action = match step.kind {
-        StageKind::Restart => "",
-        StageKind::Stop => "stop ",
-        StageKind::Start => "start ",
+        ForecastStepKind::Restart => "",
+        ForecastStepKind::Stop => "stop ",
+        ForecastStepKind::Start => "start ",
     };
     let when = match step.when {
-        When::UnderWay => "under way: ",
-        When::Now => "now: ",
-        When::Later => "",
+        ForecastTime::UnderWay => "under way: ",
+        ForecastTime::Now => "now: ",
+        ForecastTime::Later => "",
     };
     let mut name = format!("step {number}");
-    for turns in step.turns.chunk_by(|one, other| one.why == other.why) {
-        let nodes: Vec<&str> = turns.iter().map(|turn| turn.node.as_str()).collect();
-        let reason = turns.first().map_or("", |turn| &turn.why);
+    for group in step.nodes.chunk_by(|one, other| one.message == other.message) {
+        let nodes: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
+        let reason = group.first().map_or("", |node| &node.message);
         page.fact(&name, format!("{when}{action}{} ({reason})", nodes.join(", ")));
         name.clear();
     }
@@ -121,19 +123,19 @@ pub(super) fn add_node(forecast: &Forecast, node: &str, page: &mut Page) {
     }
     let count = forecast.steps.len();
     for (number, step) in (1..).zip(&forecast.steps) {
-        let Some(turn) = step.turns.iter().find(|turn| turn.node == node) else { continue };
+        let Some(planned) = step.nodes.iter().find(|planned| planned.name == node) else { continue };
         let action = match step.kind {
-            StageKind::Restart => "restarted",
-            StageKind::Stop => "stopped",
-            StageKind::Start => "started",
+            ForecastStepKind::Restart => "restarted",
+            ForecastStepKind::Stop => "stopped",
+            ForecastStepKind::Start => "started",
         };
         let number: usize = number;
-        page.fact("dry run", format!("{action} in step {number} of {count}: {}", turn.why));
+        page.fact("dry run", format!("{action} in step {number} of {count}: {}", planned.message));
     }
     if let Some(waiting) = forecast.waiting.iter().find(is_node) {
         page.fact("waiting", code_and_message(waiting));
     }
-    if let Some(blocker) = &forecast.held {
+    if let Some(blocker) = &forecast.blocked_by {
         page.toned("blocked by", Tone::Bad, code_and_message(blocker));
     }
 }

@@ -26,11 +26,11 @@ fn a_restart_under_way() {
 cluster     search/logs, observed at 2026-11-18T11:07:30Z
 restart     rolling 4f2a91c07b3e: under way
 step 1      under way: logs-warm-0 (it is under way)
-step 2      logs-hot-0 (data goes before nodes without data; hot data after all other)
-step 3      logs-master-2 (it can be elected: it goes after those that cannot)
-step 4      logs-master-1 (it can be elected: it goes after those that cannot)
-never       logs-hot-1: unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: give it one (index.number_of_replicas), or set spec.restart.allowOutage: true to do without it until the node is back
-never       logs-master-0: do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded: logs-master-0 is the last master-eligible node to be restarted and goes after all others: waits for logs-hot-1; if that never happens, spec.restart.disabledPredicates: [do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded] lets it go all the same
+step 2      logs-hot-0 (hot data goes after all other data and before nodes without data)
+step 3      logs-master-2 (it is master-eligible: it goes after the other nodes)
+step 4      logs-master-1 (it is master-eligible: it goes after the other nodes)
+never       logs-hot-1: unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or set spec.restart.allowOutage: true to accept that it is unavailable until the node is back
+never       logs-master-0: do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded: logs-master-0 is the last master-eligible node to be restarted and goes after all others: waits for logs-hot-1; if that never happens, disable the rule with spec.restart.disabledPredicates: [do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded]
 waiting     logs-hot-0, logs-hot-1, logs-master-0, logs-master-1, logs-master-2: another_in_progress: logs-warm-0 is under way; one node at a time
 waiting     logs-warm-0: stopping: its engine is stopping
 waiting     1 node: finished, or not part of the restart
@@ -52,8 +52,8 @@ cluster     search/logs, observed at 2026-11-18T11:07:30Z
 restart     none requested; a coordinated restart would do this
 blocked by  another_in_progress: restart 4f2a91c07b3e is under way: the request waits until it is over
 step 1      stop logs-hot-0, logs-hot-1, logs-master-0, logs-master-1, logs-master-2, logs-warm-0, logs-warm-1 (every node is stopped before any is started)
-step 2      start logs-master-0, logs-master-1, logs-master-2 (it can be elected: those are started first)
-step 3      start logs-hot-0, logs-hot-1, logs-warm-0, logs-warm-1 (it is started once those that can be elected were told to)
+step 2      start logs-master-0, logs-master-1, logs-master-2 (it is master-eligible: those are started first)
+step 3      start logs-hot-0, logs-hot-1, logs-warm-0, logs-warm-1 (it is started after the master-eligible nodes)
 waiting     logs-hot-0, logs-hot-1, logs-master-0, logs-master-1, logs-master-2, logs-warm-0, logs-warm-1: another_in_progress: restart 4f2a91c07b3e is under way: the request waits until it is over
             (assuming that every node comes back and nothing else in the cluster changes)
 ");
@@ -75,7 +75,7 @@ config      checksum v1…
 why         logs-warm-0 is under way; one node at a time
 restart     4f2a91c07b3e: waits for its turn, since 2026-11-18T11:06:40Z (50s ago)
 last        its engine was never restarted in this pod
-never       unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: give it one (index.number_of_replicas), or set spec.restart.allowOutage: true to do without it until the node is back
+never       unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or set spec.restart.allowOutage: true to accept that it is unavailable until the node is back
 ");
 }
 

@@ -23,8 +23,3 @@ fn is_as_written(name: &str, schema: &Value) {
 fn the_file_is_what_the_types_say() {
     is_as_written("kubectl-stayput.schema.json", &crate::kubectl::schema());
 }
-
-#[test]
-fn so_is_that_of_snapshots() {
-    is_as_written("snapshot.schema.json", &stayput_restart::snapshot_schema());
-}

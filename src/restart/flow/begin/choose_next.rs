@@ -6,7 +6,7 @@ use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
 use crate::lookup::Lookup;
-use crate::rules::{Sets, Terms, all_of, order, preflight, set_of, take_turns};
+use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
 use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
 
 /// Gives a slot to the members whose turn it is, and says of the others why it is not.
@@ -63,7 +63,7 @@ fn begin_in_order<'a>(
     let mut evaluation = match context.evaluate(ledger) {
         Ok(evaluation) => evaluation,
         Err(blocker) => {
-            let sets = Sets::of(&context.index, ledger);
+            let sets = FailedSets::of(&context.index, ledger);
             for pod in candidates {
                 let blocker = preflight(pod).err().unwrap_or_else(|| blocker.clone());
                 changes.block(&pod.uid, failed_in_part(&sets, pod, blocker));
@@ -72,7 +72,7 @@ fn begin_in_order<'a>(
         }
     };
     let strategy = restart.request.strategy;
-    let turns = take_turns(&mut evaluation, candidates, strategy, |pod, manager, terms| {
+    let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
         let index = scheduled[&*pod.uid];
         let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
         changes.merge(begun);
@@ -120,8 +120,8 @@ fn failed_as_a_set<'a>(
     {
         return Vec::new();
     }
-    let sets = Sets::of(&context.index, ledger);
-    candidates.iter().copied().filter(|pod| sets.have_lost(pod)).collect()
+    let sets = FailedSets::of(&context.index, ledger);
+    candidates.iter().copied().filter(|pod| sets.whole_set_failed(pod)).collect()
 }
 
 /// Lets all of those go whose set has failed, and the others wait for them; none if nobody can.
@@ -135,7 +135,7 @@ fn begin_failed(
 ) -> Option<Changes> {
     let mut changes = Changes::default();
     let mut gone: Vec<&str> = Vec::new();
-    let terms = Terms { lost: true, ..Terms::default() };
+    let terms = StopImpact { whole_set_failed: true, ..StopImpact::default() };
     for pod in failed {
         let begun = preflight(pod).and_then(|manager| {
             let index = scheduled[&*pod.uid];
@@ -152,7 +152,7 @@ fn begin_failed(
     if gone.is_empty() {
         return None;
     }
-    let all = all_of(&gone);
+    let all = list_names(&gone);
     let go = if gone.len() == 1 { "goes" } else { "go" };
     let message = format!("{all} {go} first: no node of their set serves any more");
     for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
@@ -162,7 +162,7 @@ fn begin_failed(
 }
 
 /// What the engine's silence means for a set that has failed in part: it is not let go by that alone.
-fn failed_in_part(sets: &Sets<'_>, pod: &Pod, blocker: Blocker) -> Blocker {
+fn failed_in_part(sets: &FailedSets<'_>, pod: &Pod, blocker: Blocker) -> Blocker {
     let set = sets.set(pod);
     let unreachable = matches!(blocker.code, Code::EngineUnreachable | Code::WrongCluster);
     if !unreachable || set.failed == 0 {

@@ -4,7 +4,7 @@ use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::voting::is_exclusion_due;
 use crate::flow::observed::not_paused;
-use crate::rules::all_of;
+use crate::rules::list_names;
 use crate::{Action, Code, Debts, Ledger, Restart, Share, Strategy};
 
 /// Passes if the next nodes of this restart may get a slot.
@@ -27,7 +27,7 @@ pub(in crate::flow) fn may_begin(
         };
         return refuse(
             Code::AnotherInProgress,
-            format!("{} {are} under way; {then}", all_of(&names)),
+            format!("{} {are} under way; {then}", list_names(&names)),
         );
     }
     Ok(())

@@ -6,11 +6,11 @@ use crate::flow::answers::SEQUENCE_GAP;
 use crate::flow::engine::{allocation::owe_protection, voting};
 use crate::flow::observed::expected_now;
 use crate::ledger::{LedgerChange, RestartChange};
-use crate::rules::Terms;
+use crate::rules::StopImpact;
 use crate::{Blocker, Code, Event, Ledger, Manager, Member, Node, Pod, Reason, Restart, Step};
 
 /// Both sequences, the checksum expected, the process that must be gone, and what will have to be
-/// undone. Where a whole set has failed (`terms.lost`) the engine need not answer: then there is no
+/// undone. Where a whole set has failed (`terms.whole_set_failed`) the engine need not answer: then there is no
 /// process to be gone, and nothing is asked of the engine that would be undone.
 pub(crate) fn begin(
     context: &Context<'_>,
@@ -19,11 +19,11 @@ pub(crate) fn begin(
     index: usize,
     pod: &Pod,
     manager: &Manager,
-    terms: &Terms,
+    terms: &StopImpact,
 ) -> Result<Changes, Blocker> {
     let engine = match context.index.engine() {
         Ok(engine) => Some(engine),
-        Err(_) if terms.lost => None,
+        Err(_) if terms.whole_set_failed => None,
         Err(blocker) => return Err(blocker),
     };
     let expected = expected_now(pod, manager)?;
@@ -46,7 +46,7 @@ pub(crate) fn begin(
     if let Some(engine) = engine {
         let request = &restart.request;
         match owe_protection(context, ledger, &request.id, request.strategy, &begun, engine) {
-            Err(blocker) if terms.lost && blocker.code == Code::EngineUnreachable => {}
+            Err(blocker) if terms.whole_set_failed && blocker.code == Code::EngineUnreachable => {}
             owed => changes.ledger.extend(owed?),
         }
         if hands_over {
@@ -56,7 +56,7 @@ pub(crate) fn begin(
             changes.change(LedgerChange::SetClusterUuid(engine.cluster_uuid.clone()));
         }
     }
-    changes.events.push(begun_event(&begun, &terms.told(hands_over)));
+    changes.events.push(begun_event(&begun, &terms.describe(hands_over)));
     changes.change(RestartChange::SetMember { index, member: Box::new(begun) });
     changes.change(RestartChange::Begin(context.snapshot.now));
     Ok(changes)

@@ -6,7 +6,7 @@ use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
 use crate::flow::observed::zone_in_words;
 use crate::lookup::{Lookup, Names};
-use crate::rules::{Evaluation, Terms, all_of, preflight};
+use crate::rules::{Evaluation, StopImpact, list_names, preflight};
 use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, Step};
 
 /// How many nodes a sentence names.
@@ -46,7 +46,7 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
     let message = format!(
         "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
         zone_in_words(restart),
-        all_of(&gone)
+        list_names(&gone)
     );
     let blocker = Blocker { code: Code::PodGone, message };
     candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
@@ -58,7 +58,7 @@ fn judge_together<'a>(
     ledger: &Ledger,
     restart: &Restart,
     candidates: &[&'a Pod],
-) -> Result<Vec<(&'a Manager, Terms)>, Vec<Blocked<'a>>> {
+) -> Result<Vec<(&'a Manager, StopImpact)>, Vec<Blocked<'a>>> {
     let uids: Names<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
     let evaluation = Evaluation::of(&context.index, ledger, context.policy, &uids);
     let mut managers = Vec::with_capacity(candidates.len());
@@ -66,8 +66,8 @@ fn judge_together<'a>(
     for pod in candidates.iter().copied() {
         let judged = preflight(pod).and_then(|manager| {
             let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
-            evaluation.judge(pod, restart.request.strategy)?;
-            Ok((manager, evaluation.terms(pod)))
+            evaluation.check_rules(pod, restart.request.strategy)?;
+            Ok((manager, evaluation.stop_impact(pod)))
         });
         match judged {
             Ok(manager) => managers.push(manager),
@@ -100,7 +100,7 @@ fn all_wait(
     let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
     let message = format!(
         "could go, but {zone} goes as a whole or not at all, and {} may not",
-        all_of(&nodes)
+        list_names(&nodes)
     );
     let others = Blocker { code: Code::NotItsTurn, message };
     waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
@@ -124,7 +124,7 @@ fn one_by_one(
         return "the engine has to answer first".into();
     };
     let may = |pod: &&&Pod| {
-        preflight(pod).is_ok() && evaluation.judge(pod, restart.request.strategy).is_ok()
+        preflight(pod).is_ok() && evaluation.check_rules(pod, restart.request.strategy).is_ok()
     };
     let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
     if may.is_empty() {

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
 use crate::flow::begin::slot::begin;
 use crate::flow::member::{changes_of, replaced::before_its_turn};
-use crate::rules::{Terms, preflight};
+use crate::rules::{StopImpact, preflight};
 use crate::{Blocker, Ledger, Restart};
 
 /// Gives every member its slot.
@@ -58,7 +58,7 @@ fn begin_each(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Resu
         let uid = &member.pod_uid;
         let Some(pod) = context.index.pod(uid) else { continue };
         let begun = context.index.manager(uid).and_then(|manager| {
-            begin(context, ledger, restart, index, pod, manager, &Terms::default())
+            begin(context, ledger, restart, index, pod, manager, &StopImpact::default())
         });
         changes.merge(begun.map_err(|blocker| vec![Wait::pod(uid, blocker)])?);
     }

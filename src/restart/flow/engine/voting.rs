@@ -9,14 +9,14 @@ use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
-use crate::rules::Terms;
+use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Voting};
 
 /// What removes every exclusion, for a person.
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
 
 /// Who votes, where there are configurations.
-struct Votes<'a> {
+struct QuorumAfterStop<'a> {
     committed: &'a BTreeSet<String>,
     accepted: &'a BTreeSet<String>,
     excluded: &'a BTreeSet<String>,
@@ -27,7 +27,7 @@ struct Votes<'a> {
 pub(in crate::flow) fn hands_over(
     context: &Context<'_>,
     ledger: &Ledger,
-    terms: &Terms,
+    terms: &StopImpact,
 ) -> Result<bool, Blocker> {
     if terms.vote_recipient.is_none() {
         return Ok(false);
@@ -100,8 +100,9 @@ pub(in crate::flow) fn settle(
     uid: &str,
 ) -> Option<LedgerChange> {
     let debt = ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == uid)?;
-    let is_gone =
-        |votes: Option<Votes<'_>>| votes.is_none_or(|votes| !votes.excluded.contains(&debt.node));
+    let is_gone = |votes: Option<QuorumAfterStop<'_>>| {
+        votes.is_none_or(|votes| !votes.excluded.contains(&debt.node))
+    };
     votes(context).is_ok_and(is_gone).then(|| removed(context, debt))
 }
 
@@ -167,10 +168,10 @@ fn exclusion_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l Exclusi
 }
 
 /// Who votes; none where there are no configurations.
-fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
+fn votes<'a>(context: &Context<'a>) -> Result<Option<QuorumAfterStop<'a>>, Blocker> {
     match context.index.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
         Voting::Configurations { committed, accepted, excluded } => {
-            Ok(Some(Votes { committed, accepted, excluded }))
+            Ok(Some(QuorumAfterStop { committed, accepted, excluded }))
         }
         Voting::MinimumMasterNodes(_) => Ok(None),
     }

@@ -24,7 +24,7 @@ pub(super) fn may_stop(
 }
 
 fn may_stop_alone(context: &Context<'_>, ledger: &Ledger, restart: &Restart, pod: &Pod) -> Check {
-    context.stop_evaluation(ledger)?.judge_again(pod, &restart.request)
+    context.stop_evaluation(ledger)?.check_before_stop(pod, &restart.request)
 }
 
 fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {

@@ -51,7 +51,7 @@ fn prepare_stop(
     until_mounted(context, member, pod, manager, false)?;
     // An engine that has failed together with its whole set: there is nothing its stop could take
     // away.
-    if context.failed_sets().have_lost(pod) {
+    if context.failed_sets().whole_set_failed(pod) {
         return prepare_failed(context, ledger, restart, member);
     }
     hand_over(context, ledger, member)?;

@@ -56,7 +56,7 @@ pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) ->
         Ok(request) if ledger.has_handled(&request.id) => Changes::default(),
         Ok(request) if !cluster.has_status => adopt(context, &request),
         Ok(request) => begin_or_queue(context, ledger, request),
-        Err(message) => ignore_input(None, message),
+        Err(error) => ignore_input(None, error.to_string()),
     }
 }
 

@@ -13,23 +13,26 @@ fn shown(disabled: Disabled) -> (String, String, String) {
 #[test]
 fn what_is_off_is_named_with_the_command_that_puts_it_on() {
     let off = "only_restart_healthy_node_if_green_or_yellow";
-    let (status, reason, message) = shown(Disabled::default().and_by_annotation(off));
+    let (status, reason, message) = shown(Disabled::default().with_annotation(off));
     assert_eq!((&*status, &*reason), ("True", "Disabled"));
     assert_eq!(
         message,
-        "only_restart_healthy_node_if_green_or_yellow is not evaluated; when it has served its \
-         purpose: kubectl annotate searchcluster logs --namespace search \
+        "only_restart_healthy_node_if_green_or_yellow is not evaluated; to enable again: \
+         kubectl annotate searchcluster logs --namespace search \
          eck.k8s.elastic.co/disable-upgrade-predicates-"
     );
     let two = [Predicate::Yellow.name(), Predicate::DataTier.name()];
     let (_, _, message) = shown(Disabled::of(two));
     assert!(
-        message.starts_with(&format!("{}, {} are not evaluated; when", two[1], two[0])),
+        message.starts_with(&format!("{}, {} are not evaluated; to enable again", two[1], two[0])),
         "{message}"
     );
     assert!(message.ends_with("{\"restart\":{\"disabledPredicates\":[]}}}'"), "{message}");
     let (_, _, message) = shown(Disabled::of(["*"]));
-    assert!(message.starts_with("none of the ten predicates is evaluated; when"), "{message}");
+    assert!(
+        message.starts_with("none of the ten predicates is evaluated; to enable again"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn a_name_that_means_nothing_is_shown_and_blocks_nothing() {
     assert!(message.starts_with("\"yellow\" in spec.restart.disabledPredicates"), "{message}");
     let (status, _, message) = shown(Disabled::of(["yellow", "one_master_at_a_time"]));
     assert_eq!(status, "True");
-    assert!(message.contains("; besides, \"yellow\" in"), "{message}");
+    assert!(message.contains("; also, \"yellow\" in"), "{message}");
     let policy = Policy { disabled: Disabled::of(["yellow"]), ..Policy::default() };
     let made = crate::plan(&three(), &policy);
     assert_eq!(report(&three(), &policy, &made).blocked, None);

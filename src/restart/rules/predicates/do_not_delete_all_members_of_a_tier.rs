@@ -1,39 +1,38 @@
-//! Somebody of every role stays.
+//! Of every role at least one node stays.
 
-use super::{Check, Evaluation, Peer, Predicate, no, or_else};
+use super::{Check, Evaluation, Peer, Predicate, block, disable_hint};
 
-/// A node that serves is stopped only if for each of its roles another node that has it serves and
-/// stays. A role that only one node has cannot be kept, and does not hold it back; roles of masters
-/// are the matter of the rules for masters.
+/// A node that serves is stopped only if for each of its roles another node with that role serves and
+/// stays. A role that only one node has does not block. Other rules cover the roles of masters.
 ///
-/// In place no labels tell the roles of a node that is not in the cluster: it may have any of them.
+/// In place the roles of a node that is not in the cluster are unknown: it may have any role.
 pub(super) fn do_not_delete_all_members_of_a_tier(
-    pass: &Evaluation<'_>,
+    evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
-    if !candidate.healthy {
+    if !candidate.is_healthy {
         return Ok(());
     }
-    let own = usize::from(!candidate.together);
-    let unlisted = &pass.census.unlisted;
+    let own = usize::from(!candidate.is_in_batch);
+    let unlisted = &evaluation.counts.unlisted;
     let roles = candidate.node.into_iter().flat_map(|node| &node.roles);
     for role in roles.filter(|role| !OF_MASTERS.contains(&role.as_str())) {
-        let tally = pass.census.roles.get(role.as_str()).copied().unwrap_or_default();
-        if tally.all + unlisted.count <= 1 || tally.healthy > own {
+        let role_count = evaluation.counts.roles.get(role.as_str()).copied().unwrap_or_default();
+        if role_count.all + unlisted.count <= 1 || role_count.healthy > own {
             continue;
         }
         let unlisted = match unlisted.count {
             0 => String::new(),
-            _ => format!(" ({unlisted}, not in the cluster, may have it as well)"),
+            _ => format!(" ({unlisted}, not in the cluster, may have it, too)"),
         };
-        let goes = if candidate.together { "and those that go with it are" } else { "is" };
-        return no(
+        let goes = if candidate.is_in_batch { "and the nodes stopped with it are" } else { "is" };
+        return block(
             Predicate::WholeTier,
             format!(
-                "{} {goes} the last to serve with the role {role}{unlisted}: waits until another \
+                "{} {goes} the last to serve with the role {role}{unlisted}: waits until another node \
                  does; {}",
                 candidate.name(),
-                or_else(Predicate::WholeTier)
+                disable_hint(Predicate::WholeTier)
             ),
         );
     }

@@ -1,28 +1,29 @@
-//! No two nodes at once that hold the same shard.
+//! Nodes that hold the same shard are not down at the same time.
 
-use super::{Blocker, Check, Evaluation, Peer, Predicate, no};
+use super::{Blocker, Check, Evaluation, Peer, Predicate, block};
 
-/// A node is not stopped while another one is under way that holds a copy of one of its shards.
+/// A node is not stopped while another node under way holds a copy of one of its shards.
 ///
-/// In place this counts those under way from an earlier look as well. Nodes that go together may
-/// share shards, as long as copies stay elsewhere: that is the matter of `require_started_replica`.
+/// In place this includes nodes whose slot was taken earlier. Nodes of one batch may share shards, as
+/// long as copies stay elsewhere: `require_started_replica` checks that.
 pub(super) fn do_not_delete_pods_with_same_shards(
-    pass: &Evaluation<'_>,
+    evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
-    if pass.under_way().is_empty() {
+    if evaluation.under_way().is_empty() {
         return Ok(());
     }
-    let shared = pass
+    let shared = evaluation
         .copies()
-        .shared(candidate.name(), pass.under_way())
+        .shared(candidate.name(), evaluation.under_way())
         .map_err(Blocker::engine_unreachable)?;
     match shared {
         None => Ok(()),
-        Some((shard, other)) => no(
+        Some((shard, other)) => block(
             Predicate::SameShards,
             format!(
-                "{} and {other}, which is on its way, both hold {shard}: waits until that is back",
+                "{} and {other} both hold {shard}, and {other} is being restarted: waits until it is \
+                 back",
                 candidate.name()
             ),
         ),

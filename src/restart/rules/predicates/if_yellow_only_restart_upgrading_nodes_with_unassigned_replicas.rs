@@ -1,38 +1,38 @@
-//! While the cluster is yellow, only what waiting would not make greener.
+//! In a yellow cluster a node is restarted only if waiting would not make the cluster green.
 
-use super::{Blocker, Check, Evaluation, Peer, Predicate, or_else};
+use super::{Blocker, Check, Evaluation, Peer, Predicate, disable_hint};
 use crate::Color;
 
-/// In a yellow cluster a node that serves is restarted only if waiting would not help: because it
-/// runs an older version than others do, so that replicas cannot be placed on it, and no shard is
-/// on the move; or because the cluster is settled, with nothing under way and nobody missing.
+/// In a yellow cluster a node that serves is restarted only if waiting would not help. Either it runs
+/// an older version than others, so that replicas cannot be allocated to it, and no shard is moving.
+/// Or the cluster is settled: nothing is moving, and no node is missing.
 ///
-/// In place the versions of the running nodes are compared, and *settled* yellow passes where plain
-/// yellow would wait for ever. The only node of a cluster is always yellow at most.
+/// In place the versions of the running nodes are compared, and *settled* yellow passes, where the
+/// published predicate would wait for ever. A cluster of one node is never better than yellow.
 pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
-    pass: &Evaluation<'_>,
+    evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
-    if !candidate.healthy {
+    if !candidate.is_healthy {
         return Ok(());
     }
-    let health = pass.engine.health.as_ref().map_err(Blocker::engine_unreachable)?;
-    let is_alone = pass.peers().len() == 1 && pass.engine.nodes.len() == 1;
+    let health = evaluation.engine.health.as_ref().map_err(Blocker::engine_unreachable)?;
+    let is_alone = evaluation.peers().len() == 1 && evaluation.engine.nodes.len() == 1;
     if health.color != Color::Yellow || is_alone {
         return Ok(());
     }
-    let quiet =
+    let is_settled =
         !health.timed_out && health.initializing + health.relocating + health.in_flight_fetch == 0;
-    if quiet && pass.is_behind(candidate) {
+    if is_settled && evaluation.is_behind(candidate) {
         return Ok(());
     }
-    pass.settled.gate().map_err(|refusal| {
+    evaluation.settled.check().map_err(|blocker| {
         let message = format!(
             "{} is not stopped: {}; {}",
             candidate.name(),
-            refusal.message,
-            or_else(Predicate::Yellow)
+            blocker.message,
+            disable_hint(Predicate::Yellow)
         );
-        Blocker { message, ..refusal }
+        Blocker { message, ..blocker }
     })
 }

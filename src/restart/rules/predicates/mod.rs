@@ -1,6 +1,7 @@
 //! The ten predicates of nodes-orchestration.md: one file and one function each, under the published
-//! name. Each answers for one candidate, from one look at the whole cluster ([`Evaluation`]), and says in
-//! a sentence what is in the way. What differs because the pod stays is said at each of them.
+//! name. Each checks one candidate against the state of the cluster ([`Evaluation`]) and returns a
+//! message for people if it blocks. Each function describes how it differs from the published
+//! predicate because the pod stays ("in place").
 
 mod data_tier_with_higher_priority_must_be_upgraded_first;
 mod do_not_delete_all_members_of_a_tier;
@@ -14,16 +15,20 @@ mod require_started_replica;
 mod skip_already_terminating_pods;
 
 use super::evaluation::{Evaluation, Peer};
-use super::others;
+use super::more_shards;
 use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Predicate};
 
-/// Asks one predicate, unless it is disabled.
-pub(super) fn ask(predicate: Predicate, pass: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
-    if pass.policy.disabled.contains(predicate) {
+/// Evaluates one predicate, unless it is disabled.
+pub(super) fn check(
+    predicate: Predicate,
+    evaluation: &Evaluation<'_>,
+    candidate: &Peer<'_>,
+) -> Check {
+    if evaluation.policy.disabled.contains(predicate) {
         return Ok(());
     }
-    let ask = match predicate {
+    let rule = match predicate {
         Predicate::DataTier => data_tier_with_higher_priority_must_be_upgraded_first::data_tier_with_higher_priority_must_be_upgraded_first,
         Predicate::MaxUnavailable => do_not_restart_healthy_node_if_max_unavailable_reached::do_not_restart_healthy_node_if_max_unavailable_reached,
         Predicate::Terminating => skip_already_terminating_pods::skip_already_terminating_pods,
@@ -35,18 +40,17 @@ pub(super) fn ask(predicate: Predicate, pass: &Evaluation<'_>, candidate: &Peer<
         Predicate::SameShards => do_not_delete_pods_with_same_shards::do_not_delete_pods_with_same_shards,
         Predicate::WholeTier => do_not_delete_all_members_of_a_tier::do_not_delete_all_members_of_a_tier,
     };
-    ask(pass, candidate)
+    rule(evaluation, candidate)
 }
 
-/// The end of a sentence that says "waits": what to do if it does so for ever.
-pub(super) fn or_else(predicate: Predicate) -> String {
+/// The end of a message that says "waits": what to do if it waits for ever.
+pub(super) fn disable_hint(predicate: Predicate) -> String {
     format!(
-        "if that never happens, spec.restart.disabledPredicates: [{}] lets it go all the same",
+        "if that never happens, disable the rule with spec.restart.disabledPredicates: [{}]",
         predicate.name()
     )
 }
 
-/// A predicate's no.
-pub(super) fn no(predicate: Predicate, message: impl Into<String>) -> Check {
+pub(super) fn block(predicate: Predicate, message: impl Into<String>) -> Check {
     refuse(Code::Predicate(predicate), message)
 }

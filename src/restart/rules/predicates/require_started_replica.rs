@@ -1,21 +1,20 @@
-//! Nobody's last started copy.
+//! The last started copy of a shard stays up.
 
-use super::{Blocker, Check, Evaluation, Peer, Predicate, no};
+use super::{Blocker, Check, Evaluation, Peer, Predicate, block};
 
-/// A node is stopped only if every shard it has a started copy of has another started copy on a
-/// node that stays: otherwise the cluster would turn red.
+/// A node is stopped only if every shard of which it has a started copy has another started copy on a
+/// node that stays. Without one the cluster would turn red.
 ///
-/// Stricter than published: replicas count as primaries do, and green is not trusted, because what
-/// is asked is what would be left. A shard whose index has no replicas at all is the matter of
-/// `unreplicated_index`.
-pub(super) fn require_started_replica(pass: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
-    if pass.policy.allow_outage {
+/// Stricter than published: replicas count as primaries do, also in a green cluster, because only the
+/// copies that would be left count. `unreplicated_index` checks indices without replicas.
+pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+    if evaluation.policy.allow_outage {
         return Ok(());
     }
-    let down = pass.others_down(candidate);
-    let lost = pass.copies().lost(candidate.name(), &down).map_err(|unknown| Blocker {
+    let down = evaluation.others_down(candidate);
+    let lost = evaluation.copies().lost(candidate.name(), &down).map_err(|unknown| Blocker {
         message: format!(
-            "{} is not stopped while it is not known which shards it holds: {}",
+            "{} is not stopped: the shards it holds are unknown: {}",
             candidate.name(),
             unknown.message
         ),
@@ -23,22 +22,22 @@ pub(super) fn require_started_replica(pass: &Evaluation<'_>, candidate: &Peer<'_
     })?;
     let Some(shard) = lost.replicated.first() else { return Ok(()) };
     let name = candidate.name();
-    let more = super::others(lost.replicated.len());
-    no(
+    let more = super::more_shards(lost.replicated.len());
+    block(
         Predicate::StartedReplica,
-        if candidate.together {
+        if candidate.is_in_batch {
             format!(
-                "{name} and the nodes that go with it hold the last started copies of \
-                 {shard}{more}: waits until another is started on a node that stays up; \
-                 {OR_ELSE}"
+                "{name} and the nodes stopped with it hold the last started copies of {shard}{more}: \
+                 waits until another copy is started on a node that stays up; {OUTAGE_HINT}"
             )
         } else {
             format!(
-                "{name} holds the last started copy of {shard}{more}: waits until another is \
-                 started on a node that stays up; {OR_ELSE}"
+                "{name} holds the last started copy of {shard}{more}: waits until another copy is \
+                 started on a node that stays up; {OUTAGE_HINT}"
             )
         },
     )
 }
 
-const OR_ELSE: &str = "spec.restart.allowOutage: true would do without it until the node is back";
+const OUTAGE_HINT: &str =
+    "spec.restart.allowOutage: true accepts that the shard is unavailable until the node is back";

@@ -1,23 +1,21 @@
-//! Nodes of which enough must be there to elect a master.
+//! A set of nodes of which enough must be in the cluster to elect a master.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::{Check, refuse};
 use crate::{Code, Engine, Node, Voting};
 
-/// Nodes of which enough must be there.
 #[derive(Debug)]
 pub(super) struct VoterSet<'a> {
-    /// How sentences call its members.
+    /// What messages call its members.
     name: &'static str,
-    /// Its members in the cluster, by name; how many bear it.
+    /// Its members in the cluster: how many have each name.
     present: BTreeMap<&'a str, usize>,
-    /// How many of them there are.
+    /// Number of members in the cluster.
     listed: usize,
-    /// How many members there are, in the cluster or not; none where everybody who can be elected
-    /// is one.
+    /// Number of members, in the cluster or not; none if every master-eligible node is a member.
     size: Option<usize>,
-    /// How many it takes to elect a master.
+    /// Number of members needed to elect a master.
     needed: usize,
 }
 
@@ -26,27 +24,27 @@ const ACCEPTED: &str = "voters of the accepted voting configuration";
 const ELIGIBLE: &str = "master-eligible nodes";
 
 impl<'a> VoterSet<'a> {
-    /// Those that must all keep enough of their members.
+    /// The sets that must all keep enough members.
     pub(super) fn all(voting: &'a Voting, engine: &'a Engine) -> Vec<Self> {
         match voting {
             Voting::Configurations { committed, accepted, .. } => {
-                let mut bodies = vec![Self::configuration(COMMITTED, committed, engine)];
+                let mut voter_sets = vec![Self::configuration(COMMITTED, committed, engine)];
                 if accepted != committed {
-                    bodies.push(Self::configuration(ACCEPTED, accepted, engine));
+                    voter_sets.push(Self::configuration(ACCEPTED, accepted, engine));
                 }
-                bodies
+                voter_sets
             }
             Voting::MinimumMasterNodes(minimum) => vec![Self::eligible(*minimum, engine)],
         }
     }
 
-    /// One voting configuration: it takes a majority of its ids.
+    /// A voting configuration: a majority of its ids is needed.
     fn configuration(name: &'static str, voters: &BTreeSet<String>, engine: &'a Engine) -> Self {
         let size = voters.len();
         Self::new(name, Some(size), size / 2 + 1, engine, |node| voters.contains(&node.id))
     }
 
-    /// Elasticsearch 6: whoever can be elected votes. It takes one even where the minimum says none.
+    /// Elasticsearch 6: every master-eligible node votes. One is needed even if the minimum is 0.
     fn eligible(minimum: u32, engine: &'a Engine) -> Self {
         let needed = usize::try_from(minimum).unwrap_or(usize::MAX).max(1);
         Self::new(ELIGIBLE, None, needed, engine, Node::is_master_eligible)
@@ -67,39 +65,38 @@ impl<'a> VoterSet<'a> {
         Self { name, present, listed, size, needed }
     }
 
-    /// Nobody is a member, nor can be.
+    /// No node can be a member.
     pub(super) fn is_empty(&self) -> bool {
         self.size == Some(0)
     }
 
-    /// Not enough members are in the cluster.
     pub(super) fn is_lost(&self) -> bool {
         self.listed < self.needed
     }
 
-    /// Whether a node of this name is a member in the cluster.
+    /// Whether a listed node of this name is a member.
     pub(super) fn has(&self, name: &str) -> bool {
         self.present.contains_key(name)
     }
 
-    /// Whether it is a voting configuration of this node alone.
+    /// Whether this node is the only member.
     pub(super) fn is_only(&self, name: &str) -> bool {
         self.size == Some(1) && self.listed == 1 && self.has(name)
     }
 
-    /// Whether the candidate is a member, or may be. `never`: it cannot be elected;
-    /// none if it is not in the cluster, and then its id is unknown as well.
-    pub(super) fn may_contain(&self, candidate: &str, never: Option<bool>) -> bool {
+    /// Whether the candidate may be a member. `ineligible`: it is not master-eligible; none if it is
+    /// not in the cluster, and then its id is unknown, too.
+    pub(super) fn may_contain(&self, candidate: &str, ineligible: Option<bool>) -> bool {
         self.has(candidate)
-            || match (self.size, never) {
+            || match (self.size, ineligible) {
                 (Some(_), Some(_)) => false,
                 (Some(size), None) => self.listed < size,
-                (None, never) => never != Some(true),
+                (None, ineligible) => ineligible != Some(true),
             }
     }
 
-    /// Passes if enough members are left. The work is that of looking up those that are down.
-    pub(super) fn gate(&self, candidate: &str, down: &BTreeSet<String>) -> Check {
+    /// Passes if enough members are left. The work is proportional to the nodes that are down.
+    pub(super) fn check(&self, candidate: &str, down: &BTreeSet<String>) -> Check {
         let others = || down.iter().map(String::as_str).filter(|name| *name != candidate);
         let votes = |name: &str| self.present.get(name).copied().unwrap_or(0);
         let own = votes(candidate);
@@ -109,26 +106,27 @@ impl<'a> VoterSet<'a> {
         }
         let Self { name, needed, listed, .. } = self;
         if own == self.size.unwrap_or(*listed) && *needed == 1 {
-            return super::nobody_but(candidate);
+            return super::only_master_blocker(candidate);
         }
-        let mut why = Vec::new();
+        let mut missing = Vec::new();
         if let Some(absent) =
             self.size.map(|size| size.saturating_sub(*listed)).filter(|absent| *absent > 0)
         {
-            why.push(format!("{absent} not in the cluster"));
+            missing.push(format!("{absent} not in the cluster"));
         }
         let leaving: Vec<&str> = others().filter(|name| votes(name) > 0).collect();
         if !leaving.is_empty() {
-            why.push(format!("{} down or being stopped", leaving.join(", ")));
+            missing.push(format!("{} down or being stopped", leaving.join(", ")));
         }
         let of = self.size.map(|size| format!(" of {size}")).unwrap_or_default();
-        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
+        let missing =
+            if missing.is_empty() { String::new() } else { format!(" ({})", missing.join("; ")) };
         refuse(
             Code::Quorum,
             format!(
-                "without {candidate} {left}{of} {name} would be in the cluster{why}, and it takes \
-                 {needed} to elect a master: waits until more are in; spec.restart.allowOutage: \
-                 true would accept an outage"
+                "without {candidate} {left}{of} {name} would be in the cluster{missing}, and {needed} \
+                 are needed to elect a master: waits until more are in; spec.restart.allowOutage: \
+                 true accepts an outage"
             ),
         )
     }

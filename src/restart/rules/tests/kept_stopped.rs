@@ -8,16 +8,16 @@ use crate::rules::Evaluation;
 use crate::{Request, Strategy};
 
 /// What the rules say of d-0, which stands in the ledger to be kept stopped, at either time.
-fn judge(words: &str) -> [Option<&'static str>; 2] {
-    let case = cases(&format!("case: any\n{words}")).remove(0);
+fn blockers(text: &str) -> [Option<&'static str>; 2] {
+    let case = cases(&format!("case: any\n{text}")).remove(0);
     let view = Index::new(&case.snapshot);
     let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
-    let pass = look.expect("an engine that answers");
+    let evaluation = look.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
-    let before = pass.judge(pod, Strategy::Immediate);
-    let again = pass.judge_again(pod, &request);
-    [before, again].map(|gate| gate.err().map(|no| no.code.as_str()))
+    let before = evaluation.check_rules(pod, Strategy::Immediate);
+    let again = evaluation.check_before_stop(pod, &request);
+    [before, again].map(|check| check.err().map(|no| no.code.as_str()))
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_rules_hold_for_it() {
             [None; 2],
         ),
     ];
-    for (words, answers) in cases {
-        assert_eq!(judge(words), answers, "{words}");
+    for (text, answers) in cases {
+        assert_eq!(blockers(text), answers, "{text}");
     }
 }

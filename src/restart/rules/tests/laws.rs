@@ -1,4 +1,4 @@
-//! What holds for every cluster that can be told, however odd: nothing panics, the order of what was
+//! What holds for every cluster that can be described, however unusual: nothing panics, the order of what was
 //! read is of no matter, and counting on gives what counting anew does.
 
 use std::collections::BTreeSet;
@@ -58,8 +58,8 @@ const HEALTHS: [&str; 6] = [
 const LIMITS: [&str; 4] = ["1", "2", "50%", "4294967295"];
 const DISABLED: [&str; 4] = ["", "one_master_at_a_time,quorum", "require_started_replica", "*"];
 
-/// A cluster in words, as in the tables.
-fn told() -> impl Strategy<Value = String> {
+/// A cluster in text, as in the tables.
+fn cluster_text() -> impl Strategy<Value = String> {
     let node = (0..NAMES.len(), 0..ROLES.len(), 0..STATES.len(), 0..STATES.len());
     let copy = (0..NAMES.len() + 2, 0_u32..3, any::<bool>());
     let settings = (0..HEALTHS.len(), 0..LIMITS.len(), 0..DISABLED.len(), any::<bool>(), 0..3_u32);
@@ -84,27 +84,26 @@ fn told() -> impl Strategy<Value = String> {
                     format!("i/{shard}: {node}{}", if primary { "*" } else { "" })
                 })
                 .collect();
-            let mut words = format!("case: any\nnodes: {}\n", nodes.join(", "));
+            let mut text = format!("case: any\nnodes: {}\n", nodes.join(", "));
             if !copies.is_empty() {
-                words += &format!("shards: {}\n", copies.join("; "));
+                text += &format!("shards: {}\n", copies.join("; "));
             }
-            words += match voting {
+            text += match voting {
                 0 => "",
                 1 => "voters: unread\n",
                 _ => "minimum of masters: 2\n",
             };
-            words += if outage { "outage: allowed\n" } else { "" };
-            words
-                + &format!(
-                    "health: {}\nmax: {}\nmax of data: 1\ndisabled: {}\n",
-                    HEALTHS[health], LIMITS[limit], DISABLED[disabled]
-                )
+            text += if outage { "outage: allowed\n" } else { "" };
+            text + &format!(
+                "health: {}\nmax: {}\nmax of data: 1\ndisabled: {}\n",
+                HEALTHS[health], LIMITS[limit], DISABLED[disabled]
+            )
         },
     )
 }
 
-fn case(words: &str) -> Case {
-    cases(words).remove(0)
+fn case(text: &str) -> Case {
+    cases(text).remove(0)
 }
 
 /// The same ones with every run.
@@ -120,9 +119,9 @@ proptest! {
     #![proptest_config(always_the_same())]
 
     #[test]
-    fn nothing_panics_and_every_no_says_why(words in told()) {
+    fn nothing_panics_and_every_no_says_why(text in cluster_text()) {
         for how in [How::Rolling, How::Immediate] {
-            let case = Case { strategy: how, ..case(&words) };
+            let case = Case { strategy: how, ..case(&text) };
             let answers = case.select();
             let goes = answers.iter().filter(|(_, no)| no.is_none()).count();
             prop_assert!(goes <= case.policy.max_unavailable.of(case.snapshot.pods.len()));
@@ -135,9 +134,9 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_what_was_read_is_of_no_matter(words in told(), turn in 0_usize..9) {
-        let one = case(&words);
-        let mut other = case(&words);
+    fn the_order_of_what_was_read_is_of_no_matter(text in cluster_text(), turn in 0_usize..9) {
+        let one = case(&text);
+        let mut other = case(&text);
         let turned = turn % other.snapshot.pods.len().max(1);
         other.snapshot.pods.rotate_left(turned);
         other.snapshot.pods.reverse();
@@ -145,7 +144,7 @@ proptest! {
             restart.members.reverse();
         }
         other.asked.reverse();
-        let engine = other.snapshot.engine.as_mut().expect("told");
+        let engine = other.snapshot.engine.as_mut().expect("an engine");
         engine.nodes.reverse();
         if let Ok(copies) = &mut engine.shards {
             let turned = turn % copies.len().max(1);
@@ -155,22 +154,22 @@ proptest! {
     }
 
     #[test]
-    fn counting_on_is_counting_anew(words in told()) {
-        let case = case(&words);
+    fn counting_on_is_counting_anew(text in cluster_text()) {
+        let case = case(&text);
         let view = Index::new(&case.snapshot);
         let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
-        let Ok(mut pass) = look else { return Ok(()) };
+        let Ok(mut evaluation) = look else { return Ok(()) };
         let asked: Vec<&Pod> =
             case.snapshot.pods.iter().filter(|pod| case.asked.contains(&pod.name)).collect();
         for pod in order(asked.into_iter(), view.engine().ok()) {
-            pass.pick(&pod.uid);
-            prop_assert_eq!(&pass.census, &NodeCounts::of(pass.peers()));
+            evaluation.take_slot(&pod.uid);
+            prop_assert_eq!(&evaluation.counts, &NodeCounts::of(evaluation.peers()));
         }
     }
 
     #[test]
-    fn every_shard_that_is_there_stays_there(words in told()) {
-        let mut case = case(&words);
+    fn every_shard_that_is_there_stays_there(text in cluster_text()) {
+        let mut case = case(&text);
         case.policy.disabled = Disabled::default();
         case.policy.allow_outage = false;
         case.policy.max_unavailable = Share::Nodes(9);
@@ -182,9 +181,9 @@ proptest! {
         let ended = pods.iter().filter(|pod| {
             pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
         });
-        let fenced = ledger.kept_stopped.iter().map(|fence| &fence.node);
+        let kept_stopped = ledger.kept_stopped.iter().map(|entry| &entry.node);
         let down: BTreeSet<&String> =
-            under_way.chain(ended.map(|pod| &pod.node)).chain(fenced).collect();
+            under_way.chain(ended.map(|pod| &pod.node)).chain(kept_stopped).collect();
         let goes: BTreeSet<String> =
             case.select().into_iter().filter(|(_, no)| no.is_none()).map(|(name, _)| name).collect();
         let answers = |copy: &&ShardCopy| {

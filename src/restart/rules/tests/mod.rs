@@ -1,4 +1,4 @@
-//! The rules, on clusters described in words.
+//! The rules, on clusters described as text.
 
 mod copies;
 mod kept_stopped;
@@ -29,9 +29,9 @@ pub(super) fn engine(nodes: &str) -> Engine {
         .split(',')
         .filter(|node| !node.trim().is_empty())
         .map(|node| {
-            let mut words = node.split_whitespace();
-            let name = words.next().expect("a node has a name");
-            let mut roles: BTreeSet<String> = words.map(str::to_owned).collect();
+            let mut text = node.split_whitespace();
+            let name = text.next().expect("a node has a name");
+            let mut roles: BTreeSet<String> = text.map(str::to_owned).collect();
             if roles.remove("elected") {
                 master = Some(id(name));
             }
@@ -166,12 +166,12 @@ fn fit(name: &str) -> Pod {
     pod
 }
 
-/// The word of a refusal.
-fn code(gate: &Check) -> Option<Code> {
-    gate.as_ref().err().map(|refusal| refusal.code)
+/// The code of a blocker.
+fn code(check: &Check) -> Option<Code> {
+    check.as_ref().err().map(|blocker| blocker.code)
 }
 
-/// The sentence of a refusal.
-fn message(gate: Check) -> String {
-    gate.expect_err("a refusal").message
+/// The message of a blocker.
+fn message(check: Check) -> String {
+    check.expect_err("a blocker").message
 }

@@ -61,7 +61,7 @@ fn turns_are_as_the_rules_say() {
             "logs-1 logs-0 logs-2",
         ),
         (
-            "OpenSearch's word for master",
+            "OpenSearch's name for master",
             "a-0 cluster_manager, b-0 cluster_manager elected, c-0 ingest",
             "a-0 b-0 c-0",
             "c-0 a-0 b-0",
@@ -92,8 +92,8 @@ fn turns_are_as_the_rules_say() {
         ),
     ];
     for (what, nodes, candidates, expected) in cases {
-        let told = turns(&pods(candidates), Some(&engine(nodes)));
-        assert_eq!(told, expected.replace('!', ""), "{what}");
+        let found = turns(&pods(candidates), Some(&engine(nodes)));
+        assert_eq!(found, expected.replace('!', ""), "{what}");
     }
 }
 
@@ -136,10 +136,10 @@ prop_compose! {
         shuffled in Just(made.iter().map(|(name, (_, ready))| (name.clone(), *ready)).collect::<Vec<_>>()).prop_shuffle(),
         made in Just(made),
     ) -> (String, String, String) {
-        let words = |(name, ready): (&String, bool)| if ready { name.clone() } else { format!("{name}!") };
+        let text = |(name, ready): (&String, bool)| if ready { name.clone() } else { format!("{name}!") };
         let nodes: Vec<String> = made.iter().map(|(name, (role, _))| format!("{name} {}", ROLES[*role])).collect();
-        let sorted: Vec<String> = made.iter().map(|(name, (_, ready))| words((name, *ready))).collect();
-        let shuffled: Vec<String> = shuffled.iter().map(|(name, ready)| words((name, *ready))).collect();
+        let sorted: Vec<String> = made.iter().map(|(name, (_, ready))| text((name, *ready))).collect();
+        let shuffled: Vec<String> = shuffled.iter().map(|(name, ready)| text((name, *ready))).collect();
         (nodes.join(", "), sorted.join(" "), shuffled.join(" "))
     }
 }

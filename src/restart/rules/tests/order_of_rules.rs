@@ -10,10 +10,10 @@ fn one_after_the_other(case: usize) -> (Vec<Predicate>, &'static str) {
     let mut asked: Vec<Predicate> = Vec::new();
     loop {
         case.policy.disabled = Disabled::of(asked.iter().map(|predicate| predicate.name()));
-        let (word, _) = case.select().remove(0).1.expect("an index without replicas remains");
-        match Predicate::ALL.into_iter().find(|predicate| predicate.name() == word) {
+        let (code, _) = case.select().remove(0).1.expect("an index without replicas remains");
+        match Predicate::ALL.into_iter().find(|predicate| predicate.name() == code) {
             Some(predicate) => asked.push(predicate),
-            None => return (asked, word),
+            None => return (asked, code),
         }
     }
 }
@@ -45,8 +45,8 @@ fn the_rules_are_asked_in_the_published_order() {
 
 #[test]
 fn names_disable_what_they_name_and_others_are_reported() {
-    let of = |words: &'static str| Disabled::of(words.split(','));
-    let names = |words| of(words).iter().map(Predicate::name).collect::<Vec<_>>();
+    let of = |text: &'static str| Disabled::of(text.split(','));
+    let names = |text| of(text).iter().map(Predicate::name).collect::<Vec<_>>();
     assert_eq!(names("*"), Predicate::ALL.map(Predicate::name));
     assert_eq!(names(""), [""; 0]);
     assert_eq!(

@@ -13,7 +13,7 @@ fn manager(pod: &mut Pod) -> &mut Manager {
     pod.manager.as_mut().expect("a manager")
 }
 
-/// Each fault alone, in the order in which they are told.
+/// Each fault alone, in the order in which they are checked.
 const FAULTS: [(&str, Change, Code, &str); 13] = [
     ("being deleted", |pod| pod.terminating = true, Code::PodGone, "pod logs-2 is being deleted"),
     (
@@ -66,10 +66,10 @@ const FAULTS: [(&str, Change, Code, &str); 13] = [
         "Secret logs-2-config is not there",
     ),
     (
-        "process that survives KILL",
+        "process that survives SIGKILL",
         |pod| manager(pod).state = State::Stuck,
         Code::EngineBusy,
-        "survives KILL",
+        "survives SIGKILL",
     ),
     (
         "stopped by a person",
@@ -103,12 +103,12 @@ fn a_pod_nothing_is_wrong_with_gives_its_manager() {
 
 #[test]
 fn every_fault_is_told() {
-    for (what, fault, code, words) in FAULTS {
+    for (what, fault, code, text) in FAULTS {
         let mut pod = fit("logs-2");
         fault(&mut pod);
-        let refusal = preflight(&pod).expect_err(what);
-        assert_eq!(refusal.code, code, "{what}");
-        assert!(refusal.message.contains(words), "{what}: {}", refusal.message);
+        let blocker = preflight(&pod).expect_err(what);
+        assert_eq!(blocker.code, code, "{what}");
+        assert!(blocker.message.contains(text), "{what}: {}", blocker.message);
     }
 }
 
@@ -119,8 +119,8 @@ fn of_two_faults_the_earlier_one_is_told() {
             let mut pod = fit("logs-2");
             apply_second(&mut pod);
             apply_first(&mut pod);
-            let told = preflight(&pod).expect_err(first).code;
-            assert_eq!(told, *code, "{first} and {second}");
+            let found = preflight(&pod).expect_err(first).code;
+            assert_eq!(found, *code, "{first} and {second}");
         }
     }
 }
@@ -131,7 +131,7 @@ fn which_states_a_stop_leads_out_of() {
         let mut pod = fit("logs-2");
         manager(&mut pod).state = state;
         manager(&mut pod).desired = desired;
-        preflight(&pod).err().map(|refusal| refusal.code)
+        preflight(&pod).err().map(|blocker| blocker.code)
     };
     for state in State::ALL {
         let (running, stopped) = match state {
@@ -176,7 +176,7 @@ fn a_refused_stop_is_not_blamed_on_its_sender() {
         accepted: false,
         by: "bob".to_owned(),
     });
-    let told = preflight(&pod).expect_err("kept stopped").message;
-    assert!(told.contains("an earlier request"), "{told}");
-    assert!(!told.contains("bob"), "{told}");
+    let found = preflight(&pod).expect_err("kept stopped").message;
+    assert!(found.contains("an earlier request"), "{found}");
+    assert!(!found.contains("bob"), "{found}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{code, engine, ids, message, names, unknown};
 use crate::blocker::{Check, refuse};
-use crate::rules::{Electorate, Votes};
+use crate::rules::{MasterVoters, QuorumAfterStop};
 use crate::{Code, Engine, Voting};
 
 const REFUSED: Option<Code> = Some(Code::Quorum);
@@ -35,10 +35,12 @@ fn minimum(nodes: &str, minimum: u32) -> Engine {
 
 /// What the rule says of one node; a vote that is handed over first is one not handed over yet.
 fn quorum(engine: &Engine, candidate: &str, down: &str) -> Check {
-    match Electorate::of(engine).without(candidate, &names(down), None) {
-        Votes::Kept => Ok(()),
-        Votes::HandedOverFirst(vote_recipient) => refuse(Code::HandingOver, vote_recipient),
-        Votes::Lost(refusal) => Err(refusal),
+    match MasterVoters::of(engine).after_stop(candidate, &names(down), None) {
+        QuorumAfterStop::Kept => Ok(()),
+        QuorumAfterStop::KeptByHandover(vote_recipient) => {
+            refuse(Code::HandingOver, vote_recipient)
+        }
+        QuorumAfterStop::Lost(blocker) => Err(blocker),
     }
 }
 
@@ -79,7 +81,7 @@ fn a_majority_of_both_configurations_stays() {
         ),
         ("the elected master, by the same rule", voting(THREE, "a b c", "a b c"), "a", "d", None),
         (
-            "a voter that told no roles",
+            "a voter whose roles are unknown",
             voting("a master elected, b, c", "a b c", "a b c"),
             "b",
             "c",
@@ -179,28 +181,31 @@ fn two_nodes_of_one_name_go_down_together() {
 
 #[test]
 fn the_sentence_names_numbers_who_is_missing_and_the_remedy() {
-    let told = |engine: &Engine, candidate, down| message(quorum(engine, candidate, down));
+    let text = |engine: &Engine, candidate, down| message(quorum(engine, candidate, down));
     let outage = "spec.restart.allowOutage: true";
     let cases = [
-        (told(&voting(ONE, "a", "a"), "a", ""), vec!["nobody but a", "outage", outage, "three"]),
-        (told(&minimum(ONE, 1), "a", ""), vec!["nobody but a", outage]),
         (
-            told(&voting(FIVE, "a b c d e", "a b c d e"), "e", "b c"),
-            vec!["without e 2 of 5 voters of the committed", "b, c down", "takes 3", outage],
+            text(&voting(ONE, "a", "a"), "a", ""),
+            vec!["no other node than a", "outage", outage, "three"],
+        ),
+        (text(&minimum(ONE, 1), "a", ""), vec!["no other node than a", outage]),
+        (
+            text(&voting(FIVE, "a b c d e", "a b c d e"), "e", "b c"),
+            vec!["without e 2 of 5 voters of the committed", "b, c down", "3 are needed", outage],
         ),
         (
-            told(&voting(TWO_OF_THREE, "a b c", "a b c"), "a", ""),
-            vec!["without a 1 of 3 voters", "1 not in the cluster", "takes 2"],
+            text(&voting(TWO_OF_THREE, "a b c", "a b c"), "a", ""),
+            vec!["without a 1 of 3 voters", "1 not in the cluster", "2 are needed"],
         ),
-        (told(&voting(FIVE, "a b c", "a"), "a", ""), vec!["nobody but a"]),
+        (text(&voting(FIVE, "a b c", "a"), "a", ""), vec!["no other node than a"]),
         (
-            told(&minimum(THREE, 2), "b", "c"),
-            vec!["without b 1 master-eligible nodes", "c down", "takes 2"],
+            text(&minimum(THREE, 2), "b", "c"),
+            vec!["without b 1 master-eligible nodes", "c down", "2 are needed"],
         ),
     ];
-    for (told, words) in cases {
-        for word in words {
-            assert!(told.contains(word), "{word}: {told}");
+    for (found, expected) in cases {
+        for text in expected {
+            assert!(found.contains(text), "{text}: {found}");
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{engine, id};
-use crate::rules::{Electorate, Votes};
-use crate::tests::world::votes::Votes as Model;
+use crate::rules::{MasterVoters, QuorumAfterStop};
+use crate::tests::world::votes::QuorumAfterStop as Model;
 use crate::{Engine, Voting};
 
 /// What a master can be: in the committed configuration or not, in the accepted one or not.
@@ -82,7 +82,7 @@ fn is_handed_over(listed: u32, candidate: &str, left: u32) -> bool {
 }
 
 /// Asks about every kind of node that is in, for these two configurations and these listed; how
-/// many questions. `ups` tells of each kind how many are listed.
+/// many questions. `ups` is how many of each kind are listed.
 fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &mut usize) {
     let (mut committed, mut accepted, mut listed) = (0, 0, 0);
     // Of each kind, the masters that are in.
@@ -105,7 +105,7 @@ fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &
         return;
     }
     let engine = masters(listed, committed, accepted);
-    let electorate = Electorate::of(&engine);
+    let electorate = MasterVoters::of(&engine);
     for downs in every_fewer(ups) {
         // The last ones of each kind are down, so that the first is one that is up, if one is.
         let down = in_it.iter().zip(&downs).flat_map(|(of_kind, many)| {
@@ -129,9 +129,9 @@ fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &
                 )
             };
             *asked += 1;
-            match electorate.without(&candidate, &names, None) {
-                Votes::Kept => assert!(decides, "loses the majority: {}", question()),
-                Votes::HandedOverFirst(vote_recipient) => {
+            match electorate.after_stop(&candidate, &names, None) {
+                QuorumAfterStop::Kept => assert!(decides, "loses the majority: {}", question()),
+                QuorumAfterStop::KeptByHandover(vote_recipient) => {
                     assert!(
                         !decides && members(left).contains(&vote_recipient),
                         "{vote_recipient}: {}",
@@ -139,7 +139,7 @@ fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &
                     );
                     assert!(is_handed_over(listed, &candidate, left), "{}", question());
                 }
-                Votes::Lost(_) => {
+                QuorumAfterStop::Lost(_) => {
                     assert!(!decides, "refuses a safe step: {}", question());
                     let alone = committed == bit && accepted == bit;
                     let others_up = left != 0 && listed & down & !bit == 0;
@@ -188,9 +188,9 @@ fn counting_ready_masters_is_wrong_for_even_numbers() {
         for ready in 1..=n {
             let all = (1 << n) - 1;
             let engine = masters((1 << ready) - 1, all, all);
-            let ours = Electorate::of(&engine).without("m0", &BTreeSet::new(), None);
+            let ours = MasterVoters::of(&engine).after_stop("m0", &BTreeSet::new(), None);
             let majority = ready > n / 2 + 1;
-            assert_eq!(ours == Votes::Kept, majority, "{ready} of {n}");
+            assert_eq!(ours == QuorumAfterStop::Kept, majority, "{ready} of {n}");
             if majority != (ready > n.div_ceil(2)) {
                 assert!(!majority, "ours is the careful one");
                 differ.push((n, ready));
@@ -199,6 +199,6 @@ fn counting_ready_masters_is_wrong_for_even_numbers() {
     }
     assert_eq!(differ, [(2, 2), (4, 3), (6, 4), (8, 5)]);
     let one = masters(1, 1, 1);
-    let one = Electorate::of(&one).without("m0", &BTreeSet::new(), None);
-    assert!(matches!(one, Votes::Lost(_)), "{one:?}");
+    let one = MasterVoters::of(&one).after_stop("m0", &BTreeSet::new(), None);
+    assert!(matches!(one, QuorumAfterStop::Lost(_)), "{one:?}");
 }

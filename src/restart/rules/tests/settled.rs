@@ -1,7 +1,7 @@
 //! Yellow for good, or not yet: what it takes, one by one.
 
 use super::{code, engine, message, names, shards, unknown};
-use crate::rules::Settled;
+use crate::rules::SettledYellow;
 use crate::{Allocation, AllocationBefore, Code, Color, Engine, Health, Predicate};
 
 const RESTLESS: Option<Code> = Some(Code::Predicate(Predicate::Yellow));
@@ -25,7 +25,7 @@ fn numbers(engine: &mut Engine) -> &mut Health {
     engine.health.as_mut().expect("a health")
 }
 
-/// Sets `cluster.routing.allocation.enable`.
+/// FailedSets `cluster.routing.allocation.enable`.
 fn allocation(engine: &mut Engine, persistent: Option<&str>, transient: Option<&str>) {
     let setting = AllocationBefore {
         persistent: persistent.map(str::to_owned),
@@ -74,7 +74,7 @@ fn settled_is_when_nothing_is_going_to_happen() {
     for (what, change, answer) in cases {
         let mut engine = yellow();
         change(&mut engine);
-        assert_eq!(code(&Settled::of(&engine, &names(""), 3).gate()), answer, "{what}");
+        assert_eq!(code(&SettledYellow::of(&engine, &names(""), 3).check()), answer, "{what}");
     }
 }
 
@@ -85,33 +85,33 @@ fn fenced_nodes_are_not_expected_and_do_not_stand_in_for_others() {
         "a master elected data, b data, m master, co",
     );
     let cases = [
-        ("c is fenced and gone; a and b are expected and in", without_c, 2, "c", 2, None),
+        ("c is kept_stopped and gone; a and b are expected and in", without_c, 2, "c", 2, None),
         (
-            "c is fenced and gone, and so is b",
+            "c is kept_stopped and gone, and so is b",
             "a master elected data, m master",
             1,
             "c",
             2,
             RESTLESS,
         ),
-        ("c is fenced and still in: all three are", all, 3, "c", 2, None),
+        ("c is kept_stopped and still in: all three are", all, 3, "c", 2, None),
         (
-            "c is fenced and still in; the health counts one of the others out",
+            "c is kept_stopped and still in; the health counts one of the others out",
             all,
             2,
             "c",
             2,
             RESTLESS,
         ),
-        ("m is fenced and still in: it holds no data", all, 3, "m", 3, None),
-        ("co is fenced and still in: it has no roles at all", all, 3, "co", 3, None),
+        ("m is kept_stopped and still in: it holds no data", all, 3, "m", 3, None),
+        ("co is kept_stopped and still in: it has no roles at all", all, 3, "co", 3, None),
     ];
-    for (what, nodes, data_nodes, fenced, expected, answer) in cases {
+    for (what, nodes, data_nodes, kept_stopped, expected, answer) in cases {
         let mut engine = engine(nodes);
         numbers(&mut engine).color = Color::Yellow;
         numbers(&mut engine).data_nodes = data_nodes;
-        let settled = Settled::of(&engine, &names(fenced), expected);
-        assert_eq!(code(&settled.gate()), answer, "{what}");
+        let settled = SettledYellow::of(&engine, &names(kept_stopped), expected);
+        assert_eq!(code(&settled.check()), answer, "{what}");
     }
 }
 
@@ -121,12 +121,12 @@ fn the_sentence_names_the_numbers() {
     numbers(&mut engine).initializing = 3;
     numbers(&mut engine).data_nodes = 2;
     allocation(&mut engine, None, Some("primaries"));
-    let told = message(Settled::of(&engine, &names(""), 3).gate());
-    for words in [
+    let found = message(SettledYellow::of(&engine, &names(""), 3).check());
+    for text in [
         "2 shard copies unassigned, 3 shard copies initializing",
         "2 of 3 data nodes are in",
         "cluster.routing.allocation.enable is \"primaries\"",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(found.contains(text), "{text}: {found}");
     }
 }

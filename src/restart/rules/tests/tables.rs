@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::table::{Case, cases};
 use crate::index::Index;
 use crate::lookup::Names;
-use crate::rules::{Evaluation, order, predicates, take_turns};
+use crate::rules::{Evaluation, order, predicates, select};
 use crate::{Disabled, Pod, Predicate};
 
-/// A name, who it waits for as a word, and the sentence; no word if it goes.
+/// A name, who it waits for as a code, and the message; no code if it goes.
 type Answer = (String, Option<(&'static str, String)>);
 
 impl Case {
@@ -25,27 +25,27 @@ impl Case {
         let view = Index::new(&self.snapshot);
         let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
         let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
-        let pass = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);
-        let mut pass =
-            pass.map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.message))))?;
-        self.picked.iter().for_each(|name| pass.pick(&self.pod(name).uid));
-        Ok(ask(&mut pass, &view))
+        let evaluation = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);
+        let mut evaluation = evaluation
+            .map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.message))))?;
+        self.picked.iter().for_each(|name| evaluation.take_slot(&self.pod(name).uid));
+        Ok(ask(&mut evaluation, &view))
     }
 
-    /// What comes of one pass over all that are asked for: as when nodes are chosen.
+    /// What comes of one evaluation over all that are asked for: as when nodes are chosen.
     pub(super) fn select(&self) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
         let asked: Vec<&Pod> = asked.map(|name| self.pod(name)).collect();
-        let turns = self.look(|pass, view| {
+        let turns = self.look(|evaluation, view| {
             let candidates = order(asked.iter().copied(), view.engine().ok());
-            take_turns(pass, &candidates, self.strategy, |_, _, _| Ok(()))
+            select(evaluation, &candidates, self.strategy, |_, _, _| Ok(()))
         });
         let turns = match turns {
             Ok(turns) => turns,
             Err(no) => return vec![no],
         };
-        let answer = |(pod, gate): (&Pod, crate::blocker::Check)| {
-            (pod.name.clone(), gate.err().map(|no| (no.code.as_str(), no.message)))
+        let answer = |(pod, check): (&Pod, crate::blocker::Check)| {
+            (pod.name.clone(), check.err().map(|no| (no.code.as_str(), no.message)))
         };
         turns.into_iter().map(answer).collect()
     }
@@ -53,12 +53,12 @@ impl Case {
     /// What one predicate alone says of each that is asked for.
     fn ask(&self, predicate: Predicate) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
-        let answers = self.look(|pass, _| {
+        let answers = self.look(|evaluation, _| {
             asked
                 .map(|name| {
-                    let peer = pass.peer(&self.pod(name).uid).expect("not kept stopped");
-                    let gate = predicates::ask(predicate, pass, peer);
-                    (name.clone(), gate.err().map(|no| (no.code.as_str(), no.message)))
+                    let peer = evaluation.peer(&self.pod(name).uid).expect("not kept stopped");
+                    let check = predicates::check(predicate, evaluation, peer);
+                    (name.clone(), check.err().map(|no| (no.code.as_str(), no.message)))
                 })
                 .collect()
         });
@@ -74,7 +74,7 @@ impl Case {
         let mut expected: Vec<(&str, &str)> = self
             .waits
             .iter()
-            .map(|(name, word)| (name.as_str(), if word.is_empty() { rule } else { word }))
+            .map(|(name, code)| (name.as_str(), if code.is_empty() { rule } else { code }))
             .collect();
         waits.sort_unstable();
         expected.sort_unstable();
@@ -82,7 +82,7 @@ impl Case {
             let answer = answers.iter().find(|(other, _)| other == name);
             answer.and_then(|(_, no)| Some(no.as_ref()?.1.as_str())).unwrap_or_default()
         };
-        let silent = self.says.iter().find(|(name, words)| !said(name).contains(words));
+        let silent = self.says.iter().find(|(name, text)| !said(name).contains(text));
         if goes == self.goes && waits == expected && silent.is_none() && !self.name.is_empty() {
             return String::new();
         }

@@ -1,12 +1,12 @@
-//! What may become of a member in one ledger write.
+//! How a member may change in one ledger write.
 
-use super::view::View;
+use super::facts::Facts;
 use crate::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
 use stayput_api::RequestKind;
 use stayput_api::{ConfigChoice, State};
 
-pub(super) fn go_on(
-    view: &View,
+pub(super) fn check(
+    facts: &Facts,
     ledger: &Ledger,
     before: &Restart,
     after: &Restart,
@@ -14,8 +14,8 @@ pub(super) fn go_on(
 ) {
     for member in &before.members {
         match after.members.iter().find(|other| other.pod_uid == member.pod_uid) {
-            Some(now) => goes_on(view, ledger, after, member, now, wrong),
-            None if member.step == Step::Scheduled || view.pod(&member.pod_uid).is_none() => {}
+            Some(now) => check_member(facts, ledger, after, member, now, wrong),
+            None if member.step == Step::Scheduled || facts.pod(&member.pod_uid).is_none() => {}
             None => wrong.push(format!("S4: {} is no member any more", member.node)),
         }
     }
@@ -23,10 +23,10 @@ pub(super) fn go_on(
         let known = before.members.iter().any(|member| member.pod_uid == added.pod_uid);
         let mut members = before.members.iter();
         let succeeds =
-            members.any(|member| member.pod == added.pod && view.pod(&member.pod_uid).is_none());
+            members.any(|member| member.pod == added.pod && facts.pod(&member.pod_uid).is_none());
         if !known && added.step == Step::Restarting && !succeeds {
-            // It may take its turn in the same write.
-            slot(view, after, added, wrong);
+            // It may take its slot in the same write.
+            slot(facts, after, added, wrong);
         } else if !known && added.step != Step::Scheduled && !succeeds {
             wrong.push(format!("S4: {} comes as {:?}", added.node, added.step));
         }
@@ -40,7 +40,7 @@ pub(super) fn go_on(
         member.step == Step::Restarting && was.is_none_or(|was| was.step == Step::Scheduled)
     });
     let is_lost =
-        |member: &Member| view.pod(&member.pod_uid).is_some_and(|pod| view.whole_set_failed(pod));
+        |member: &Member| facts.pod(&member.pod_uid).is_some_and(|pod| facts.whole_set_failed(pod));
     // A set that failed as a whole goes at once: it is down already.
     let only_lost =
         newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral_id.is_none());
@@ -50,7 +50,7 @@ pub(super) fn go_on(
     let most = match after.request.strategy {
         Strategy::Coordinated => usize::MAX,
         Strategy::Rolling if restart_is_zone(after) => usize::MAX,
-        Strategy::Rolling | Strategy::Immediate => view.budget(),
+        Strategy::Rolling | Strategy::Immediate => facts.budget(),
     };
     if under_way > most && under_way > before_it && !only_lost {
         wrong.push(format!("S1: {under_way} nodes hold a slot, {most} may"));
@@ -72,8 +72,8 @@ fn all_or_nothing(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     }
 }
 
-fn goes_on(
-    view: &View,
+fn check_member(
+    facts: &Facts,
     ledger: &Ledger,
     restart: &Restart,
     old: &Member,
@@ -107,7 +107,7 @@ fn goes_on(
         wrong.push(format!("S7: {node} forgets the process it had"));
     }
     if old.step == Step::Restarting && old.expected != new.expected {
-        let moved = view.pod(&new.pod_uid).is_some_and(|pod| match &pod.sources {
+        let moved = facts.pod(&new.pod_uid).is_some_and(|pod| match &pod.sources {
             Sources::Checksum(now) => new.expected.as_ref() == Some(now),
             Sources::Undeclared => true,
             Sources::Absent(_) => false,
@@ -116,36 +116,36 @@ fn goes_on(
             wrong.push(format!("S3: {node} expects {:?}, which is not asked for", new.expected));
         }
     }
-    compensation(view, old, new, wrong);
+    compensation(facts, old, new, wrong);
     match (old.step, new.step) {
-        (Step::Scheduled, Step::Restarting) => slot(view, restart, new, wrong),
+        (Step::Scheduled, Step::Restarting) => slot(facts, restart, new, wrong),
         (Step::Scheduled | Step::Restarting, Step::Aborting) if new.compensation.is_none() => {
-            wrong.push(format!("{node} is on the way back and has none"));
+            wrong.push(format!("{node} is being brought back without a compensation"));
         }
         (Step::Scheduled, Step::Aborting) => {
-            wrong.push(format!("{node} was not under way and is on the way back"));
+            wrong.push(format!("{node} was not under way and is being brought back"));
         }
         (Step::Restarting | Step::Aborting, Step::Finished) => {
-            finished(view, ledger, old, new, wrong)
+            finished(facts, ledger, old, new, wrong)
         }
         _ => {}
     }
 }
 
-fn compensation(view: &View, old: &Member, new: &Member, wrong: &mut Vec<String>) {
+fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<String>) {
     let Some(back) = &new.compensation else {
         if old.compensation.is_some() && new.step != Step::Finished {
-            wrong.push(format!("S4: {} forgets its way back", old.node));
+            wrong.push(format!("S4: {} loses its compensation", old.node));
         }
         return;
     };
     if old.compensation.as_ref() == Some(back) {
         return;
     }
-    let manager = view.manager(&new.pod_uid);
+    let manager = facts.manager(&new.pod_uid);
     if let Some(manager) = manager
         && old.compensation.is_none()
-        && view.policy.rollback
+        && facts.policy.rollback
         && manager.sequence >= new.stop_sequence
         && !matches!(manager.state, State::Running | State::Starting)
         && manager.last_good.is_some()
@@ -162,28 +162,31 @@ fn compensation(view: &View, old: &Member, new: &Member, wrong: &mut Vec<String>
         .max(known);
     let first = back.stop_sequence.unwrap_or(back.start_sequence);
     if first <= floor || back.stop_sequence.is_some_and(|stop| stop >= back.start_sequence) {
-        wrong.push(format!("S5: the way back of {} is not above {floor}: {back:?}", new.node));
+        wrong.push(format!("S5: the compensation of {} is not above {floor}: {back:?}", new.node));
     }
 }
 
-fn slot(view: &View, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
+fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
     let node = &member.node;
-    let cluster = &view.snapshot.cluster;
+    let cluster = &facts.snapshot.cluster;
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
         (restart.ending.is_some(), "S9: though the restart is ending"),
         (restart.direction == Direction::Back, "though the restart turns back"),
         (cluster.deleting, "while the SearchCluster is deleted"),
         (!cluster.overlaps.is_empty(), "while selectors overlap"),
-        (!view.snapshot.ledger.debts.start.is_empty(), "while a start is owed"),
-        (is_fenced(view, member), "and is kept stopped"),
-        (super::votes::is_adrift(view), "while a voting exclusion is owed by nobody under way"),
+        (!facts.snapshot.ledger.debts.start.is_empty(), "while a start is owed"),
+        (is_kept_stopped(facts, member), "and is kept stopped"),
+        (
+            super::votes::is_exclusion_unowned(facts),
+            "while a voting exclusion is owed by no node under way",
+        ),
     ] {
         if is_so {
             wrong.push(format!("{node} takes a slot {what}"));
         }
     }
-    let Some(manager) = view.manager(&member.pod_uid) else {
+    let Some(manager) = facts.manager(&member.pod_uid) else {
         wrong.push(format!("S6: {node} takes a slot and its manager is not known"));
         return;
     };
@@ -193,50 +196,58 @@ fn slot(view: &View, restart: &Restart, member: &Member, wrong: &mut Vec<String>
             member.stop_sequence, member.start_sequence, manager.sequence
         ));
     }
-    if let Some(listed) = view.node(node)
+    if let Some(listed) = facts.node(node)
         && member.ephemeral_id.as_ref() != Some(&listed.ephemeral_id)
     {
         wrong.push(format!("S7: {node} takes a slot and its process is not written down"));
     }
-    if let Some(wanted) = view.pod(&member.pod_uid).and_then(View::wanted_config)
+    if let Some(wanted) = facts.pod(&member.pod_uid).and_then(Facts::wanted_config)
         && member.expected.as_ref() != Some(&wanted)
     {
         wrong.push(format!("S3: {node} takes a slot for {:?}, not {wanted}", member.expected));
     }
 }
 
-/// Whether it is kept stopped, or not told to run again yet.
-fn is_fenced(view: &View, member: &Member) -> bool {
+/// Whether it is kept stopped, or not started again yet.
+fn is_kept_stopped(facts: &Facts, member: &Member) -> bool {
     let answered = |sequence| {
-        view.manager(&member.pod_uid).is_some_and(|manager| manager.sequence >= sequence)
+        facts.manager(&member.pod_uid).is_some_and(|manager| manager.sequence >= sequence)
     };
-    view.fence(&member.pod_uid).is_some_and(|fence| !fence.releasing || !answered(fence.sequence))
+    facts
+        .kept_stopped(&member.pod_uid)
+        .is_some_and(|entry| !entry.releasing || !answered(entry.sequence))
 }
 
-fn finished(view: &View, ledger: &Ledger, old: &Member, member: &Member, wrong: &mut Vec<String>) {
+fn finished(
+    facts: &Facts,
+    ledger: &Ledger,
+    old: &Member,
+    member: &Member,
+    wrong: &mut Vec<String>,
+) {
     let outcome = member.ending.as_ref().map_or(Outcome::Done, |ending| ending.outcome);
     if outcome == Outcome::Done {
-        if let Err(why) = view.is_proven(member) {
+        if let Err(why) = facts.is_proven(member) {
             wrong.push(format!("S3: {why}"));
         }
     } else if member.ending.as_ref().is_some_and(|ending| ending.reason.trim().is_empty()) {
         wrong.push(format!("{} ends as {} without a reason", member.node, outcome.as_str()));
     }
-    if !is_left_well(view, old, ledger) {
-        wrong.push(format!("S8: {} is finished and was not told to run", member.node));
+    if !is_started_or_owed(facts, old, ledger) {
+        wrong.push(format!("S8: {} is finished and was not started", member.node));
     }
 }
 
 /// A member whose part is over: no stop of ours is left without an answered start, or it is owed.
-pub(super) fn is_left_well(view: &View, member: &Member, new: &Ledger) -> bool {
+pub(super) fn is_started_or_owed(facts: &Facts, member: &Member, new: &Ledger) -> bool {
     let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
-    let fenced = new.kept_stopped.iter().any(|fence| fence.pod_uid == member.pod_uid);
+    let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
     let sequence = member
         .compensation
         .as_ref()
         .map_or(member.start_sequence, |compensation| compensation.start_sequence);
     // Somebody's start has taken the sequence of our stop: that stop can only be refused.
-    let pre_empted = view.manager(&member.pod_uid).is_some_and(|manager| {
+    let pre_empted = facts.manager(&member.pod_uid).is_some_and(|manager| {
         manager.last_request.as_ref().is_some_and(|last| {
             (last.sequence == member.stop_sequence && last.kind == RequestKind::Start)
                 // Started by somebody, after our stop was taken.
@@ -250,8 +261,8 @@ pub(super) fn is_left_well(view: &View, member: &Member, new: &Ledger) -> bool {
                     && last.kind == RequestKind::Stop)
         })
     });
-    owed || fenced
+    owed || is_kept
         || pre_empted
-        || view.pod(&member.pod_uid).is_none()
-        || view.is_told_to_run(&member.pod_uid, sequence)
+        || facts.pod(&member.pod_uid).is_none()
+        || facts.is_started(&member.pod_uid, sequence)
 }

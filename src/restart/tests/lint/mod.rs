@@ -1,64 +1,68 @@
-//! A second opinion on every plan that any test makes: the safety list, as far as one snapshot and
-//! one plan can show it, derived with code of its own. It shares types with `plan`, never a rule.
+//! Checks every plan that any test makes against the safety list, as far as one snapshot and one plan
+//! can show it. It shares types with `plan`, but no rules: all checks are written independently.
 
-mod acts;
-mod calls;
-mod claims;
+mod debts;
+mod engine_calls;
+mod facts;
+mod ledger_writes;
 mod members;
-mod owed;
+mod outages;
 mod patches;
-mod supersedes;
-mod view;
+mod requests;
+mod superseding;
 mod votes;
-mod words;
-mod writes;
+mod waits;
 
 use crate::{Action, Plan, Policy, Snapshot, plan};
-use view::View;
+use facts::Facts;
 
-/// What is wrong with the plan; empty if nothing is.
+/// The faults of the plan; empty if there are none.
 pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<String> {
     let mut wrong = Vec::new();
-    let view = View::new(snapshot, policy);
-    words::check(&view, plan, &mut wrong);
+    let facts = Facts::new(snapshot, policy);
+    waits::check(&facts, plan, &mut wrong);
     shape(plan, &mut wrong);
     for action in &plan.actions {
         match action {
-            Action::WriteLedger(ledger) => writes::check(&view, ledger, &mut wrong),
+            Action::WriteLedger(ledger) => ledger_writes::check(&facts, ledger, &mut wrong),
             Action::Stop { uid, sequence, .. } => {
-                acts::stop(&view, plan, uid, *sequence, &mut wrong);
+                requests::stop(&facts, plan, uid, *sequence, &mut wrong);
             }
             Action::Start { uid, sequence, checksum, config } => {
-                let asked = acts::Start { uid, sequence: *sequence, checksum, config: *config };
-                acts::start(&view, &asked, &mut wrong);
+                let asked = requests::Start { uid, sequence: *sequence, checksum, config: *config };
+                requests::start(&facts, &asked, &mut wrong);
             }
             Action::TightenAllocation { value, marker } => {
-                calls::tighten(&view, value, marker, &mut wrong);
+                engine_calls::tighten(&facts, value, marker, &mut wrong);
             }
-            Action::RestoreAllocation { before } => calls::restore(&view, before, &mut wrong),
-            Action::Flush { node } => calls::flush(&view, node, &mut wrong),
+            Action::RestoreAllocation { before } => {
+                engine_calls::restore(&facts, before, &mut wrong)
+            }
+            Action::Flush { node } => engine_calls::flush(&facts, node, &mut wrong),
             Action::PutRecord { node_id, reason } => {
-                calls::put_record(&view, node_id, reason, &mut wrong);
+                engine_calls::put_record(&facts, node_id, reason, &mut wrong);
             }
-            Action::DeleteRecord { node_id } => calls::delete_record(&view, node_id, &mut wrong),
-            Action::ExcludeVoter { node } => votes::exclude(&view, node, &mut wrong),
-            Action::ClearVotingExclusions => votes::clear(&view, &mut wrong),
+            Action::DeleteRecord { node_id } => {
+                engine_calls::delete_record(&facts, node_id, &mut wrong)
+            }
+            Action::ExcludeVoter { node } => votes::exclude(&facts, node, &mut wrong),
+            Action::ClearVotingExclusions => votes::clear(&facts, &mut wrong),
             Action::RecordEvent(event) => {
                 if event.message.trim().is_empty() {
-                    wrong.push(format!("an event without a sentence: {event:?}"));
+                    wrong.push(format!("an event without a message: {event:?}"));
                 }
             }
             Action::AddFinalizer
             | Action::RemoveFinalizer
             | Action::ClaimTrigger { .. }
             | Action::ClearAnnotation { .. }
-            | Action::PatchPod { .. } => patches::check(&view, action, &mut wrong),
+            | Action::PatchPod { .. } => patches::check(&facts, action, &mut wrong),
         }
     }
     wrong
 }
 
-/// The plan for the snapshot, which must be without fault.
+/// The plan for the snapshot, which must have no faults.
 pub(crate) fn faultless_plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     let made = plan(snapshot, policy);
     let wrong = lint(snapshot, policy, &made);
@@ -66,10 +70,10 @@ pub(crate) fn faultless_plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     made
 }
 
-/// What a plan may be made of, whatever it is about.
+/// Which actions may be together in one plan.
 fn shape(plan: &Plan, wrong: &mut Vec<String>) {
     let is_write = |action: &Action| matches!(action, Action::WriteLedger(_));
-    let is_told = |action: &Action| matches!(action, Action::RecordEvent(_));
+    let is_event = |action: &Action| matches!(action, Action::RecordEvent(_));
     let writes = plan.actions.iter().filter(|action| is_write(action)).count();
     if writes > 1 {
         wrong.push("the ledger is written twice in one plan".into());
@@ -78,7 +82,7 @@ fn shape(plan: &Plan, wrong: &mut Vec<String>) {
         if !plan.actions.first().is_some_and(is_write) {
             wrong.push("the ledger is written, but not first".into());
         }
-        for other in plan.actions.iter().filter(|action| !is_write(action) && !is_told(action)) {
+        for other in plan.actions.iter().filter(|action| !is_write(action) && !is_event(action)) {
             wrong.push(format!("done in the same plan as a ledger write: {other:?}"));
         }
     }

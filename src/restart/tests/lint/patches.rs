@@ -1,11 +1,11 @@
-//! Writes to pods and to the SearchCluster: each with what was seen, none for nothing.
+//! Writes to pods and to the SearchCluster: each with the value that was read, none without a change.
 
-use super::view::View;
+use super::facts::Facts;
 use crate::{Action, Phase, annotation};
 
-pub(super) fn check(view: &View, action: &Action, wrong: &mut Vec<String>) {
-    let cluster = &view.snapshot.cluster;
-    let ledger = &view.snapshot.ledger;
+pub(super) fn check(facts: &Facts, action: &Action, wrong: &mut Vec<String>) {
+    let cluster = &facts.snapshot.cluster;
+    let ledger = &facts.snapshot.ledger;
     match action {
         Action::AddFinalizer if cluster.finalizer => {
             wrong.push("the finalizer is added and is there".into());
@@ -33,18 +33,18 @@ pub(super) fn check(view: &View, action: &Action, wrong: &mut Vec<String>) {
         Action::ClearAnnotation { key, value } if cluster.annotations.get(key) != Some(value) => {
             wrong.push(format!("{key}={value} is removed and is not there"));
         }
-        Action::PatchPod { uid, changes } => patch(view, uid, changes, wrong),
+        Action::PatchPod { uid, changes } => patch(facts, uid, changes, wrong),
         _ => {}
     }
 }
 
 fn patch(
-    view: &View,
+    facts: &Facts,
     uid: &str,
     changes: &std::collections::BTreeMap<String, crate::Change>,
     wrong: &mut Vec<String>,
 ) {
-    let Some(pod) = view.pod(uid) else {
+    let Some(pod) = facts.pod(uid) else {
         wrong.push(format!("a patch of {uid}, which is no pod of this snapshot"));
         return;
     };
@@ -64,15 +64,16 @@ fn patch(
             wrong.push(format!("{name}: {key} is written as it is"));
         }
     }
-    // What we show and what the pod shows are one fact.
+    // The phase and our copy of it must agree.
     let after = |key: &str| match changes.get(key) {
         Some(change) => change.wanted.clone(),
         None => pod.annotations.get(key).cloned(),
     };
     if changes.contains_key(annotation::PHASE) || changes.contains_key(annotation::SHOWN) {
         let shown = after(annotation::SHOWN);
-        let word = shown.as_deref().and_then(|shown| shown.split_once(' ')).map(|(_, word)| word);
-        if after(annotation::PHASE).as_deref() != word {
+        let phase =
+            shown.as_deref().and_then(|shown| shown.split_once(' ')).map(|(_, phase)| phase);
+        if after(annotation::PHASE).as_deref() != phase {
             wrong.push(format!(
                 "{name}: phase {:?} beside shown {shown:?} would be taken for a person's",
                 after(annotation::PHASE)

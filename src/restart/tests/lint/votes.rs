@@ -1,19 +1,19 @@
-//! Voting exclusions: owed first, set for the one node whose vote is the only one, removed after the
-//! proof, and never somebody else's.
+//! Voting exclusions: the debt is written first, only the node with the only vote is excluded, the
+//! exclusion is removed after the proof, and never an exclusion of somebody else.
 
 use std::collections::BTreeSet;
 
-use super::view::View;
+use super::facts::Facts;
 use crate::{Engine, ExclusionDebt, Ledger, Step, Strategy, Voting};
 
-/// Longer than any request may be late, in milliseconds.
-const LATE: u64 = 300_000;
+/// Longer than any request may be delayed, in milliseconds.
+const LATE_REQUEST_WINDOW: u64 = 300_000;
 
 /// Committed and accepted configuration, and who is excluded.
 type Seen<'a> = (&'a BTreeSet<String>, &'a BTreeSet<String>, &'a BTreeSet<String>);
 
-fn seen<'a>(view: &View<'a>) -> Option<Seen<'a>> {
-    match view.engine()?.voting.as_ref().ok()? {
+fn seen<'a>(facts: &Facts<'a>) -> Option<Seen<'a>> {
+    match facts.engine()?.voting.as_ref().ok()? {
         Voting::Configurations { committed, accepted, excluded } => {
             Some((committed, accepted, excluded))
         }
@@ -21,30 +21,30 @@ fn seen<'a>(view: &View<'a>) -> Option<Seen<'a>> {
     }
 }
 
-fn debt<'a>(view: &View<'a>) -> Option<&'a ExclusionDebt> {
-    view.snapshot.ledger.debts.exclusion.as_ref()
+fn debt<'a>(facts: &Facts<'a>) -> Option<&'a ExclusionDebt> {
+    facts.snapshot.ledger.debts.exclusion.as_ref()
 }
 
 /// Excluded, and not by us.
-fn foreign(view: &View, excluded: &BTreeSet<String>) -> Vec<String> {
-    let ledger = &view.snapshot.ledger;
+fn foreign(facts: &Facts, excluded: &BTreeSet<String>) -> Vec<String> {
+    let ledger = &facts.snapshot.ledger;
     let late = |node: &String| {
         let lifted = ledger.removed_exclusions.iter().find(|one| &one.node == node);
-        lifted.is_some_and(|one| view.snapshot.now.since(one.at) < LATE)
+        lifted.is_some_and(|one| facts.snapshot.now.since(one.at) < LATE_REQUEST_WINDOW)
     };
-    let owed = |node: &String| debt(view).is_some_and(|debt| &debt.node == node);
+    let owed = |node: &String| debt(facts).is_some_and(|debt| &debt.node == node);
     excluded.iter().filter(|node| !late(node) && !owed(node)).cloned().collect()
 }
 
-pub(super) fn exclude(view: &View, node: &str, wrong: &mut Vec<String>) {
-    let turn = debt(view).filter(|debt| debt.node == node).and_then(|debt| {
-        let member = view.member(&debt.pod_uid)?;
+pub(super) fn exclude(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
+    let turn = debt(facts).filter(|debt| debt.node == node).and_then(|debt| {
+        let member = facts.member(&debt.pod_uid)?;
         (member.step == Step::Restarting && member.node == node).then_some(member)
     });
     match turn {
         None => wrong.push(format!("S6: {node} is excluded from voting, which is not owed")),
         Some(member)
-            if view
+            if facts
                 .manager(&member.pod_uid)
                 .is_none_or(|one| one.sequence >= member.stop_sequence) =>
         {
@@ -52,10 +52,10 @@ pub(super) fn exclude(view: &View, node: &str, wrong: &mut Vec<String>) {
         }
         Some(_) => {}
     }
-    if view.snapshot.cluster.paused {
+    if facts.snapshot.cluster.paused {
         wrong.push("S9: a node is excluded from voting while paused".into());
     }
-    let (Some((committed, accepted, excluded)), Some(listed)) = (seen(view), view.node(node))
+    let (Some((committed, accepted, excluded)), Some(listed)) = (seen(facts), facts.node(node))
     else {
         wrong.push(format!("{node} is excluded from voting, and who votes is not known"));
         return;
@@ -67,37 +67,37 @@ pub(super) fn exclude(view: &View, node: &str, wrong: &mut Vec<String>) {
     if excluded.contains(node) {
         wrong.push(format!("{node} is excluded from voting and is already"));
     }
-    let others = foreign(view, excluded);
+    let others = foreign(facts, excluded);
     if !others.is_empty() {
         wrong.push(format!("{node} is excluded from voting beside {others:?} of somebody else"));
     }
 }
 
-pub(super) fn clear(view: &View, wrong: &mut Vec<String>) {
-    let Some((.., excluded)) = seen(view) else {
+pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
+    let Some((.., excluded)) = seen(facts) else {
         wrong.push("voting exclusions are removed and not known".into());
         return;
     };
     if excluded.is_empty() {
         wrong.push("voting exclusions are removed and there are none".into());
     }
-    let others = foreign(view, excluded);
+    let others = foreign(facts, excluded);
     if !others.is_empty() {
         wrong.push(format!("voting exclusions of somebody else are removed: {others:?}"));
     }
-    let members = view.restart().map(|restart| &restart.members[..]).unwrap_or_default();
+    let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();
     for member in members.iter().filter(|member| member.step == Step::Restarting) {
-        let its = debt(view).is_some_and(|debt| debt.pod_uid == member.pod_uid);
-        if its && !view.is_back(member) {
+        let its = debt(facts).is_some_and(|debt| debt.pod_uid == member.pod_uid);
+        if its && !facts.is_back(member) {
             wrong.push(format!("S7: {} may vote again before it is back", member.node));
         }
     }
 }
 
 /// What one write may change of what is owed.
-pub(super) fn owed(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
-    let excluded = seen(view).map(|(.., excluded)| excluded);
-    match (debt(view), &new.debts.exclusion) {
+pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+    let excluded = seen(facts).map(|(.., excluded)| excluded);
+    match (debt(facts), &new.debts.exclusion) {
         (None, Some(made)) => {
             let turn = new.restart.iter().any(|restart| {
                 restart.request.strategy != Strategy::Coordinated
@@ -108,7 +108,7 @@ pub(super) fn owed(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
             if !turn {
                 wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));
             }
-            if excluded.is_none_or(|excluded| !foreign(view, excluded).is_empty()) {
+            if excluded.is_none_or(|excluded| !foreign(facts, excluded).is_empty()) {
                 wrong.push(format!("an exclusion of {} is owed beside somebody else's", made.node));
             }
         }
@@ -116,17 +116,17 @@ pub(super) fn owed(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
             wrong.push(format!("S8: the exclusion of {} is forgotten for another", before.node));
         }
         (Some(before), None) => {
-            let gone = match (view.engine().map(|engine| &engine.voting), excluded) {
+            let gone = match (facts.engine().map(|engine| &engine.voting), excluded) {
                 (_, Some(excluded)) => !excluded.contains(&before.node),
                 (Some(Ok(Voting::MinimumMasterNodes(_))), None) => true,
                 (None | Some(_), None) => {
-                    view.snapshot.cluster.deleting && view.snapshot.pods.is_empty()
+                    facts.snapshot.cluster.deleting && facts.snapshot.pods.is_empty()
                 }
             };
             if !gone {
                 wrong.push(format!("S8: the exclusion of {} is forgotten", before.node));
             }
-            let deleted = view.snapshot.cluster.deleting && view.snapshot.pods.is_empty();
+            let deleted = facts.snapshot.cluster.deleting && facts.snapshot.pods.is_empty();
             if !deleted && !new.removed_exclusions.iter().any(|one| one.node == before.node) {
                 wrong.push(format!("nobody would know a late exclusion of {}", before.node));
             }
@@ -137,18 +137,18 @@ pub(super) fn owed(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
 
 /// An exclusion stands, or may, nobody under way is going to remove it, and the engine answers, so
 /// that it could be removed now.
-pub(super) fn is_adrift(view: &View) -> bool {
+pub(super) fn is_exclusion_unowned(facts: &Facts) -> bool {
     let by_nobody = |debt: &ExclusionDebt| {
-        view.member(&debt.pod_uid).is_none_or(|member| !member.is_under_way())
+        facts.member(&debt.pod_uid).is_none_or(|member| !member.is_under_way())
     };
-    view.engine().is_some() && debt(view).is_some_and(by_nobody)
+    facts.engine().is_some() && debt(facts).is_some_and(by_nobody)
 }
 
 /// Whether `node` may be the one who takes the vote of another that is handing it over.
-pub(super) fn taken_away(view: &View, engine: &Engine, node: &str) -> Option<String> {
-    let other = debt(view).map(|debt| &debt.node).filter(|other| *other != node)?;
+pub(super) fn taken_away(facts: &Facts, engine: &Engine, node: &str) -> Option<String> {
+    let other = debt(facts).map(|debt| &debt.node).filter(|other| *other != node)?;
     let this = engine.nodes.iter().find(|listed| listed.name == node)?;
-    let members = view.restart().map(|restart| &restart.members[..]).unwrap_or_default();
-    let back = members.iter().any(|member| &member.node == other && view.is_back(member));
+    let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();
+    let back = members.iter().any(|member| &member.node == other && facts.is_back(member));
     (this.is_master_eligible() && !back).then(|| format!("{other} hands its vote over"))
 }

@@ -1,26 +1,26 @@
-//! What holds whatever happens: under any faults a restart ends as one of the outcomes, on any
-//! snapshot the plan is without fault, and the order of its input is of no matter.
+//! Properties: with any faults a restart ends with one of the outcomes, the plan for any snapshot has no
+//! faults, and the order of its input does not matter.
 
-mod foretold;
+mod forecasts;
 mod snapshots;
 mod trouble;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::driver::{Driver, Fate};
+use super::driver::{ActionFate, Driver};
 use super::scenario::play_line;
 use super::world::World;
 use crate::{Direction, Policy, Share, Strategy as How};
 pub(crate) use snapshots::snapshots;
 use trouble::{Trouble, troubles};
 
-/// For how long things go wrong, in milliseconds.
+/// For how long faults happen, in milliseconds.
 const TROUBLED: u64 = 6 * 60_000;
-/// Within how long after that everything has to be over, in milliseconds.
+/// How long after that the restart must be over, in milliseconds.
 const OVER: u64 = 40 * 60_000;
 
-/// What is asked of which cluster.
+/// A cluster, a request and faults.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     nodes: Vec<(String, String)>,
@@ -30,21 +30,21 @@ pub(crate) struct Case {
     allow_outage: bool,
     records: bool,
     max_unavailable: Share,
-    /// Which part of it is meant: all, a zone at once, or a role.
+    /// The target: all nodes, a zone at once, or a role.
     part: &'static str,
-    fates: Vec<Fate>,
+    fates: Vec<ActionFate>,
     troubles: Vec<(u64, Trouble)>,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = ActionFate> {
     prop_oneof![
-        6 => Just(Fate::Done),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::Doubled),
+        6 => Just(ActionFate::Done),
+        1 => Just(ActionFate::Lost),
+        1 => Just(ActionFate::Doubled),
         // Nobody waits longer for an answer; for so long the engine is looked at afterwards.
-        1 => (100_u64..45_000).prop_map(Fate::Late),
-        1 => Just(Fate::Crash),
-        1 => Just(Fate::CrashAfter),
+        1 => (100_u64..45_000).prop_map(ActionFate::Late),
+        1 => Just(ActionFate::Crash),
+        1 => Just(ActionFate::CrashAfter),
     ]
 }
 
@@ -117,7 +117,7 @@ impl Case {
         driver
     }
 
-    /// Plays the case; what is wrong in the end.
+    /// Plays the case, and returns what is wrong at the end.
     fn play(&self) -> (String, Vec<String>) {
         let mut driver = self.driver();
         if self.change {
@@ -128,8 +128,8 @@ impl Case {
         self.go_wrong(driver)
     }
 
-    /// As [`Self::play`], but nothing goes wrong before a coordinated restart has gone forward with
-    /// a node that cannot follow, and another one is to take its place.
+    /// As [`Self::play`], but faults begin only after a coordinated restart has gone forward with a
+    /// node that cannot follow, and another restart is to supersede it.
     fn play_superseded(&self) -> (String, Vec<String>) {
         let mut driver = Self { how: How::Coordinated, ..self.clone() }.driver();
         let fates = std::mem::take(&mut driver.fates);
@@ -156,7 +156,7 @@ impl Case {
         self.go_wrong(driver)
     }
 
-    /// What goes wrong in the middle, until all is mended; what is wrong in the end.
+    /// Faults happen and are repaired. Returns what is wrong at the end.
     fn go_wrong(&self, mut driver: Driver) -> (String, Vec<String>) {
         let begin = driver.world.now;
         for (at, trouble) in &self.troubles {
@@ -180,7 +180,7 @@ impl Case {
     }
 }
 
-/// The same cases in every run: a test that fails now and then tells nobody anything. Others are
+/// The same cases in every run: a test that fails only now and then helps nobody. Others are
 /// tried with `PROPTEST_RNG_SEED=N` and more of them with `PROPTEST_CASES=N`.
 pub(crate) fn always_the_same(cases: u32) -> ProptestConfig {
     let asked = ProptestConfig::default();

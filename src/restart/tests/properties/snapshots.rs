@@ -1,4 +1,4 @@
-//! Any snapshot: shuffled, partial, old.
+//! Plans for shuffled, partial and old snapshots.
 
 use proptest::prelude::*;
 

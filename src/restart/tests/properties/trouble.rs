@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is mended.
+//! Faults, and how they are repaired.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::driver::Driver;
 use super::super::scenario::play_line;
 use crate::Unknown;
 
-/// One thing that goes wrong; numbers choose a node.
+/// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trouble {
     Freeze(usize),
@@ -28,7 +28,7 @@ pub(super) enum Trouble {
     LetRun(usize),
     EngineUnreachable,
     EngineReachable,
-    /// Every engine ends, and does so again on the config it had.
+    /// Every engine ends, and ends again on the config it had.
     AllFail,
     Pause,
     Resume,
@@ -37,9 +37,9 @@ pub(super) enum Trouble {
     AskCoordinated(usize),
     AllSourcesMove,
     Crash,
-    /// Another controller that looked a while ago carries out what it then saw.
+    /// Another controller carries out a plan for an old snapshot.
     Stale,
-    /// A look that finds the engine, or one manager, or one pod missing, is carried out.
+    /// A plan is carried out whose snapshot lacks the engine, a manager or a pod.
     BlindToEngine,
     BlindToManager(usize),
     BlindToPod(usize),
@@ -157,7 +157,7 @@ impl Trouble {
     }
 }
 
-/// A look is taken, a minute passes for everybody else, and then what was planned is done.
+/// Makes a plan, lets a minute pass, and then carries the plan out.
 fn stale(driver: &mut Driver) {
     driver.page.script("a look is taken by somebody slow");
     let (snapshot, version) = driver.world.observe(&driver.flushed.clone());
@@ -167,7 +167,7 @@ fn stale(driver: &mut Driver) {
     driver.follow(&snapshot, version, &made);
 }
 
-/// Everything that can be mended is.
+/// Repairs everything that can be repaired.
 pub(super) fn is_over(driver: &mut Driver) {
     driver.page.script("from here on all goes well");
     driver.fates.clear();

@@ -228,20 +228,20 @@ fn replace(driver: &mut Driver, name: &str) {
     *pod = next;
 }
 
-/// Everything, in words.
+/// Prints the whole state.
 fn show(driver: &mut Driver) {
     let now = driver.world.now;
     let ledger = driver.world.ledger().clone();
-    let lines = crate::tests::in_words::whole(&ledger);
+    let lines = crate::tests::ledger_changes::describe_whole(&ledger);
     for line in lines {
         driver.page.line(now, "  ledger", &line);
     }
     for at in 0..driver.world.pods.len() {
         let pod = &driver.world.pods[at];
-        let line = crate::tests::page::told(pod, &driver.world);
+        let line = crate::tests::page::describe(pod, &driver.world);
         driver.page.line(now, "  pod", &format!("{} {line}", pod.name));
     }
-    let engine = driver.world.engine.told(now);
+    let engine = driver.world.engine.describe(now);
     driver.page.line(now, "  engine", &engine);
 }
 

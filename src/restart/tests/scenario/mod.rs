@@ -1,5 +1,5 @@
-//! Scripts that are played in a world, with the page of text each must give. A script is read aloud
-//! as it stands; `UPDATE_DOCS=1 cargo test --lib restart::tests::scenario` writes the pages anew.
+//! Scripts for the simulated cluster, and the page of text that each must give.
+//! `UPDATE_DOCS=1 cargo test -p stayput-restart scenario` writes the pages again.
 
 mod command;
 mod wait;
@@ -17,14 +17,14 @@ pub(crate) fn play_line(driver: &mut Driver, line: &str) {
     driver.laws.look(&driver.world, &driver.policy);
 }
 
-/// Plays a script; the page, and what is wrong.
+/// Plays a script. Returns the page, and the faults.
 fn play(script: &str) -> (String, Vec<String>) {
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut told = String::new();
+    let mut page = String::new();
     let mut driver = None;
     for line in lines.by_ref() {
         if let Some(remark) = line.strip_prefix('#') {
-            told.push_str(&format!("#{remark}\n"));
+            page.push_str(&format!("#{remark}\n"));
             continue;
         }
         let nodes = line.strip_prefix("cluster ").unwrap_or_else(|| {
@@ -52,8 +52,8 @@ fn play(script: &str) -> (String, Vec<String>) {
         if driver.laws.was_red { ", red for a time" } else { "" }
     );
     driver.page.line(now, "end", &figures);
-    told.push_str(driver.page.text());
-    (told, wrong)
+    page.push_str(driver.page.text());
+    (page, wrong)
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden pages")]
@@ -69,8 +69,8 @@ fn compare(name: &str, script: &str) {
     let differs = page.lines().zip(expected.lines()).position(|(now, then)| now != then);
     assert!(
         page == expected,
-        "{name}.expected differs from line {:?} on; write the pages anew with \
-         `UPDATE_DOCS=1 cargo test --lib restart::tests::scenario` and read the difference\n{page}",
+        "{name}.expected differs from line {:?} on; write the pages again with \
+         `UPDATE_DOCS=1 cargo test -p stayput-restart scenario` and read the difference\n{page}",
         differs.map(|at| at + 1)
     );
 }

@@ -1,4 +1,4 @@
-//! `run until …`: what a script waits for. It fails if that does not come.
+//! `run until …`: what a script waits for. The script fails if it does not happen.
 
 use super::command::span_of;
 use crate::annotation;

@@ -1,13 +1,13 @@
-//! The engine's cluster: who is in it, who votes, which copies are where. Small, and with the one
-//! property that matters here: what a restart does to it is what a real one would show.
+//! A simulated engine cluster: its nodes, its voters and its shard copies. It shows what a real cluster
+//! shows during a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shards::Shards;
-use super::votes::Votes;
+use super::votes::QuorumAfterStop;
 use crate::{Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown};
 
-/// What a node is told to be.
+/// A node as a scenario describes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Role {
     pub(crate) roles: BTreeSet<String>,
@@ -25,20 +25,20 @@ struct Announced {
 pub(crate) struct Searching {
     pub(crate) uuid: String,
     pub(crate) roles: BTreeMap<String, Role>,
-    /// Names of the nodes in the cluster, with the process each is.
+    /// Names of the nodes in the cluster, with the id of their process.
     joined: BTreeMap<String, String>,
     master: Option<String>,
-    pub(crate) votes: Votes,
+    pub(crate) votes: QuorumAfterStop,
     pub(crate) shards: Shards,
     pub(crate) allocation: Allocation,
-    /// Whether it knows node-shutdown records.
+    /// Whether it supports node-shutdown records.
     pub(crate) keeps_records: bool,
     records: BTreeMap<String, Announced>,
-    /// Its API cannot be reached.
+    /// Its API is unreachable.
     pub(crate) unreachable: bool,
 }
 
-/// The id under which the engine knows a node, for good.
+/// The id of a node; it survives restarts.
 pub(crate) fn id_of(node: &str) -> String {
     format!("id-{node}")
 }
@@ -50,7 +50,7 @@ impl Searching {
             roles,
             joined: BTreeMap::new(),
             master: None,
-            votes: Votes::default(),
+            votes: QuorumAfterStop::default(),
             shards: Shards::default(),
             allocation: Allocation::default(),
             keeps_records: false,
@@ -65,7 +65,7 @@ impl Searching {
         })
     }
 
-    /// Takes note of the processes that answer: name of the node to id of the run.
+    /// Updates the node list from the processes that answer: name of the node to id of the run.
     pub(crate) fn settle(&mut self, now: u64, up: &BTreeMap<String, String>) {
         let eligible: BTreeSet<String> =
             up.keys().filter(|node| self.is_eligible(node)).map(|node| id_of(node)).collect();
@@ -85,7 +85,7 @@ impl Searching {
         self.shards.settle(now, &data, effective.as_deref());
     }
 
-    /// Keeps the master that is in and may stay; elects another where there is none.
+    /// Keeps the master if it is in the cluster; elects another one if there is none.
     fn elect(&mut self) {
         let stays =
             |master: &String| self.joined.contains_key(master) && !self.votes.is_moved(master);
@@ -95,7 +95,7 @@ impl Searching {
         }
     }
 
-    /// The node is to do without its vote.
+    /// The node is excluded from voting.
     pub(crate) fn exclude(&mut self, node: &str) -> bool {
         self.takes_writes() && self.votes.exclude(node)
     }
@@ -123,7 +123,7 @@ impl Searching {
         self.joined.contains_key(node)
     }
 
-    /// Can a request that changes it be answered?
+    /// Whether it can answer a request that changes the cluster.
     fn takes_writes(&self) -> bool {
         self.master.is_some() && !self.unreachable
     }
@@ -162,7 +162,7 @@ impl Searching {
         self.takes_writes() && self.records.remove(node_id).is_some()
     }
 
-    /// What its API says.
+    /// What its API reports.
     pub(crate) fn look(&self, now: u64) -> Result<Engine, Unknown> {
         if self.unreachable || self.joined.is_empty() {
             let message = "no node of the engine answers with an elected master".to_owned();
@@ -201,7 +201,7 @@ impl Searching {
     }
 
     /// One line for people.
-    pub(crate) fn told(&self, now: u64) -> String {
+    pub(crate) fn describe(&self, now: u64) -> String {
         let Some(master) = &self.master else { return "no master".into() };
         let nodes: Vec<&str> = self.joined.keys().map(String::as_str).collect();
         let absent = self.roles.keys().filter(|node| !self.joined.contains_key(*node));
@@ -219,7 +219,7 @@ impl Searching {
         if let Some(marker) = &self.allocation.marker {
             line += &format!(" (marked by {})", marker.restart);
         }
-        line += &self.votes.told();
+        line += &self.votes.describe();
         for (node, record) in &self.records {
             line += &format!(", shutdown of {node} announced by {}", record.reason);
         }

@@ -1,5 +1,5 @@
-//! A manager and the process it runs: the shipped state machine, and around it what the kernel, the
-//! disk and the engine would do. It can be frozen, as by SIGSTOP: then what reaches it waits.
+//! A manager and the process it runs: the shipped state machine, with a simulated kernel, disk and
+//! engine. It can be frozen, as by SIGSTOP: then requests wait.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,20 @@ use stayput_manager::lifecycle::{
     Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Tree,
 };
 
-/// How long things take on this node, in milliseconds, and what its engine does not do.
+/// How long things take on this node, in milliseconds, and how its engine fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Habits {
-    /// From the stop signal to the end.
+    /// From the stop signal to the end of the process.
     pub(crate) stop: u64,
-    /// From the spawn to ready.
+    /// From the start of the process to ready.
     pub(crate) start: u64,
-    /// Checksums of configs it ends on, soon after the spawn.
+    /// Checksums of configs on which it ends soon after its start.
     pub(crate) refuses: BTreeSet<String>,
-    /// It does not react to signals, not even to KILL.
+    /// It does not react to signals, not even to SIGKILL.
     pub(crate) immortal: bool,
 }
 
-/// What somebody asks.
+/// A request to the manager.
 #[derive(Debug, Clone)]
 pub(crate) enum Asked {
     Stop(StopRequest),
@@ -36,7 +36,7 @@ struct Process {
     checksum: Option<String>,
     up_at: u64,
     dies_at: Option<u64>,
-    told_up: bool,
+    was_reported_up: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -47,35 +47,34 @@ pub(crate) struct Machine {
     pub(crate) last_good: Option<String>,
     pub(crate) frozen: bool,
     pub(crate) unreachable: bool,
-    /// Its disk takes no writes.
+    /// Writes to its disk fail.
     pub(crate) read_only: bool,
     process: Option<Process>,
-    /// What came while it was frozen.
+    /// Requests that arrived while it was frozen.
     queue: Vec<(Asked, String)>,
     runs: u64,
     saved: Option<(stayput_manager::lifecycle::Intent, Option<stayput_api::Exit>)>,
     exited: bool,
 }
 
-/// How a request was judged.
+/// What the manager decided about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// For the first time, and accepted.
+    /// Accepted for the first time.
     Accepted,
-    /// It had been accepted before.
+    /// Accepted before.
     Again,
-    /// Refused.
     Refused(Code),
-    /// It waits; nobody is there to judge.
+    /// It waits, because the manager is frozen or not running.
     Waits,
-    /// It never came.
+    /// It did not arrive.
     Lost,
 }
 
 const FAILS_AFTER: u64 = 3_000;
 
 impl Machine {
-    /// A manager in a fresh pod, whose engine has been running on `config` for a while.
+    /// A manager in a new pod, whose engine has been running on `config` for a while.
     pub(crate) fn running(uid: &str, config: &str, now: u64) -> Self {
         let policy = Policy {
             pod: Some(uid.to_owned()),
@@ -111,13 +110,13 @@ impl Machine {
         machine
     }
 
-    /// Its engine has only just been spawned.
+    /// Its engine has just been started.
     pub(crate) fn boots_now(&mut self, now: u64) {
         self.saved = None;
         self.comes_back(now);
     }
 
-    /// The container ends and comes back; the engine's processes end with it.
+    /// The container is restarted; the engine's processes end with it.
     pub(crate) fn comes_back(&mut self, now: u64) {
         self.process = None;
         self.queue.clear();
@@ -135,7 +134,7 @@ impl Machine {
         self.frozen = true;
     }
 
-    /// Goes on: first with what had come meanwhile.
+    /// Continues, first with the requests that waited.
     pub(crate) fn thaw(&mut self, now: u64) -> Vec<(Asked, String, Verdict)> {
         self.frozen = false;
         let queue = std::mem::take(&mut self.queue);
@@ -147,7 +146,7 @@ impl Machine {
         queue.into_iter().map(judge).collect()
     }
 
-    /// A process that did not end on KILL does so after all.
+    /// A process that did not end on SIGKILL ends now.
     pub(crate) fn lets_go(&mut self, now: u64) {
         self.habits.immortal = false;
         if let Some(process) = &mut self.process {
@@ -156,7 +155,7 @@ impl Machine {
         self.wake(now);
     }
 
-    /// The engine ends without being asked.
+    /// The engine ends by itself.
     pub(crate) fn engine_dies(&mut self, now: u64) {
         if let Some(process) = &mut self.process {
             process.dies_at = Some(now);
@@ -188,19 +187,19 @@ impl Machine {
         }
     }
 
-    /// When something will happen by itself.
+    /// When the next event happens by itself.
     pub(crate) fn next(&self) -> Option<u64> {
         let process = self.process.as_ref();
         let dies = process.and_then(|process| process.dies_at);
         if self.frozen {
             return None;
         }
-        let up = process.filter(|process| !process.told_up).map(|process| process.up_at);
+        let up = process.filter(|process| !process.was_reported_up).map(|process| process.up_at);
         let timers = self.life.timers().map(|(_, due)| due).min();
         [dies, up, timers].into_iter().flatten().min()
     }
 
-    /// What is due happens.
+    /// Handles the events that are due.
     pub(crate) fn wake(&mut self, now: u64) {
         while !self.frozen {
             let Some(event) = self.due(now) else { return };
@@ -218,10 +217,10 @@ impl Machine {
             return Some(Event::EngineExited { status, oom: false });
         }
         if let Some(process) = &mut self.process
-            && !process.told_up
+            && !process.was_reported_up
             && process.up_at <= now
         {
-            process.told_up = true;
+            process.was_reported_up = true;
             return Some(Event::Ready);
         }
         let due = self.life.timers().filter(|(_, at)| *at <= now).min_by_key(|(_, at)| *at);
@@ -317,7 +316,7 @@ impl Machine {
             checksum: prepared.checksum,
             up_at: now + if refused { u64::MAX / 2 } else { self.habits.start },
             dies_at: refused.then(|| now + FAILS_AFTER),
-            told_up: false,
+            was_reported_up: false,
         });
         Event::Spawned { id, pid: 1 }
     }
@@ -329,19 +328,19 @@ impl Machine {
         }
     }
 
-    /// The container has ended with the manager; it is to be started anew.
+    /// The container has ended with the manager and must be started again.
     pub(crate) fn has_exited(&self) -> bool {
         self.exited
     }
 
-    /// Id of the process that answers, if one does. A process goes on while its manager is frozen.
+    /// Id of the process that answers, if one does. It also answers while its manager is frozen.
     pub(crate) fn up(&self, now: u64) -> Option<&str> {
         let process = self.process.as_ref()?;
         let alive = process.dies_at.is_none_or(|at| at > now);
         (alive && process.up_at <= now).then_some(process.run.as_str())
     }
 
-    /// Since when the process is up, or will be; for the world's clock.
+    /// When the process is up, in the simulated time.
     pub(crate) fn process_turns_at(&self) -> impl Iterator<Item = u64> + '_ {
         self.process
             .iter()
@@ -356,7 +355,7 @@ impl Machine {
         &self.life
     }
 
-    /// What `GET /es/status` says, as far as decisions need it.
+    /// The part of `GET /es/status` that decisions need.
     pub(crate) fn status(&self, now: u64) -> Manager {
         let run = self.life.run();
         Manager {

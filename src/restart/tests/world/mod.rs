@@ -1,5 +1,5 @@
-//! Everything that a plan acts on, as plain data driven by a clock of its own: the SearchCluster,
-//! pods and their managers, the kubelet, the engine's cluster.
+//! The simulated cluster, as plain data with its own clock: the SearchCluster, pods and their managers,
+//! the kubelet, the engine's cluster.
 
 pub(crate) mod engine;
 pub(crate) mod machine;
@@ -19,10 +19,10 @@ pub(crate) use object::Object;
 pub(crate) use perform::in_words;
 pub(crate) use pods::SimPod;
 
-/// When every world begins.
+/// The time at which every simulation starts.
 pub(crate) const START: u64 = 1_795_000_000_000;
 
-/// A request to a manager, and what became of it.
+/// A request to a manager, and its result.
 #[derive(Debug, Clone)]
 pub(crate) struct Judgement {
     pub(crate) uid: String,
@@ -31,7 +31,7 @@ pub(crate) struct Judgement {
     pub(crate) sequence: Option<u64>,
     pub(crate) by: String,
     pub(crate) verdict: Verdict,
-    /// The request changed what the engine is.
+    /// The request changed the state of the engine.
     pub(crate) took_effect: bool,
 }
 
@@ -41,22 +41,22 @@ pub(crate) struct World {
     pub(crate) object: Object,
     pub(crate) pods: Vec<SimPod>,
     pub(crate) engine: Searching,
-    /// Requests that are on their way, by when they arrive.
+    /// Requests that have not arrived yet, by their time of arrival.
     late: BTreeMap<(u64, u64), crate::Action>,
-    /// How many of them have arrived.
+    /// Number of late requests that have arrived.
     pub(crate) arrived: usize,
     count: u64,
-    /// Every request that came to a manager, in order.
+    /// Every request to a manager, in order.
     pub(crate) judged: Vec<Judgement>,
-    /// Every event told.
-    pub(crate) told: Vec<(u64, crate::Event)>,
-    /// What happened, in words, not yet taken by the page.
+    /// Every event created.
+    pub(crate) events: Vec<(u64, crate::Event)>,
+    /// What happened since the page was last written.
     pub(crate) lines: Vec<(u64, &'static str, String)>,
 }
 
 impl World {
-    /// A cluster at rest: every node runs on its config, everything is green. Nodes by name and
-    /// what they are: `master+data`, or `data@a` in zone a.
+    /// A green cluster in which every node runs on its config. Nodes by name and roles:
+    /// `master+data`, or `data@a` in zone a.
     pub(crate) fn new(nodes: &[(&str, &str)]) -> Self {
         let roles = nodes.iter().map(|(name, what)| {
             let (roles, zone) = match what.split_once('@') {
@@ -75,7 +75,7 @@ impl World {
             arrived: 0,
             count: 0,
             judged: Vec::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             lines: Vec::new(),
         };
         world.engine.shards.recovery = 4_000;
@@ -106,7 +106,7 @@ impl World {
         world
     }
 
-    /// A number nobody had before.
+    /// A new number.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.count += 1;
         self.count
@@ -125,7 +125,7 @@ impl World {
         self.lines.push((self.now, who, what.into()));
     }
 
-    /// Everybody takes note of what is now.
+    /// Updates everything that depends on the current state.
     pub(crate) fn settle(&mut self) {
         let now = self.now;
         let up = self.pods.iter().filter(|pod| !pod.gone).filter_map(|pod| {
@@ -136,14 +136,14 @@ impl World {
         self.engine.settle(now, &up);
     }
 
-    /// When something will happen by itself.
+    /// When the next event happens by itself.
     pub(crate) fn next(&self) -> Option<u64> {
         let of_pods = self.pods.iter().filter_map(|pod| pod.next(self.now));
         let late = self.late.keys().next().map(|(at, _)| *at);
         of_pods.chain(self.engine.next(self.now)).chain(late).min()
     }
 
-    /// Time passes until then, and everything happens that happens meanwhile.
+    /// Time passes until then, with all events in between.
     pub(crate) fn advance(&mut self, until: u64) {
         while let Some(at) = self.next().filter(|at| *at <= until) {
             self.now = self.now.max(at);
@@ -153,7 +153,7 @@ impl World {
         self.settle();
     }
 
-    /// What is due happens.
+    /// Handles the events that are due.
     fn happen(&mut self) {
         let now = self.now;
         for pod in &mut self.pods {
@@ -169,7 +169,7 @@ impl World {
         self.settle();
     }
 
-    /// What the reconciler's reads would give now, and the version of the SearchCluster read.
+    /// The snapshot that the reconciler would read now, and the version of the SearchCluster in it.
     pub(crate) fn observe(&mut self, flushed: &BTreeSet<String>) -> (Snapshot, u64) {
         let fresh = self.fresh();
         let now = self.now;

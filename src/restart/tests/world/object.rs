@@ -1,4 +1,4 @@
-//! The SearchCluster object: every write makes a new version, a stale one is refused.
+//! The SearchCluster object: every write makes a new version, a write on a stale version is refused.
 
 use crate::{Cluster, Ledger};
 
@@ -16,7 +16,7 @@ impl Object {
         Self { version: 1, cluster, ledger: Ledger::default() }
     }
 
-    /// Whether the write was taken.
+    /// Whether the write was accepted.
     pub(crate) fn write_ledger(&mut self, read: u64, ledger: &Ledger) -> bool {
         if read != self.version {
             return false;
@@ -27,7 +27,7 @@ impl Object {
         true
     }
 
-    /// Somebody writes something else of it.
+    /// Somebody else writes another part of it.
     pub(crate) fn touch(&mut self) -> &mut Cluster {
         self.version += 1;
         &mut self.cluster

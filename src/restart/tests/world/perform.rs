@@ -1,5 +1,5 @@
-//! What becomes of a plan's actions: one write or one request each, with the preconditions the
-//! executor sends along.
+//! Carries out a plan's actions: one write or one request each, with the preconditions that the
+//! executor sends.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::{Asked, Judgement, Verdict, World};
 use crate::{Action, Change, annotation};
 use stayput_api::{Span, StartRequest, State, StopRequest};
 
-/// Who the managers are told is asking.
+/// The caller that the managers see in our requests.
 pub(crate) const US: &str = "stayput-reconciler";
 
-/// The action as a person would say it.
+/// The action as a line of the page.
 pub(crate) fn in_words(action: &Action) -> String {
     match action {
         Action::WriteLedger(_) => "write the ledger".into(),
@@ -56,19 +56,20 @@ pub(crate) fn in_words(action: &Action) -> String {
 }
 
 impl World {
-    /// The action is done later than it was asked.
+    /// The action arrives late.
     pub(crate) fn carry_out_at(&mut self, at: u64, action: Action) {
         let count = self.fresh();
         self.late.insert((at, count), action);
     }
 
-    /// Does what the executor does; ledger and flush are the driver's. Whether it was taken.
+    /// Does what the executor does; the driver handles ledger and flush. Returns whether the action
+    /// was accepted.
     pub(crate) fn carry_out(&mut self, action: &Action) -> bool {
         let now = self.now;
         let done = match action {
             Action::WriteLedger(_) | Action::Flush { .. } => true,
             Action::RecordEvent(event) => {
-                self.told.push((now, event.clone()));
+                self.events.push((now, event.clone()));
                 true
             }
             Action::AddFinalizer => {
@@ -145,7 +146,7 @@ impl World {
         true
     }
 
-    /// Somebody writes an annotation of a pod, or removes it.
+    /// A person writes or removes an annotation of a pod.
     pub(crate) fn annotate(&mut self, pod: &str, key: &str, value: Option<&str>) {
         let now = self.now;
         let pod = self.pod(pod);
@@ -156,7 +157,7 @@ impl World {
         pod.was_patched(now);
     }
 
-    /// Somebody asks the manager of a pod.
+    /// A request to the manager of a pod.
     pub(crate) fn ask(&mut self, uid: &str, asked: Asked, by: &str) -> bool {
         let now = self.now;
         let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
@@ -197,7 +198,7 @@ impl World {
         self.judged.push(Judgement { uid, pod, is_stop, sequence, by, verdict, took_effect });
     }
 
-    /// A frozen manager goes on.
+    /// A frozen manager continues.
     pub(crate) fn thaw(&mut self, pod: &str) {
         let now = self.now;
         let pod = self.pod(pod);
@@ -205,7 +206,7 @@ impl World {
         let before = pod.machine.life().state();
         let judged = pod.machine.thaw(now);
         for (asked, by, verdict) in judged {
-            // Of several that waited, which one changed the state is told by the state machine.
+            // Of several that waited, the state machine reports which one changed the state.
             let is_stop = matches!(asked, Asked::Stop(_));
             let took_effect = verdict == Verdict::Accepted && is_stop == (before == State::Running);
             self.note(&uid, name.clone(), &asked, &by, verdict, took_effect);

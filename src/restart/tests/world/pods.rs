@@ -1,13 +1,13 @@
-//! A pod, and what the kubelet does for it.
+//! A simulated pod and its kubelet.
 
 use std::collections::BTreeMap;
 
 use super::machine::Machine;
 use crate::{Pod, Sources, Unknown};
 
-/// When the kubelet looks at a pod's volumes by itself, at the latest.
+/// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
-/// When it does after the pod was patched.
+/// The time until it syncs them after a patch of the pod, in milliseconds.
 const NUDGED: u64 = 1_000;
 
 #[derive(Debug, Clone)]
@@ -17,13 +17,13 @@ pub(crate) struct SimPod {
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) terminating: bool,
     pub(crate) gone: bool,
-    /// The reconciler's list does not have it, though it is there.
+    /// It exists, but the reconciler's list does not have it.
     pub(crate) unlisted: bool,
     pub(crate) outdated: Option<String>,
     pub(crate) deadly_probe: Option<String>,
     pub(crate) sources: Sources,
     pub(crate) machine: Machine,
-    /// The kubelet does not bring the config.
+    /// The kubelet does not sync the config.
     pub(crate) mount_is_stuck: bool,
     kubelet_at: Option<u64>,
     container_back_at: Option<u64>,
@@ -49,20 +49,20 @@ impl SimPod {
         }
     }
 
-    /// A source of its config is written.
+    /// A source of its config changes.
     pub(crate) fn change_sources(&mut self, sources: Sources, now: u64) {
         self.sources = sources;
         self.kubelet_at = Some(now + KUBELET);
     }
 
-    /// Its object was patched, so the kubelet looks at it.
+    /// Its object was patched, so the kubelet syncs it.
     pub(crate) fn was_patched(&mut self, now: u64) {
         if let Some(at) = &mut self.kubelet_at {
             *at = (*at).min(now + NUDGED);
         }
     }
 
-    /// The volumes are brought up to date, if they ever are.
+    /// When the volumes are synced, if they ever are.
     pub(crate) fn unstick(&mut self, now: u64) {
         self.mount_is_stuck = false;
         self.kubelet_at = Some(now + NUDGED);

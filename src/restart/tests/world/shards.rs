@@ -1,10 +1,11 @@
-//! Copies of shards: lost with their node, found again on it, built anew where allocation lets.
+//! Simulated shard copies: unassigned when their node leaves, started again when it returns, created
+//! elsewhere if allocation allows it.
 
 use std::collections::BTreeSet;
 
 use crate::{Color, Health, ShardCopy};
 
-/// How long a copy that left with its node is waited for before it is built elsewhere.
+/// The time until a copy whose node left is created elsewhere, in milliseconds.
 const DELAY: u64 = 60_000;
 
 #[derive(Debug, Clone)]
@@ -12,18 +13,18 @@ struct Copy {
     index: String,
     shard: u32,
     primary: bool,
-    /// Where it is, or will be when it is built.
+    /// Its node, also while it is being created.
     node: Option<String>,
-    /// When it is built; none while it is nowhere.
+    /// When it is started; none while it is unassigned.
     started_at: Option<u64>,
-    /// Where its data was last, and since when it is not there.
+    /// Its last node, and when it left.
     left: Option<(String, u64)>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shards {
     copies: Vec<Copy>,
-    /// How long a copy takes to be built.
+    /// How long it takes to create a copy.
     pub(crate) recovery: u64,
     data_nodes: BTreeSet<String>,
 }
@@ -93,7 +94,7 @@ impl Shards {
             .flatten()
     }
 
-    /// Where a primary is nowhere, a started replica takes its place.
+    /// A started replica replaces an unassigned primary.
     fn promote(&mut self, now: u64) {
         for at in 0..self.copies.len() {
             if !self.copies[at].primary || self.copies[at].node.is_some() {

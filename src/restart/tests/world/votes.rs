@@ -1,5 +1,5 @@
-//! Who votes, as real engines reconfigure it: odd sizes, three rather than one, live nodes before
-//! absent ones, nobody who is excluded; and only ever to what a majority of which is in.
+//! The voting configuration, as real engines change it: odd sizes, at least three if possible, listed
+//! nodes before missing ones, no excluded node; and a majority of the new configuration is listed.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,23 @@ use super::engine::id_of;
 use crate::Voting;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Votes {
-    /// Ids of those who vote.
+pub(crate) struct QuorumAfterStop {
+    /// Ids of the voters.
     voters: BTreeSet<String>,
-    /// Names of those who are to do without.
+    /// Names of the nodes excluded from voting.
     pub(crate) excluded: BTreeSet<String>,
-    /// The engine takes no note of exclusions.
+    /// The engine ignores exclusions.
     pub(crate) is_stuck: bool,
 }
 
-impl Votes {
-    /// These alone vote.
+impl QuorumAfterStop {
+    /// Only these vote.
     pub(crate) fn of(nodes: &[&str]) -> Self {
         let voters = nodes.iter().map(|node| id_of(node)).collect();
         Self { voters, ..Self::default() }
     }
 
-    /// Whether these ids can elect a master. The first who come found the cluster.
+    /// Whether these ids can elect a master. The first nodes form the cluster.
     pub(crate) fn can_elect(&mut self, eligible: &BTreeSet<String>) -> bool {
         if self.voters.is_empty() {
             self.voters = eligible.clone();
@@ -36,7 +36,7 @@ impl Votes {
         self.voters.contains(&id_of(node))
     }
 
-    /// It is to do without its vote, and does.
+    /// It is excluded and has no vote any more.
     pub(crate) fn is_moved(&self, node: &str) -> bool {
         self.excluded.contains(node) && !self.has(node)
     }
@@ -82,8 +82,8 @@ impl Votes {
         }
     }
 
-    /// The end of a line for people; nothing where nobody is excluded.
-    pub(crate) fn told(&self) -> String {
+    /// The end of a line of the page; empty if no node is excluded.
+    pub(crate) fn describe(&self) -> String {
         if self.excluded.is_empty() {
             return String::new();
         }

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use super::{EngineView, convert};
 use crate::engine_client::tests::{ALL, topology_of};
 use stayput_restart::{
-    Allocation, Code, Color, Engine, Health, QuorumAfterStop as Votes, Unknown, Voting,
-    quorum_after_stop,
+    Allocation, Code, Color, Engine, Health, QuorumAfterStop, Unknown, Voting, quorum_after_stop,
 };
 
 /// The cluster in a recorded answer, as an observation has it.
@@ -40,7 +39,7 @@ fn names(names: &str) -> BTreeSet<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-fn without(engine: &Engine, candidate: &str, down: &str) -> Votes {
+fn without(engine: &Engine, candidate: &str, down: &str) -> QuorumAfterStop {
     quorum_after_stop(engine, candidate, &names(down))
 }
 
@@ -51,16 +50,16 @@ fn one_of_three_may_go_a_second_may_not_and_one_alone_may_not() {
         let engine = recorded_cluster(recorded);
         if engine.nodes.len() == 1 {
             assert!(
-                matches!(without(&engine, "logs-0", ""), Votes::Lost(Code::Quorum, _)),
+                matches!(without(&engine, "logs-0", ""), QuorumAfterStop::Lost(Code::Quorum, _)),
                 "{recorded}"
             );
             continue;
         }
         for node in ["logs-0", "logs-1", "logs-2"] {
-            assert_eq!(without(&engine, node, ""), Votes::Kept, "{recorded}");
+            assert_eq!(without(&engine, node, ""), QuorumAfterStop::Kept, "{recorded}");
             let other = if node == "logs-0" { "logs-1" } else { "logs-0" };
             assert!(
-                matches!(without(&engine, node, other), Votes::Lost(Code::Quorum, _)),
+                matches!(without(&engine, node, other), QuorumAfterStop::Lost(Code::Quorum, _)),
                 "{recorded}"
             );
         }
@@ -90,22 +89,22 @@ fn of_two_masters_the_one_with_the_vote_hands_it_over() {
         };
         engine.master = Some(first.clone());
         engine.voting = voting(&first, "");
-        assert_eq!(without(&engine, "logs-1", ""), Votes::Kept, "{recorded}");
-        let handed = Votes::KeptAfterHandover("logs-1".into());
+        assert_eq!(without(&engine, "logs-1", ""), QuorumAfterStop::Kept, "{recorded}");
+        let handed = QuorumAfterStop::KeptByHandover("logs-1".into());
         assert_eq!(without(&engine, "logs-0", ""), handed, "{recorded}");
         assert!(
-            matches!(without(&engine, "logs-0", "logs-1"), Votes::Lost(Code::Quorum, _)),
+            matches!(without(&engine, "logs-0", "logs-1"), QuorumAfterStop::Lost(Code::Quorum, _)),
             "{recorded}"
         );
         engine.voting = voting(&first, "logs-0");
         assert!(
-            matches!(without(&engine, "logs-1", ""), Votes::Lost(Code::Quorum, _)),
+            matches!(without(&engine, "logs-1", ""), QuorumAfterStop::Lost(Code::Quorum, _)),
             "{recorded}"
         );
         engine.voting = voting(&second, "logs-0");
-        assert_eq!(without(&engine, "logs-0", ""), Votes::Kept, "{recorded}");
+        assert_eq!(without(&engine, "logs-0", ""), QuorumAfterStop::Kept, "{recorded}");
         assert!(
-            matches!(without(&engine, "logs-1", ""), Votes::Lost(Code::Quorum, _)),
+            matches!(without(&engine, "logs-1", ""), QuorumAfterStop::Lost(Code::Quorum, _)),
             "{recorded}"
         );
         asked += 1;

@@ -1,4 +1,4 @@
-//! Nodes and health in words.
+//! Nodes and health in text.
 
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
@@ -7,7 +7,7 @@ use stayput_api::State;
 
 impl Case {
     /// `a master data (elected; not ready), b-0..2 data`: names or ranges of names, roles, states.
-    pub(super) fn nodes(&mut self, words: &str) {
+    pub(super) fn nodes(&mut self, text: &str) {
         let restart = Restart {
             request: Default::default(),
             started: Time(0),
@@ -20,12 +20,12 @@ impl Case {
         };
         self.snapshot.ledger.restart.get_or_insert(restart);
         let mut voters = Vec::new();
-        for one in words.split(',') {
-            let (words, states) = one.split_once('(').unwrap_or((one, ""));
+        for one in text.split(',') {
+            let (text, states) = one.split_once('(').unwrap_or((one, ""));
             let states: Vec<&str> = states.trim_end_matches([')', ' ']).split(';').collect();
             let states: Vec<&str> =
                 states.into_iter().map(str::trim).filter(|state| !state.is_empty()).collect();
-            let (name, roles) = words.trim().split_once(' ').unwrap_or((words.trim(), ""));
+            let (name, roles) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
             for name in range(name) {
                 if roles.split(' ').any(|role| role == "master" || role == "cluster_manager") {
                     voters.push(name.clone());
@@ -103,8 +103,8 @@ impl Case {
     }
 
     /// `yellow, 2 relocating, 3 data nodes`.
-    pub(super) fn health(&mut self, words: &str) {
-        let mut parts = words.split(',').map(str::trim);
+    pub(super) fn health(&mut self, text: &str) {
+        let mut parts = text.split(',').map(str::trim);
         let health = self.engine().health.as_mut().expect("a health");
         health.color = match parts.next().expect("a color") {
             "green" => Color::Green,

@@ -1,6 +1,6 @@
-//! Reads tables of cases: a cluster in words, and who goes or which rule holds whom back.
+//! Reads tables of cases: a cluster in text, and who goes or which rule holds whom back.
 //!
-//! Cases are apart by an empty line; `#` begins a remark; a line is `key: words`. The keys are the
+//! Cases are apart by an empty line; `#` begins a remark; a line is `key: text`. The keys are the
 //! arms of [`Case::line`] here, the states of a node those of [`cluster`].
 
 mod cluster;
@@ -21,12 +21,12 @@ pub(super) struct Case {
     pub(super) asked: Vec<String>,
     /// Those that go together.
     pub(super) together: Vec<String>,
-    /// Those that were given a slot earlier in the pass.
+    /// Those that were given a slot earlier in the evaluation.
     pub(super) picked: Vec<String>,
     pub(super) goes: Vec<String>,
     /// Name and rule.
     pub(super) waits: Vec<(String, String)>,
-    /// Name and words of the sentence.
+    /// Name and text of the message.
     pub(super) says: Vec<(String, String)>,
 }
 
@@ -61,25 +61,25 @@ impl Case {
             says: Vec::new(),
         };
         for line in lines {
-            let (key, words) = line.split_once(':').unwrap_or_else(|| panic!("no key: {line}"));
-            case.line(key.trim(), words.trim());
+            let (key, text) = line.split_once(':').unwrap_or_else(|| panic!("no key: {line}"));
+            case.line(key.trim(), text.trim());
         }
         case
     }
 
-    fn line(&mut self, key: &str, words: &str) {
+    fn line(&mut self, key: &str, text: &str) {
         let pairs =
-            || words.split(',').map(|one| one.trim().split_once(' ').unwrap_or((one.trim(), "")));
-        match (key, words) {
-            ("case", _) => self.name = words.to_owned(),
+            || text.split(',').map(|one| one.trim().split_once(' ').unwrap_or((one.trim(), "")));
+        match (key, text) {
+            ("case", _) => self.name = text.to_owned(),
             // Where in place differs from the published answer, and why; for readers.
-            ("differs", _) => assert!(words.len() > 20, "{}: say why", self.name),
-            ("nodes", _) => self.nodes(words),
+            ("differs", _) => assert!(text.len() > 20, "{}: say why", self.name),
+            ("nodes", _) => self.nodes(text),
             ("health", "unread") => self.engine().health = Err(unknown()),
-            ("health", _) => self.health(words),
+            ("health", _) => self.health(text),
             ("shards", "unread") => self.engine().shards = Err(unknown()),
             ("shards", _) => {
-                let lines: Vec<&str> = words.split(';').map(str::trim).collect();
+                let lines: Vec<&str> = text.split(';').map(str::trim).collect();
                 self.engine().shards = Ok(shards(&lines));
             }
             ("allocation", "unread") => self.engine().allocation = Err(unknown()),
@@ -90,25 +90,25 @@ impl Case {
                 self.engine().allocation = Ok(Allocation { setting, marker: None });
             }
             ("voters", "unread") => self.engine().voting = Err(unknown()),
-            ("voters", _) => self.vote(&list(words)),
+            ("voters", _) => self.vote(&list(text)),
             ("minimum of masters", _) => {
-                self.engine().voting = Ok(Voting::MinimumMasterNodes(number(words)));
+                self.engine().voting = Ok(Voting::MinimumMasterNodes(number(text)));
             }
-            ("engine", _) => self.snapshot.engine = Err(Unknown { message: words.to_owned() }),
-            ("max", _) => self.policy.max_unavailable = share(words),
+            ("engine", _) => self.snapshot.engine = Err(Unknown { message: text.to_owned() }),
+            ("max", _) => self.policy.max_unavailable = share(text),
             ("outage", "allowed") => self.policy.allow_outage = true,
-            ("disabled", _) => self.policy.disabled = Disabled::of(words.split(',')),
+            ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
-            ("picked", _) => self.picked = list(words),
+            ("picked", _) => self.picked = list(text),
             ("goes", "nobody") => {}
-            ("goes", _) => self.goes = list(words),
+            ("goes", _) => self.goes = list(text),
             ("waits", _) => self.waits.extend(pairs().map(owned)),
-            ("says", _) => self.says.push(owned(words.split_once(' ').expect("a name and words"))),
+            ("says", _) => self.says.push(owned(text.split_once(' ').expect("a name and text"))),
             _ => match key.strip_prefix("max of ") {
                 Some(role) => {
-                    _ = self.policy.max_unavailable_of_role.insert(role.into(), share(words));
+                    _ = self.policy.max_unavailable_of_role.insert(role.into(), share(text));
                 }
-                None => panic!("{}: no such line: {key}: {words}", self.name),
+                None => panic!("{}: no such line: {key}: {text}", self.name),
             },
         }
     }
@@ -122,17 +122,17 @@ fn owned((one, other): (&str, &str)) -> (String, String) {
     (one.trim().to_owned(), other.trim().to_owned())
 }
 
-fn list(words: &str) -> Vec<String> {
-    words.split_whitespace().map(str::to_owned).collect()
+fn list(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn number(word: &str) -> u32 {
-    word.parse().unwrap_or_else(|_| panic!("no number: {word}"))
+fn number(text: &str) -> u32 {
+    text.parse().unwrap_or_else(|_| panic!("no number: {text}"))
 }
 
-fn share(word: &str) -> Share {
-    match word.strip_suffix('%') {
+fn share(text: &str) -> Share {
+    match text.strip_suffix('%') {
         Some(percent) => Share::Percent(percent.parse().expect("a percentage")),
-        None => Share::Nodes(number(word)),
+        None => Share::Nodes(number(text)),
     }
 }

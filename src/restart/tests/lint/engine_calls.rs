@@ -1,43 +1,43 @@
-//! Calls to the engine: nothing that is not owed first, nothing that is not ours, no clean-up
-//! before the proof.
+//! Calls to the engine: each needs its debt in the ledger first, none changes what is not ours, and
+//! nothing is cleaned up before the new process is proven.
 
-use super::view::View;
+use super::facts::Facts;
 use crate::{AllocationBefore, Marker, Member, Outcome, Step, Strategy};
 
-pub(super) fn tighten(view: &View, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
-    let owed = view.snapshot.ledger.debts.allocation.as_ref();
+pub(super) fn tighten(facts: &Facts, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
+    let owed = facts.snapshot.ledger.debts.allocation.as_ref();
     let journaled =
         owed.is_some_and(|debt| debt.restart == marker.restart && debt.before == marker.before);
     if !journaled {
         wrong.push("S6: allocation is tightened and not owed".into());
     }
-    // A restart that took another's place goes on with the debt, and the mark, of that one.
+    // A restart that superseded another one keeps its debt and marker.
     let inherited = owed.is_some_and(|debt| {
-        let members = view.restart().into_iter().flat_map(|restart| &restart.members);
+        let members = facts.restart().into_iter().flat_map(|restart| &restart.members);
         let mut under_way = members.filter(|member| member.is_under_way());
         under_way.any(|member| debt.holders.contains(&member.pod_uid))
-            && view
+            && facts
                 .snapshot
                 .ledger
                 .history
                 .iter()
                 .any(|entry| entry.id == marker.restart && entry.outcome == Outcome::Superseded)
     });
-    if !inherited && view.restart().is_none_or(|restart| restart.request.id != marker.restart) {
+    if !inherited && facts.restart().is_none_or(|restart| restart.request.id != marker.restart) {
         wrong.push(format!("allocation is tightened for {}, which is not on", marker.restart));
     }
     if value != "primaries" {
         wrong.push(format!("allocation is set to {value}"));
     }
-    if view.snapshot.cluster.paused {
+    if facts.snapshot.cluster.paused {
         wrong.push("S9: allocation is tightened while paused".into());
     }
-    let Some(Ok(allocation)) = view.engine().map(|engine| engine.allocation.as_ref()) else {
+    let Some(Ok(allocation)) = facts.engine().map(|engine| engine.allocation.as_ref()) else {
         wrong.push("allocation is tightened and not known".into());
         return;
     };
     if allocation.marker.as_ref().is_some_and(|there| there.restart != marker.restart) {
-        wrong.push("allocation is tightened over the mark of another restart".into());
+        wrong.push("allocation is tightened over the marker of another restart".into());
     }
     let now = allocation.setting.transient.as_ref().or(allocation.setting.persistent.as_ref());
     if now.is_some_and(|setting| setting != "all") {
@@ -45,17 +45,17 @@ pub(super) fn tighten(view: &View, value: &str, marker: &Marker, wrong: &mut Vec
     }
 }
 
-pub(super) fn restore(view: &View, before: &AllocationBefore, wrong: &mut Vec<String>) {
-    let Some(Ok(allocation)) = view.engine().map(|engine| engine.allocation.as_ref()) else {
-        wrong.push("allocation is set back and not known".into());
+pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<String>) {
+    let Some(Ok(allocation)) = facts.engine().map(|engine| engine.allocation.as_ref()) else {
+        wrong.push("allocation is restored and not known".into());
         return;
     };
     let Some(marker) = &allocation.marker else {
-        wrong.push("allocation is set back and bears no mark of ours".into());
+        wrong.push("allocation is restored and has no marker of ours".into());
         return;
     };
-    // What somebody else has set since stands, and only our mark goes.
-    // Each of the two settings by itself: only what still has our value was ours to set back.
+    // A value that somebody else has set since stays, and only our marker is removed. This holds for
+    // each of the two settings: only one that still has our value is restored.
     let mut right = allocation.setting.clone();
     if right.persistent.as_deref() == Some("primaries") {
         right.persistent.clone_from(&marker.before.persistent);
@@ -64,24 +64,24 @@ pub(super) fn restore(view: &View, before: &AllocationBefore, wrong: &mut Vec<St
         right.transient.clone_from(&marker.before.transient);
     }
     if right != *before {
-        wrong.push(format!("allocation is set back to {before:?} instead of {right:?}"));
+        wrong.push(format!("allocation is restored to {before:?} instead of {right:?}"));
     }
-    // Whoever has a record instead does not depend on the setting.
-    let Some(restart) = view.restart() else { return };
-    let owed = view.snapshot.ledger.debts.allocation.as_ref();
+    // A node with a shutdown record does not depend on the setting.
+    let Some(restart) = facts.restart() else { return };
+    let owed = facts.snapshot.ledger.debts.allocation.as_ref();
     let held = |member: &&Member| {
         owed.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
             && member.step == Step::Restarting
     };
     for member in restart.members.iter().filter(held) {
-        if view.may_be_stopped(member) && !view.is_back(member) {
-            wrong.push(format!("S7: allocation is set back before {} is back", member.node));
+        if facts.may_be_stopped(member) && !facts.is_back(member) {
+            wrong.push(format!("S7: allocation is restored before {} is back", member.node));
         }
     }
 }
 
-pub(super) fn flush(view: &View, node: &str, wrong: &mut Vec<String>) {
-    let Some(restart) = view.restart() else {
+pub(super) fn flush(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
+    let Some(restart) = facts.restart() else {
         wrong.push(format!("a flush for {node} without a restart"));
         return;
     };
@@ -95,17 +95,17 @@ pub(super) fn flush(view: &View, node: &str, wrong: &mut Vec<String>) {
     if !fits {
         wrong.push(format!("a flush for {node}, which is not about to be stopped"));
     }
-    if view.snapshot.flushed.contains(node) {
+    if facts.snapshot.flushed.contains(node) {
         wrong.push(format!("a second flush for {node}"));
     }
 }
 
-pub(super) fn put_record(view: &View, node_id: &str, reason: &str, wrong: &mut Vec<String>) {
-    let debts = &view.snapshot.ledger.debts;
+pub(super) fn put_record(facts: &Facts, node_id: &str, reason: &str, wrong: &mut Vec<String>) {
+    let debts = &facts.snapshot.ledger.debts;
     if !debts.records.iter().any(|debt| debt.node_id == node_id && debt.restart == reason) {
         wrong.push(format!("S6: a record for {node_id} that is not owed"));
     }
-    let turn = view.restart().is_some_and(|restart| {
+    let turn = facts.restart().is_some_and(|restart| {
         restart.request.id == reason
             && restart.members.iter().any(|member| {
                 member.step == Step::Restarting && member.node_id.as_deref() == Some(node_id)
@@ -114,14 +114,14 @@ pub(super) fn put_record(view: &View, node_id: &str, reason: &str, wrong: &mut V
     if !turn {
         wrong.push(format!("a record for {node_id}, whose turn it is not"));
     }
-    if view.snapshot.cluster.paused {
+    if facts.snapshot.cluster.paused {
         wrong.push("S9: a record is put while paused".into());
     }
 }
 
-pub(super) fn delete_record(view: &View, node_id: &str, wrong: &mut Vec<String>) {
-    let ledger = &view.snapshot.ledger;
-    let records = view.engine().and_then(|engine| engine.records.as_ref().ok());
+pub(super) fn delete_record(facts: &Facts, node_id: &str, wrong: &mut Vec<String>) {
+    let ledger = &facts.snapshot.ledger;
+    let records = facts.engine().and_then(|engine| engine.records.as_ref().ok());
     let record = records
         .and_then(|records| records.as_ref())
         .and_then(|records| records.iter().find(|record| record.node_id == node_id));
@@ -135,12 +135,13 @@ pub(super) fn delete_record(view: &View, node_id: &str, wrong: &mut Vec<String>)
     if !ours {
         wrong.push(format!("the record of {node_id} is deleted and is not ours"));
     }
-    let Some(restart) = view.restart().filter(|restart| restart.request.id == record.reason) else {
+    let Some(restart) = facts.restart().filter(|restart| restart.request.id == record.reason)
+    else {
         return;
     };
     for member in &restart.members {
         let its = member.node_id.as_deref() == Some(node_id) && member.step == Step::Restarting;
-        if its && view.may_be_stopped(member) && !view.is_back(member) {
+        if its && facts.may_be_stopped(member) && !facts.is_back(member) {
             wrong.push(format!("S7: the record of {} is deleted before it is back", member.node));
         }
     }

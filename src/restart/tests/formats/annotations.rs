@@ -6,8 +6,8 @@ const DOCUMENT: &str = include_str!("../../../../proto/annotations.md");
 
 /// The JSON samples with this word beside the language.
 fn samples(kind: &str) -> Vec<&'static str> {
-    let fence = format!("```json {kind}\n");
-    DOCUMENT.split(&fence).skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
+    let start = format!("```json {kind}\n");
+    DOCUMENT.split(&start).skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
 }
 
 #[test]

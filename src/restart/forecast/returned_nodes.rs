@@ -1,13 +1,13 @@
-//! The assumption of a dry run: a node that was restarted serves again, and what the cluster misses
-//! has come back with it.
+//! The assumption of a forecast: a node that was restarted serves again, and the shard copies that
+//! the cluster misses are on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Color, Engine, Member, Node, ShardCopy, Snapshot};
 use stayput_api::{Desired, State};
 
-/// Brings the nodes of these members back, as far as they are not there.
-pub(super) fn bring(snapshot: &mut Snapshot, members: &[Member]) {
+/// Makes the nodes of these members serve.
+pub(super) fn bring_back(snapshot: &mut Snapshot, members: &[Member]) {
     if members.is_empty() {
         return;
     }
@@ -22,29 +22,29 @@ pub(super) fn bring(snapshot: &mut Snapshot, members: &[Member]) {
         }
     }
     if let Ok(engine) = &mut snapshot.engine {
-        list(engine, members);
+        add_nodes(engine, members);
     }
 }
 
-/// Lists those that are missing, and gives them the copies that are nowhere.
-fn list(engine: &mut Engine, members: &[Member]) {
+/// Adds the nodes that are missing, and places the unassigned copies on them.
+fn add_nodes(engine: &mut Engine, members: &[Member]) {
     let listed: BTreeSet<&str> = engine.nodes.iter().map(|node| &*node.name).collect();
     let missing: Vec<Node> = members
         .iter()
         .filter(|member| !listed.contains(&*member.node))
-        .map(|member| returned(member, engine))
+        .map(|member| node_of(member, engine))
         .collect();
     let names: Vec<String> = missing.iter().map(|node| node.name.clone()).collect();
     engine.nodes.extend(missing);
     let Ok(copies) = &mut engine.shards else { return };
-    let left = house(copies, &names);
+    let unplaced = place_copies(copies, &names);
     let data = engine.nodes.iter().filter(|node| node.holds_data());
     let data_nodes = u32::try_from(data.count()).unwrap_or(u32::MAX);
     if let Ok(health) = &mut engine.health {
-        health.color = match left {
-            Left { primaries: 0, replicas: 0 } => Color::Green,
-            Left { primaries: 0, .. } => Color::Yellow,
-            Left { .. } => Color::Red,
+        health.color = match unplaced {
+            Unplaced { primaries: 0, replicas: 0 } => Color::Green,
+            Unplaced { primaries: 0, .. } => Color::Yellow,
+            Unplaced { .. } => Color::Red,
         };
         health.data_nodes = data_nodes;
         health.timed_out = false;
@@ -52,12 +52,12 @@ fn list(engine: &mut Engine, members: &[Member]) {
         health.relocating = 0;
         health.delayed = 0;
         health.in_flight_fetch = 0;
-        health.unassigned = left.primaries + left.replicas;
+        health.unassigned = unplaced.primaries + unplaced.replicas;
     }
 }
 
-/// A node that was not listed. What nobody knows of it stays unknown.
-fn returned(member: &Member, engine: &Engine) -> Node {
+/// A node that the engine does not list, as far as its ledger entry describes it.
+fn node_of(member: &Member, engine: &Engine) -> Node {
     let role = member.master_eligible.then(|| "master".to_owned());
     Node {
         id: member.node_id.clone().unwrap_or_else(|| format!("returned {}", member.node)),
@@ -69,16 +69,16 @@ fn returned(member: &Member, engine: &Engine) -> Node {
     }
 }
 
-/// Copies that stay nowhere.
-struct Left {
+/// How many copies no node could take.
+struct Unplaced {
     primaries: u32,
     replicas: u32,
 }
 
-/// Puts each copy that is nowhere on one of the nodes, no two of one shard on the same, and lets
-/// those being built be ready.
-fn house(copies: &mut [ShardCopy], nodes: &[String]) -> Left {
-    let mut left = Left { primaries: 0, replicas: 0 };
+/// Places each unassigned copy on one of the nodes, no two copies of a shard on the same node, and
+/// makes all copies started.
+fn place_copies(copies: &mut [ShardCopy], nodes: &[String]) -> Unplaced {
+    let mut unplaced = Unplaced { primaries: 0, replicas: 0 };
     let mut taken: BTreeMap<(String, u32), usize> = BTreeMap::new();
     for copy in copies {
         if copy.node.is_some() {
@@ -92,9 +92,9 @@ fn house(copies: &mut [ShardCopy], nodes: &[String]) -> Left {
                 copy.started = true;
                 *place += 1;
             }
-            None if copy.primary => left.primaries += 1,
-            None => left.replicas += 1,
+            None if copy.primary => unplaced.primaries += 1,
+            None => unplaced.replicas += 1,
         }
     }
-    left
+    unplaced
 }

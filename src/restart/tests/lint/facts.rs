@@ -1,4 +1,4 @@
-//! What the checks ask of a snapshot.
+//! Questions about a snapshot that the checks ask.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,12 @@ use crate::{
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
 
-/// A snapshot and the policy, with the questions the checks ask.
-pub(super) struct View<'a> {
+pub(super) struct Facts<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) policy: &'a Policy,
 }
 
-impl<'a> View<'a> {
+impl<'a> Facts<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
         Self { snapshot, policy }
     }
@@ -24,7 +23,7 @@ impl<'a> View<'a> {
         self.snapshot.pods.iter().find(|pod| pod.uid == uid)
     }
 
-    /// The manager's word, if it can be had and is about this pod.
+    /// The manager's status, if it answers and belongs to this pod.
     pub(super) fn manager(&self, uid: &str) -> Option<&'a Manager> {
         let manager = self.pod(uid)?.manager.as_ref().ok()?;
         (manager.pod_uid.as_deref() == Some(uid)).then_some(manager)
@@ -46,8 +45,8 @@ impl<'a> View<'a> {
         self.restart()?.members.iter().find(|member| member.pod_uid == uid)
     }
 
-    pub(super) fn fence(&self, uid: &str) -> Option<&'a KeptStopped> {
-        self.snapshot.ledger.kept_stopped.iter().find(|fence| fence.pod_uid == uid)
+    pub(super) fn kept_stopped(&self, uid: &str) -> Option<&'a KeptStopped> {
+        self.snapshot.ledger.kept_stopped.iter().find(|entry| entry.pod_uid == uid)
     }
 
     pub(super) fn start_debt(&self, uid: &str) -> Option<&'a StartDebt> {
@@ -65,9 +64,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many nodes may be down at once because of us, pods kept stopped aside.
+    /// How many nodes may be down at once because of us, without the pods that are kept stopped.
     pub(super) fn budget(&self) -> usize {
-        let kept = |pod: &&Pod| self.fence(&pod.uid).is_none();
+        let kept = |pod: &&Pod| self.kept_stopped(&pod.uid).is_none();
         match self.policy.max_unavailable {
             Share::Nodes(nodes) => usize::try_from(nodes).unwrap(),
             Share::Percent(percent) => {
@@ -77,8 +76,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Nobody of the pod's set serves, and at least one of them has ended without being asked: by
-    /// what their managers say, and the cluster as far as it says anything.
+    /// No node of the pod's set serves, and the pod's engine has ended: by the status of their
+    /// managers and the node list of the cluster, if it is known.
     pub(super) fn whole_set_failed(&self, pod: &Pod) -> bool {
         let stem = |pod: &Pod| match pod.name.rsplit_once('-') {
             Some((stem, ordinal)) if ordinal.chars().all(|one| one.is_ascii_digit()) => {
@@ -89,11 +88,11 @@ impl<'a> View<'a> {
         let set = stem(pod);
         let mut of_set = self.snapshot.pods.iter().filter(|pod| stem(pod) == set);
         let is_down = |pod: &Pod| {
-            let word = match &pod.manager {
+            let ended = match &pod.manager {
                 Ok(manager) => !matches!(manager.state, State::Running | State::Stuck),
                 Err(_) => pod.crash_looping,
             };
-            word && !pod.ready && self.node(&pod.node).is_none()
+            ended && !pod.ready && self.node(&pod.node).is_none()
         };
         let has_ended = |pod: &Pod| {
             let manager = pod.manager.as_ref();
@@ -102,8 +101,8 @@ impl<'a> View<'a> {
         has_ended(pod) && of_set.all(is_down)
     }
 
-    /// How many of these hold a slot and were in the cluster when they took it: whoever was not
-    /// is not down because of us.
+    /// How many of these hold a slot and were in the cluster when they took it. The others are not
+    /// down because of us.
     pub(super) fn taken_down<'b>(members: impl Iterator<Item = &'b Member>) -> usize {
         members.filter(|member| member.is_under_way() && member.ephemeral_id.is_some()).count()
     }
@@ -116,8 +115,8 @@ impl<'a> View<'a> {
                 down.insert(member.node.clone());
             }
         }
-        for fence in &self.snapshot.ledger.kept_stopped {
-            down.insert(fence.node.clone());
+        for entry in &self.snapshot.ledger.kept_stopped {
+            down.insert(entry.node.clone());
         }
         for debt in &self.snapshot.ledger.debts.start {
             down.insert(debt.node.clone());
@@ -125,15 +124,15 @@ impl<'a> View<'a> {
         down
     }
 
-    /// The pod in a member's place, if the member's own is gone.
+    /// The pod that replaced the member's pod, if that is gone.
     fn successor(&self, member: &Member) -> Option<&'a Pod> {
         let in_its_place = |pod: &&Pod| pod.node == member.node && pod.uid != member.pod_uid;
         let gone = self.pod(&member.pod_uid).is_none();
         self.snapshot.pods.iter().find(in_its_place).filter(|_| gone)
     }
 
-    /// A new process of the member is proven: listed under a new ephemeral id, its manager says
-    /// that it runs, on a start of ours or in a new pod.
+    /// A new process of the member is proven: it is listed with a new ephemeral id, and its manager
+    /// reports that it runs after our start or in a new pod.
     pub(super) fn is_back(&self, member: &Member) -> bool {
         let listed = self
             .node(&member.node)
@@ -146,37 +145,37 @@ impl<'a> View<'a> {
         listed && self.manager(uid).is_some_and(runs)
     }
 
-    /// The member is in the state that `done` asserts.
+    /// Checks that the member is in the state that `done` means.
     pub(super) fn is_proven(&self, member: &Member) -> Result<(), String> {
         let node = &member.node;
         let successor = self.successor(member);
         let uid = successor.map_or(&member.pod_uid, |pod| &pod.uid);
         let Some(manager) = self.manager(uid) else {
-            return Err(format!("{node} is called done and its manager is unknown"));
+            return Err(format!("{node} is done and its manager is unknown"));
         };
         let Some(run) = manager.run.as_ref().filter(|_| manager.state == State::Running) else {
-            return Err(format!("{node} is called done and does not run"));
+            return Err(format!("{node} is done and does not run"));
         };
-        // A pod made anew has its own sources.
+        // A new pod has its own sources.
         let expected = match successor {
             Some(pod) => Self::wanted_config(pod),
             None => member.expected.clone(),
         };
         if expected.is_some() && run.checksum != expected {
-            return Err(format!("{node} is called done on {:?}, not {expected:?}", run.checksum));
+            return Err(format!("{node} is done on {:?}, not {expected:?}", run.checksum));
         }
         if run.config != ConfigChoice::Mounted {
-            return Err(format!("{node} is called done on the last good config"));
+            return Err(format!("{node} is done on the last good config"));
         }
         if !self.is_back(member) {
-            return Err(format!("{node} is called done and its new process is not listed"));
+            return Err(format!("{node} is done and its new process is not listed"));
         }
         Ok(())
     }
 
-    /// The manager has answered: the engine is told to run, and would be after a crash, with this
-    /// sequence or a higher one; or somebody else has given an order since.
-    pub(super) fn is_told_to_run(&self, uid: &str, sequence: u64) -> bool {
+    /// The manager has confirmed, durably, a start with this sequence or a higher one; or somebody
+    /// else has sent a request since.
+    pub(super) fn is_started(&self, uid: &str, sequence: u64) -> bool {
         let Some(manager) = self.manager(uid) else {
             return self.pod(uid).is_none();
         };
@@ -192,8 +191,8 @@ impl<'a> View<'a> {
         by_start || by_another || manager.sequence > sequence
     }
 
-    /// A stop of ours may have reached the manager: the slot was taken and the manager does not
-    /// say otherwise.
+    /// A stop of ours may have reached the manager: the slot was taken, and the manager does not
+    /// report a lower sequence.
     pub(super) fn may_be_stopped(&self, member: &Member) -> bool {
         member.step != Step::Scheduled
             && self

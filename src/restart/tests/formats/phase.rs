@@ -1,4 +1,4 @@
-//! The seven words.
+//! The seven phases.
 
 use crate::{Phase, Strategy};
 
@@ -26,11 +26,11 @@ fn nothing_else_is_a_phase_and_the_sentence_tells_what_is() {
         "start-rolling",
         "true",
     ] {
-        let told = Phase::parse(word).expect_err(word);
-        assert_eq!(told.0, word);
-        let told = told.to_string();
-        assert!(told.contains(&format!("{word:?}")), "{told}");
-        assert!(told.contains("schedule-rolling") && told.contains("remove"), "{told}");
+        let error = Phase::parse(word).expect_err(word);
+        assert_eq!(error.0, word);
+        let error = error.to_string();
+        assert!(error.contains(&format!("{word:?}")), "{error}");
+        assert!(error.contains("schedule-rolling") && error.contains("remove"), "{error}");
     }
 }
 

@@ -1,61 +1,61 @@
 //! What one ledger write may change.
 
-use super::view::View;
-use super::{members, owed, supersedes};
+use super::facts::Facts;
+use super::{debts, members, superseding};
 use crate::{
     Direction, HistoryEntry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Outcome, Pod, Restart, Step,
     annotation,
 };
 
-pub(super) fn check(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
-    let old = &view.snapshot.ledger;
+pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+    let old = &facts.snapshot.ledger;
     if old == new {
         wrong.push("the ledger is written as it is".into());
     }
     match (&old.restart, &new.restart) {
         (None, None) => {}
         (None, Some(begun)) => {
-            begins(view, new, begun, wrong);
+            begins(facts, new, begun, wrong);
             if begun.direction != Direction::Open {
                 wrong.push(format!("S11: {} begins as {:?}", begun.request.id, begun.direction));
             }
         }
         (Some(before), Some(after)) if before.request.id == after.request.id => {
-            goes_on(before, after, wrong);
-            members::go_on(view, new, before, after, wrong);
+            check_restart(before, after, wrong);
+            members::check(facts, new, before, after, wrong);
         }
         (Some(before), Some(after)) => {
-            ends(view, before, new, wrong);
-            begins(view, new, after, wrong);
-            if supersedes::is_so(before, new) {
-                supersedes::check(view, before, new, wrong);
+            ends(facts, before, new, wrong);
+            begins(facts, new, after, wrong);
+            if superseding::happens(before, new) {
+                superseding::check(facts, before, new, wrong);
             } else if after.direction != Direction::Open {
                 wrong.push(format!("S11: {} begins as {:?}", after.request.id, after.direction));
             }
         }
         (Some(before), None) => {
-            ends(view, before, new, wrong);
-            if supersedes::is_so(before, new) {
-                supersedes::check(view, before, new, wrong);
+            ends(facts, before, new, wrong);
+            if superseding::happens(before, new) {
+                superseding::check(facts, before, new, wrong);
             }
         }
     }
     if let Some(queued) = &old.queued
         && new.queued.as_ref() != Some(queued)
     {
-        let told = new.history.iter().any(|entry| entry.id == queued.id);
+        let in_history = new.history.iter().any(|entry| entry.id == queued.id);
         let begun = new.restart.as_ref().is_some_and(|now| now.request.id == queued.id);
-        if !told && !begun {
+        if !in_history && !begun {
             wrong.push(format!("L1: the queued {} is forgotten", queued.id));
         }
     }
-    owed::check(view, new, wrong);
-    fences(view, new, wrong);
+    debts::check(facts, new, wrong);
+    kept_stopped(facts, new, wrong);
     memory(old, new, wrong);
 }
 
-fn begins(view: &View, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
-    let old = &view.snapshot.ledger;
+fn begins(facts: &Facts, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
+    let old = &facts.snapshot.ledger;
     let id = &begun.request.id;
     let waited = old.queued.as_ref().is_some_and(|queued| &queued.id == id);
     if old.has_handled(id) && !waited {
@@ -75,7 +75,7 @@ fn begins(view: &View, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
         ..member.clone()
     };
     let members = begun.members.iter().map(waits).collect();
-    members::go_on(view, new, &Restart { members, ..begun.clone() }, begun, wrong);
+    members::check(facts, new, &Restart { members, ..begun.clone() }, begun, wrong);
     let mut uids: Vec<_> = begun.members.iter().map(|member| &member.pod_uid).collect();
     uids.sort();
     uids.dedup();
@@ -84,7 +84,7 @@ fn begins(view: &View, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
     }
 }
 
-fn goes_on(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
+fn check_restart(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     let id = &before.request.id;
     if before.request != after.request || before.started != after.started {
         wrong.push(format!("{id}: what was asked is changed"));
@@ -103,23 +103,23 @@ fn goes_on(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     }
 }
 
-fn ends(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let id = &before.request.id;
     let Some(entry) = new.history.iter().rev().find(|entry| &entry.id == id) else {
         wrong.push(format!("L1: {id} is over and in no history"));
         return;
     };
     if entry.started != before.started || entry.strategy != before.request.strategy {
-        wrong.push(format!("{id}: the history tells another restart"));
+        wrong.push(format!("{id}: the history has another restart"));
     }
     if entry.outcome != Outcome::Done && entry.reason.trim().is_empty() {
         wrong.push(format!("{id} ends as {} without a reason", entry.outcome.as_str()));
     }
-    allocation_is_settled(view, id, new, wrong);
+    allocation_is_settled(facts, id, new, wrong);
     for member in &before.members {
         let uid = &member.pod_uid;
-        let to_be_stopped = view.pod(uid).is_some_and(|pod| kept_stopped(view, pod));
-        let gone = view.pod(uid).is_none() || view.fence(uid).is_some();
+        let to_be_stopped = facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod));
+        let gone = facts.pod(uid).is_none() || facts.kept_stopped(uid).is_some();
         match member.step {
             Step::Finished => {}
             Step::Scheduled if to_be_stopped => {}
@@ -128,18 +128,18 @@ fn ends(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
             }
             Step::Scheduled => {}
             Step::Restarting | Step::Aborting => {
-                let proven = view.is_proven(member);
+                let proven = facts.is_proven(member);
                 let taken_over = new.restart.as_ref().is_some_and(|next| {
-                    next.members.iter().any(|vote_recipient| {
-                        &vote_recipient.pod_uid == uid && vote_recipient.is_under_way()
-                    })
+                    next.members
+                        .iter()
+                        .any(|successor| &successor.pod_uid == uid && successor.is_under_way())
                 });
-                let told = taken_over || members::is_left_well(view, member, new);
+                let is_safe = taken_over || members::is_started_or_owed(facts, member, new);
                 match proven {
                     Err(why) if entry.outcome == Outcome::Done && !gone => {
                         wrong.push(format!("S3: {why}"));
                     }
-                    Err(_) if !told => {
+                    Err(_) if !is_safe => {
                         wrong.push(format!("S8: {id} is over and {} is left down", member.node));
                     }
                     Ok(()) | Err(_) => {}
@@ -149,54 +149,54 @@ fn ends(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     }
 }
 
-fn allocation_is_settled(view: &View, id: &str, new: &Ledger, wrong: &mut Vec<String>) {
-    let held = view.snapshot.ledger.debts.allocation.as_ref();
+fn allocation_is_settled(facts: &Facts, id: &str, new: &Ledger, wrong: &mut Vec<String>) {
+    let held = facts.snapshot.ledger.debts.allocation.as_ref();
     if held.is_some_and(|debt| debt.restart == id)
         && new.debts.allocation.is_none()
-        && !owed::allocation_is_paid(view)
+        && !debts::allocation_is_paid(facts)
     {
         wrong.push(format!("S8: {id} is over and allocation is not known to be as it was"));
     }
 }
 
-fn fences(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
-    let cluster = &view.snapshot.cluster;
-    for fence in &new.kept_stopped {
-        let before = view.fence(&fence.pod_uid);
-        if before == Some(fence) {
+fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+    let cluster = &facts.snapshot.cluster;
+    for entry in &new.kept_stopped {
+        let before = facts.kept_stopped(&entry.pod_uid);
+        if before == Some(entry) {
             continue;
         }
-        let asked = view.pod(&fence.pod_uid).is_some_and(|pod| kept_stopped(view, pod));
-        if fence.releasing && asked && !cluster.deleting {
-            wrong.push(format!("{} is lifted and was not asked to be", fence.node));
+        let asked = facts.pod(&entry.pod_uid).is_some_and(|pod| should_be_stopped(facts, pod));
+        if entry.releasing && asked && !cluster.deleting {
+            wrong.push(format!("{} is lifted and was not asked to be", entry.node));
         }
-        if !fence.releasing && !asked {
-            wrong.push(format!("{} is kept stopped and nobody asked", fence.node));
+        if !entry.releasing && !asked {
+            wrong.push(format!("{} is kept stopped and nobody asked", entry.node));
         }
-        if before.is_some_and(|before| before.sequence >= fence.sequence) {
-            wrong.push(format!("S4: the sequence of {}'s fence falls", fence.node));
+        if before.is_some_and(|before| before.sequence >= entry.sequence) {
+            wrong.push(format!("S4: the sequence of {}'s entry falls", entry.node));
         }
-        if view.manager(&fence.pod_uid).is_none_or(|manager| manager.sequence >= fence.sequence) {
-            wrong.push(format!("S5: the fence of {} has a sequence that is used", fence.node));
+        if facts.manager(&entry.pod_uid).is_none_or(|manager| manager.sequence >= entry.sequence) {
+            wrong.push(format!("S5: the entry of {} has a sequence that is used", entry.node));
         }
     }
-    for fence in &view.snapshot.ledger.kept_stopped {
-        let stays = new.kept_stopped.iter().any(|other| other.pod_uid == fence.pod_uid);
-        let paid = view.is_told_to_run(&fence.pod_uid, fence.sequence);
+    for entry in &facts.snapshot.ledger.kept_stopped {
+        let stays = new.kept_stopped.iter().any(|other| other.pod_uid == entry.pod_uid);
+        let paid = facts.is_started(&entry.pod_uid, entry.sequence);
         // A pod that is not in this look may be in the next one, unless another is in its place.
-        let missing = view.pod(&fence.pod_uid).is_none()
-            && !view.snapshot.pods.iter().any(|pod| pod.node == fence.node);
+        let missing = facts.pod(&entry.pod_uid).is_none()
+            && !facts.snapshot.pods.iter().any(|pod| pod.node == entry.node);
         if !stays && missing {
-            wrong.push(format!("the fence of {} is dropped while its pod is not seen", fence.node));
+            wrong.push(format!("the entry of {} is dropped while its pod is not seen", entry.node));
         }
-        if !stays && !paid && !new.debts.start.iter().any(|debt| debt.pod_uid == fence.pod_uid) {
-            wrong.push(format!("L3: the fence of {} is forgotten", fence.node));
+        if !stays && !paid && !new.debts.start.iter().any(|debt| debt.pod_uid == entry.pod_uid) {
+            wrong.push(format!("L3: the entry of {} is forgotten", entry.node));
         }
     }
 }
 
-fn kept_stopped(view: &View, pod: &Pod) -> bool {
-    let stopped = &view.snapshot.cluster.stopped;
+fn should_be_stopped(facts: &Facts, pod: &Pod) -> bool {
+    let stopped = &facts.snapshot.cluster.stopped;
     stopped.contains(&pod.node)
         || stopped.contains(&pod.name)
         || pod.annotations.get(annotation::STOPPED).map(String::as_str) == Some("true")

@@ -1,4 +1,4 @@
-//! What a dry run foretells is what the loop then does.
+//! What a forecast says is what the controller then does.
 
 use std::collections::BTreeSet;
 
@@ -7,45 +7,45 @@ use proptest::prelude::*;
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
 use super::{Case, How, always_the_same, case};
-use crate::{Forecast, Snapshot, StageKind, When, forecast, needs_engine};
+use crate::{Forecast, ForecastStepKind, ForecastTime, Snapshot, forecast, needs_engine};
 
-/// Nodes in the order in which their managers were told to stop.
+/// Nodes in the order in which their managers received a stop request.
 fn stopped(driver: &Driver) -> Vec<String> {
     let stops = driver.world.judged.iter().filter(|one| one.is_stop && one.took_effect);
     stops.map(|one| one.pod.clone()).collect()
 }
 
-/// Whether `done` is what was foretold: step after step, in any order within one. An immediate
-/// restart takes the next node whenever one is back, so that only who goes can be foretold.
-fn is_as_foretold(foretold: &Forecast, before: &[String], done: &[String]) -> Result<(), String> {
-    if foretold.request.strategy == How::Immediate {
-        let told = foretold.steps.iter().flat_map(|stage| &stage.turns).map(|turn| &turn.node);
-        let told: BTreeSet<&String> = told.filter(|node| !before.contains(node)).collect();
+/// Whether `done` is what was predicted: step after step, in any order within one. An immediate
+/// restart takes the next node whenever one is back, so that only who goes can be predicted.
+fn is_as_forecast(predicted: &Forecast, before: &[String], done: &[String]) -> Result<(), String> {
+    if predicted.request.strategy == How::Immediate {
+        let expected = predicted.steps.iter().flat_map(|step| &step.nodes).map(|node| &node.name);
+        let expected: BTreeSet<&String> = expected.filter(|node| !before.contains(node)).collect();
         let done: BTreeSet<&String> = done.iter().collect();
-        return if told == done {
+        return if expected == done {
             Ok(())
         } else {
-            Err(format!("{told:?} foretold, {done:?} went"))
+            Err(format!("{expected:?} was predicted, {done:?} went"))
         };
     }
     let mut rest = done;
-    let stages = foretold.steps.iter().filter(|stage| stage.kind != StageKind::Start);
-    for stage in stages {
-        let all = stage.turns.iter().map(|turn| &turn.node);
-        let new: BTreeSet<&String> = match stage.when {
-            When::UnderWay => all.filter(|node| !before.contains(node)).collect(),
-            When::Now | When::Later => all.collect(),
+    let steps = predicted.steps.iter().filter(|step| step.kind != ForecastStepKind::Start);
+    for step in steps {
+        let all = step.nodes.iter().map(|node| &node.name);
+        let new: BTreeSet<&String> = match step.when {
+            ForecastTime::UnderWay => all.filter(|node| !before.contains(node)).collect(),
+            ForecastTime::Now | ForecastTime::Later => all.collect(),
         };
         let (now, then) = rest.split_at(new.len().min(rest.len()));
         if now.iter().collect::<BTreeSet<_>>() != new {
-            return Err(format!("{new:?} was foretold, and {now:?} went, of {done:?}"));
+            return Err(format!("{new:?} was predicted, and {now:?} went, of {done:?}"));
         }
         rest = then;
     }
     if rest.is_empty() { Ok(()) } else { Err(format!("{rest:?} went, too")) }
 }
 
-/// Looks with the engine asked, as a dry run does.
+/// A snapshot with the engine read, as a forecast needs it.
 fn look(driver: &mut Driver) -> Snapshot {
     let (mut snapshot, _) = driver.world.observe(&driver.flushed.clone());
     if !needs_engine(&snapshot) {
@@ -65,35 +65,35 @@ proptest! {
     #![proptest_config(always_the_same(24))]
 
     #[test]
-    fn a_restart_goes_as_was_foretold_before_it(case in case()) {
+    fn a_restart_goes_as_was_forecast_before_it(case in case()) {
         let mut driver = driver(&case);
         play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
         let snapshot = look(&mut driver);
-        let foretold = forecast(&snapshot, &driver.policy, None);
+        let predicted = forecast(&snapshot, &driver.policy, None);
         driver.run(40 * 60_000, |driver| driver.is_at_rest() && !driver.world.ledger().history.is_empty());
         let done = stopped(&driver);
-        let told = is_as_foretold(&foretold, &[], &done);
-        prop_assert!(told.is_ok(), "{}\n{foretold:#?}\n{}", told.unwrap_err(), driver.page.text());
-        let never = foretold.never.len();
-        let turns: usize = foretold.steps.iter().filter(|stage| stage.kind != StageKind::Start)
-            .map(|stage| stage.turns.len()).sum();
-        prop_assert_eq!(turns + never, case.nodes.len(), "{:#?}", foretold);
+        let result = is_as_forecast(&predicted, &[], &done);
+        prop_assert!(result.is_ok(), "{}\n{predicted:#?}\n{}", result.unwrap_err(), driver.page.text());
+        let never = predicted.never.len();
+        let nodes: usize = predicted.steps.iter().filter(|step| step.kind != ForecastStepKind::Start)
+            .map(|step| step.nodes.len()).sum();
+        prop_assert_eq!(nodes + never, case.nodes.len(), "{:#?}", predicted);
     }
 
     #[test]
-    fn it_goes_on_as_is_foretold_in_the_middle_of_it(case in case(), at in 0_u64..60_000) {
+    fn it_goes_on_as_is_forecast_in_the_middle_of_it(case in case(), at in 0_u64..60_000) {
         let mut driver = driver(&case);
         play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
         driver.run(at, |_| false);
         let snapshot = look(&mut driver);
-        // Past its end there is nothing to foretell.
+        // Past its end there is nothing to predict.
         prop_assume!(snapshot.ledger.restart.is_some());
         let before = stopped(&driver);
-        let foretold = forecast(&snapshot, &driver.policy, None);
+        let predicted = forecast(&snapshot, &driver.policy, None);
         driver.run(40 * 60_000, |driver| driver.is_at_rest() && !driver.world.ledger().history.is_empty());
         let done = stopped(&driver);
-        let told = is_as_foretold(&foretold, &before, &done[before.len()..]);
-        prop_assert!(told.is_ok(), "{}\n{foretold:#?}\n{}", told.unwrap_err(), driver.page.text());
+        let result = is_as_forecast(&predicted, &before, &done[before.len()..]);
+        prop_assert!(result.is_ok(), "{}\n{predicted:#?}\n{}", result.unwrap_err(), driver.page.text());
     }
 
     #[test]
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn any_state_can_be_foretold(case in case(), at in 0_u64..90_000) {
+    fn any_state_can_be_forecast(case in case(), at in 0_u64..90_000) {
         let mut driver = case.driver();
         driver.policy.max_unavailable = case.max_unavailable;
         play_line(&mut driver, &format!("request {} r1", case.how.as_str()));
@@ -123,16 +123,16 @@ proptest! {
         driver.run(at, |_| false);
         let mut snapshot = look(&mut driver);
         for request in [None, Some(crate::Request { id: "other".into(), ..Default::default() })] {
-            let foretold = forecast(&snapshot, &driver.policy, request.as_ref());
-            let mut seen: Vec<&str> = foretold.steps.iter().filter(|stage| stage.kind != StageKind::Start)
-                .flat_map(|stage| &stage.turns).map(|turn| turn.node.as_str())
-                .chain(foretold.never.iter().filter_map(|one| one.node.as_deref())).collect();
+            let predicted = forecast(&snapshot, &driver.policy, request.as_ref());
+            let mut seen: Vec<&str> = predicted.steps.iter().filter(|step| step.kind != ForecastStepKind::Start)
+                .flat_map(|step| &step.nodes).map(|node| node.name.as_str())
+                .chain(predicted.never.iter().filter_map(|one| one.node.as_deref())).collect();
             let all = seen.len();
             seen.sort_unstable();
             seen.dedup();
-            prop_assert_eq!(seen.len(), all, "a node is told of twice: {:#?}", foretold);
+            prop_assert_eq!(seen.len(), all, "a node is listed twice: {:#?}", predicted);
             snapshot.pods.reverse();
-            prop_assert_eq!(foretold, forecast(&snapshot, &driver.policy, request.as_ref()));
+            prop_assert_eq!(predicted, forecast(&snapshot, &driver.policy, request.as_ref()));
         }
     }
 }

@@ -1,14 +1,14 @@
-//! When a set counts as failed: what its pods are, in a word each, and who may go without a rule.
+//! When a set counts as failed: the state of its pods, and which pods may be restarted without a rule.
 
 use std::collections::BTreeSet;
 
 use super::world::World;
 use crate::index::Index;
-use crate::rules::Sets;
+use crate::rules::FailedSets;
 use crate::{LastExit, Ledger, Member, Pod, Restart, Snapshot, Step, Unknown};
 use stayput_api::{Desired, ExitReason, State};
 
-/// Pods `logs-0`, `logs-1`, … by how they fare, and an engine that cannot be asked.
+/// Pods `logs-0`, `logs-1`, … in these states, and an engine that does not answer.
 fn snapshot(fates: &str) -> Snapshot {
     let fates: Vec<&str> = fates.split_whitespace().collect();
     let names: Vec<String> = (0..fates.len()).map(|at| format!("logs-{at}")).collect();
@@ -47,11 +47,11 @@ fn fares(pod: &mut Pod, fate: &str) {
     }
 }
 
-/// The names of those who may go without a rule.
+/// The names of the pods that may be restarted without a rule.
 fn lost(snapshot: &Snapshot) -> String {
     let view = Index::new(snapshot);
-    let sets = Sets::of(&view, &snapshot.ledger);
-    let lost = snapshot.pods.iter().filter(|pod| sets.have_lost(pod));
+    let sets = FailedSets::of(&view, &snapshot.ledger);
+    let lost = snapshot.pods.iter().filter(|pod| sets.whole_set_failed(pod));
     lost.map(|pod| pod.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
@@ -106,7 +106,7 @@ fn one_that_the_engine_lists_may_serve() {
     assert_eq!(lost(&seen), "", "one of them serves");
 }
 
-/// A restart of all of them, of which these hold a slot, with the process each had when it took it.
+/// A restart of all pods. Those under way hold a slot; each with the process it had when it took it.
 fn of(snapshot: &Snapshot, under_way: &[(&str, Option<&str>)]) -> Restart {
     let member = |pod: &Pod| {
         let slot = under_way.iter().find(|(name, _)| *name == pod.name);

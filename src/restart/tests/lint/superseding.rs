@@ -1,12 +1,12 @@
-//! One restart takes the place of another that is under way: only where that can go neither on nor
-//! back, only because a person asked, and with everything it was answerable for.
+//! A restart supersedes another one under way: only if that can go neither forward nor back, only on
+//! request of a person, and with all nodes and debts of the other one.
 
-use super::view::View;
+use super::facts::Facts;
 use crate::{Direction, Ledger, Member, Outcome, Request, Restart, Strategy, annotation};
 use stayput_api::State;
 
-/// Whether a write has one restart take the place of another whose nodes are under way.
-pub(super) fn is_so(before: &Restart, new: &Ledger) -> bool {
+/// Whether a ledger write lets a restart supersede another one whose nodes are under way.
+pub(super) fn happens(before: &Restart, new: &Ledger) -> bool {
     let superseded = new
         .history
         .iter()
@@ -14,7 +14,7 @@ pub(super) fn is_so(before: &Restart, new: &Ledger) -> bool {
     superseded || new.restart.is_some() && before.members.iter().any(Member::is_under_way)
 }
 
-pub(super) fn check(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let id = &before.request.id;
     let Some(after) = &new.restart else {
         wrong.push(format!("S11: {id} is superseded by nobody"));
@@ -22,9 +22,9 @@ pub(super) fn check(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec
     };
     let next = &after.request.id;
     let entry = new.history.iter().rev().find(|entry| &entry.id == id);
-    let asked = view.snapshot.cluster.annotations.get(annotation::REQUEST);
+    let asked = facts.snapshot.cluster.annotations.get(annotation::REQUEST);
     let asked = asked.and_then(|text| Request::parse(text).ok());
-    let queued = view.snapshot.ledger.queued.as_ref();
+    let queued = facts.snapshot.ledger.queued.as_ref();
     let coordinated = |restart: &Restart| restart.request.strategy == Strategy::Coordinated;
     for (is_right, what) in [
         (coordinated(before) && coordinated(after), "without being both coordinated"),
@@ -39,63 +39,69 @@ pub(super) fn check(view: &View, before: &Restart, new: &Ledger, wrong: &mut Vec
             "and nobody asked for it",
         ),
         (
-            after.request.not_before.is_none_or(|moment| view.snapshot.now >= moment),
+            after.request.not_before.is_none_or(|moment| facts.snapshot.now >= moment),
             "before the moment asked for",
         ),
         (
-            before.members.iter().any(|member| member.is_under_way() && is_lost(view, member)),
+            before.members.iter().any(|member| member.is_under_way() && is_lost(facts, member)),
             "which can come to its end",
         ),
     ] {
         if !is_right {
-            wrong.push(format!("S11: {next} takes the place of {id}, {what}"));
+            wrong.push(format!("S11: {next} supersedes {id}, {what}"));
         }
     }
     for member in before.members.iter().filter(|member| member.is_under_way()) {
-        goes_over(view, member, after, new, wrong);
+        check_taken_over(facts, member, after, new, wrong);
     }
-    allocation(view, after, new, wrong);
+    allocation(facts, after, new, wrong);
 }
 
-/// What has not come up on its frozen config and cannot any more.
-fn is_lost(view: &View, member: &Member) -> bool {
-    let Some(manager) = view.manager(&member.pod_uid) else { return false };
+/// Whether it has not started on its frozen config and cannot any more.
+fn is_lost(facts: &Facts, member: &Member) -> bool {
+    let Some(manager) = facts.manager(&member.pod_uid) else { return false };
     let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
     let runs = matches!(manager.state, State::Running | State::Starting);
     if runs && run != member.expected.as_ref() {
         return true;
     }
-    let is_back = runs && view.is_back(member);
+    let is_back = runs && facts.is_back(member);
     !is_back && manager.mounted != member.expected
 }
 
-/// S4, S5, S8: nobody is left behind, and nothing sent before can reach anybody any more.
-fn goes_over(view: &View, member: &Member, after: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+/// S4, S5, S8: no node is left behind, and no request sent before can take effect any more.
+fn check_taken_over(
+    facts: &Facts,
+    member: &Member,
+    after: &Restart,
+    new: &Ledger,
+    wrong: &mut Vec<String>,
+) {
     let (node, next) = (&member.node, &after.request.id);
-    let Some(vote_recipient) =
-        after.members.iter().find(|vote_recipient| vote_recipient.pod_uid == member.pod_uid)
+    let Some(successor) =
+        after.members.iter().find(|successor| successor.pod_uid == member.pod_uid)
     else {
         wrong.push(format!("S11: {node} is left behind by {next}"));
         return;
     };
-    let fenced = new.kept_stopped.iter().any(|fence| fence.pod_uid == member.pod_uid);
-    if !vote_recipient.is_under_way() && !fenced {
-        wrong.push(format!("S8: {node} is taken over by {next} and nobody's"));
+    let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
+    if !successor.is_under_way() && !is_kept {
+        wrong.push(format!("S8: {node} is taken over by {next} and not under way"));
     }
-    if vote_recipient.stop_sequence <= member.start_sequence {
+    if successor.stop_sequence <= member.start_sequence {
         wrong.push(format!(
-            "S5: {node} is taken over with stop {}, and start {} may be on its way",
-            vote_recipient.stop_sequence, member.start_sequence
+            "S5: {node} is taken over with stop {}, and start {} may still arrive",
+            successor.stop_sequence, member.start_sequence
         ));
     }
-    if view.pod(&member.pod_uid).is_none() {
+    if facts.pod(&member.pod_uid).is_none() {
         wrong.push(format!("{node} is taken over and its pod is not seen"));
     }
 }
 
-/// What is owed goes on being owed, by the new nodes, without a moment in which it is due.
-fn allocation(view: &View, after: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
-    let Some(owed) = &view.snapshot.ledger.debts.allocation else { return };
+/// The debt stays, and the new nodes hold it.
+fn allocation(facts: &Facts, after: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+    let Some(owed) = &facts.snapshot.ledger.debts.allocation else { return };
     let Some(still) = &new.debts.allocation else {
         wrong.push("S8: allocation is owed and not taken over".into());
         return;

@@ -1,20 +1,20 @@
-//! The cluster's phase in one word, what blocks it, and the sentence beside them.
+//! The phase of the cluster, what blocks it, and the message for people.
 
 use std::collections::BTreeSet;
 
 use super::{Counts, debts};
 use crate::{Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting};
 
-/// What keeps the cluster from going on. While a node is under way the others wait for it and not
-/// for a rule: then only what that node itself waits for counts.
+/// What blocks the cluster. While a node is under way the others wait for it and not for a rule: then
+/// only what that node itself waits for counts.
 pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
     let under_way = under_way(snapshot);
     let counts = |waiting: &&Waiting| {
         let of_it = waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
         waiting.code.blocks() && (under_way.is_empty() || of_it)
     };
-    // What only asks to be put right comes after what is in the way, a slot that is not free after
-    // what keeps it from being so; then the whole before one pod.
+    // Invalid input comes last. A limit that is reached comes after the reason why it is reached.
+    // What blocks the whole cluster comes before what blocks one pod.
     plan.waiting.iter().filter(counts).min_by_key(|waiting| {
         let is = |code| waiting.code == code;
         (
@@ -30,7 +30,6 @@ pub(super) fn under_way(snapshot: &Snapshot) -> BTreeSet<&str> {
     debts::under_way(&snapshot.ledger)
 }
 
-/// The word.
 pub(super) fn phase(
     snapshot: &Snapshot,
     blocker: Option<&Waiting>,
@@ -64,7 +63,7 @@ pub(super) fn phase(
     }
 }
 
-/// The sentence: what blocks, or else what is waited for, or else what somebody should do.
+/// What blocks the cluster, or what it waits for, or what a person should do.
 pub(super) fn message(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -87,12 +86,12 @@ pub(super) fn message(
     }
     let is_idle = snapshot.ledger.restart.is_none();
     if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
-        let (nodes, they) = match counts.pending_restart {
+        let (nodes, their) = match counts.pending_restart {
             1 => ("1 node runs".to_owned(), "its"),
             many => (format!("{many} nodes run"), "their"),
         };
         return Some(format!(
-            "{nodes} on another config than {they} sources have: ask for a restart when it suits"
+            "{nodes} on another config than {their} sources have: request a restart"
         ));
     }
     None

@@ -1,11 +1,11 @@
-//! Debts: there before the deed, gone after the proof.
+//! Debts: written before the action, removed after the proof.
 
-use super::view::View;
+use super::facts::Facts;
 use crate::Ledger;
 
-pub(super) fn check(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
-    let old = &view.snapshot.ledger.debts;
-    if old.is_empty() && !new.debts.is_empty() && !view.snapshot.cluster.finalizer {
+pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+    let old = &facts.snapshot.ledger.debts;
+    if old.is_empty() && !new.debts.is_empty() && !facts.snapshot.cluster.finalizer {
         wrong.push("a debt is made before the finalizer is on".into());
     }
     for debt in &old.start {
@@ -15,23 +15,23 @@ pub(super) fn check(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
                 wrong.push(format!("S4: the sequence owed to {} falls", debt.node));
             }
             Some(_) => {}
-            None if view.is_told_to_run(&debt.pod_uid, debt.sequence) => {}
+            None if facts.is_started(&debt.pod_uid, debt.sequence) => {}
             None => wrong.push(format!("S8: the start owed to {} is forgotten", debt.node)),
         }
     }
-    allocation(view, new, wrong);
-    records(view, new, wrong);
-    super::votes::owed(view, new, wrong);
+    allocation(facts, new, wrong);
+    records(facts, new, wrong);
+    super::votes::owed(facts, new, wrong);
 }
 
-fn allocation(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
-    let Some(before) = &view.snapshot.ledger.debts.allocation else {
-        let engine = view.engine().and_then(|engine| engine.allocation.as_ref().ok());
+fn allocation(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+    let Some(before) = &facts.snapshot.ledger.debts.allocation else {
+        let engine = facts.engine().and_then(|engine| engine.allocation.as_ref().ok());
         if let Some(made) = &new.debts.allocation {
             match engine {
                 None => wrong.push("what allocation was is owed and not known".into()),
                 Some(now) => {
-                    // Somebody's mark of an earlier restart holds the setting before it.
+                    // The marker of an earlier restart contains the setting before that restart.
                     let was = now.marker.as_ref().map_or(&now.setting, |marker| &marker.before);
                     if was != &made.before {
                         wrong.push(format!("allocation was {was:?}, owed is {:?}", made.before));
@@ -42,31 +42,31 @@ fn allocation(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
         return;
     };
     match &new.debts.allocation {
-        Some(after) if after.restart != before.restart && allocation_is_paid(view) => {}
+        Some(after) if after.restart != before.restart && allocation_is_paid(facts) => {}
         Some(after) if after.before != before.before || after.restart != before.restart => {
             wrong.push("what allocation was is rewritten".into());
         }
         Some(_) => {}
-        None if allocation_is_paid(view) => {}
+        None if allocation_is_paid(facts) => {}
         None => wrong.push("S8: the allocation owed is forgotten".into()),
     }
 }
 
-/// The engine says that no mark of the debt's restart is there (any more).
-pub(super) fn allocation_is_paid(view: &View) -> bool {
-    let Some(debt) = &view.snapshot.ledger.debts.allocation else { return true };
-    let Some(Ok(now)) = view.engine().map(|engine| engine.allocation.as_ref()) else {
+/// The engine has no marker of the debt's restart.
+pub(super) fn allocation_is_paid(facts: &Facts) -> bool {
+    let Some(debt) = &facts.snapshot.ledger.debts.allocation else { return true };
+    let Some(Ok(now)) = facts.engine().map(|engine| engine.allocation.as_ref()) else {
         return false;
     };
     now.marker.as_ref().is_none_or(|marker| marker.restart != debt.restart)
 }
 
-fn records(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
-    for debt in &view.snapshot.ledger.debts.records {
+fn records(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+    for debt in &facts.snapshot.ledger.debts.records {
         if new.debts.records.iter().any(|other| other.node_id == debt.node_id) {
             continue;
         }
-        let seen = view.engine().and_then(|engine| engine.records.as_ref().ok());
+        let seen = facts.engine().and_then(|engine| engine.records.as_ref().ok());
         let gone = match seen {
             None => false,
             Some(None) => true,
@@ -80,7 +80,7 @@ fn records(view: &View, new: &Ledger, wrong: &mut Vec<String>) {
     }
     for debt in &new.debts.records {
         let had = |records: &[crate::RecordDebt]| records.contains(debt);
-        if !had(&view.snapshot.ledger.debts.records)
+        if !had(&facts.snapshot.ledger.debts.records)
             && !new
                 .restart
                 .iter()

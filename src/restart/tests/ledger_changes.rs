@@ -1,8 +1,8 @@
-//! What a ledger write changes, in words.
+//! Describes what a ledger write changes, for the pages.
 
 use crate::{Ledger, Member, Restart, Step};
 
-pub(crate) fn ledger(old: &Ledger, new: &Ledger) -> Vec<String> {
+pub(crate) fn describe(old: &Ledger, new: &Ledger) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in new.history.iter().filter(|entry| !old.history.contains(entry)) {
         let why =
@@ -39,13 +39,13 @@ pub(crate) fn ledger(old: &Ledger, new: &Ledger) -> Vec<String> {
         });
     }
     debts(old, new, &mut lines);
-    for fence in new.kept_stopped.iter().filter(|fence| !old.kept_stopped.contains(fence)) {
-        let what = if fence.releasing { "to be started again" } else { "to be kept stopped" };
-        lines.push(format!("{} is {what} (sequence {})", fence.node, fence.sequence));
+    for entry in new.kept_stopped.iter().filter(|entry| !old.kept_stopped.contains(entry)) {
+        let what = if entry.releasing { "to be started again" } else { "to be kept stopped" };
+        lines.push(format!("{} is {what} (sequence {})", entry.node, entry.sequence));
     }
-    for fence in &old.kept_stopped {
-        if !new.kept_stopped.iter().any(|other| other.pod_uid == fence.pod_uid) {
-            lines.push(format!("{} is not kept stopped any more", fence.node));
+    for entry in &old.kept_stopped {
+        if !new.kept_stopped.iter().any(|other| other.pod_uid == entry.pod_uid) {
+            lines.push(format!("{} is not kept stopped any more", entry.node));
         }
     }
     if lines.is_empty() {
@@ -54,10 +54,10 @@ pub(crate) fn ledger(old: &Ledger, new: &Ledger) -> Vec<String> {
     lines
 }
 
-/// The ledger as it stands, in words.
-pub(crate) fn whole(ledger: &Ledger) -> Vec<String> {
+/// Describes the whole ledger.
+pub(crate) fn describe_whole(ledger: &Ledger) -> Vec<String> {
     let empty = Ledger { history: ledger.history.clone(), ..Ledger::default() };
-    let mut lines = self::ledger(&empty, ledger);
+    let mut lines = describe(&empty, ledger);
     for member in ledger.restart.iter().flat_map(|restart| &restart.members) {
         let line = changed(Some(&Member::default()), member);
         lines.extend(line);

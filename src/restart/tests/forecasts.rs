@@ -1,9 +1,11 @@
-//! Dry runs of clusters in particular states, in words.
+//! Forecasts of clusters in particular states.
 
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::{Forecast, Policy, Request, Stage, StageKind, Strategy, Target, forecast};
+use crate::{
+    Forecast, ForecastStep, ForecastStepKind, Policy, Request, Strategy, Target, forecast,
+};
 
 /// Two hot and two warm nodes, three masters.
 fn pools() -> Driver {
@@ -23,31 +25,31 @@ fn asked(strategy: Strategy, target: Target) -> Request {
     Request { id: "dry-run".into(), strategy, target, ..Request::default() }
 }
 
-/// A dry run at this moment, with the engine asked.
-fn ahead(driver: &mut Driver, request: Option<&Request>) -> Forecast {
+/// A forecast at this time, with the engine read.
+fn forecast_of(driver: &mut Driver, request: Option<&Request>) -> Forecast {
     let (mut snapshot, _) = driver.world.observe(&driver.flushed.clone());
     snapshot.engine = driver.world.engine.look(driver.world.now);
     forecast(&snapshot, &driver.policy, request)
 }
 
-/// `held` and `never` by their words, and every step: `Now Restart a b`.
-fn told(forecast: &Forecast) -> Vec<String> {
-    let held = forecast.held.iter().map(|one| format!("held {}", one.code.as_str()));
-    let step = |stage: &Stage| {
-        let names: Vec<&str> = stage.turns.iter().map(|turn| turn.node.as_str()).collect();
-        format!("{:?} {:?} {}", stage.when, stage.kind, names.join(" "))
+/// What blocks, every step (`Now Restart a b`), and the nodes that are never restarted.
+fn summary(forecast: &Forecast) -> Vec<String> {
+    let blocked = forecast.blocked_by.iter().map(|one| format!("blocked by {}", one.code.as_str()));
+    let step = |step: &ForecastStep| {
+        let names: Vec<&str> = step.nodes.iter().map(|node| node.name.as_str()).collect();
+        format!("{:?} {:?} {}", step.when, step.kind, names.join(" "))
     };
     let never = forecast
         .never
         .iter()
         .map(|one| format!("never {} {}", one.node.as_deref().unwrap_or("-"), one.code.as_str()));
-    held.chain(forecast.steps.iter().map(step)).chain(never).collect()
+    blocked.chain(forecast.steps.iter().map(step)).chain(never).collect()
 }
 
 #[test]
 fn all_goes_in_order_and_everybody_waits_for_the_first() {
     let mut driver = pools();
-    let seen = ahead(&mut driver, None);
+    let seen = forecast_of(&mut driver, None);
     let order = [
         "Now Restart logs-warm-1",
         "Later Restart logs-warm-0",
@@ -57,7 +59,7 @@ fn all_goes_in_order_and_everybody_waits_for_the_first() {
         "Later Restart logs-master-1",
         "Later Restart logs-master-0",
     ];
-    assert_eq!(told(&seen), order);
+    assert_eq!(summary(&seen), order);
     assert_eq!(seen.waiting.len(), 6, "{seen:#?}");
     let first = &seen.waiting[0];
     assert_eq!(first.code.as_str(), "not_its_turn");
@@ -68,17 +70,17 @@ fn all_goes_in_order_and_everybody_waits_for_the_first() {
 fn what_holds_all_is_named_and_the_steps_are_told_beyond_it() {
     let mut driver = pools();
     play_line(&mut driver, "pause");
-    let seen = ahead(&mut driver, None);
-    assert_eq!(told(&seen)[..2], ["held paused", "Later Restart logs-warm-1"]);
+    let seen = forecast_of(&mut driver, None);
+    assert_eq!(summary(&seen)[..2], ["blocked by paused", "Later Restart logs-warm-1"]);
     assert_eq!(seen.steps.len(), 7);
     let coordinated = asked(Strategy::Coordinated, Target::default());
-    let seen = ahead(&mut driver, Some(&coordinated));
+    let seen = forecast_of(&mut driver, Some(&coordinated));
     let all = "logs-hot-0 logs-hot-1 logs-master-0 logs-master-1 logs-master-2 logs-warm-0 \
                logs-warm-1";
     assert_eq!(
-        told(&seen),
+        summary(&seen),
         [
-            "held paused".to_owned(),
+            "blocked by paused".to_owned(),
             format!("Later Stop {all}"),
             "Later Start logs-master-0 logs-master-1 logs-master-2".to_owned(),
             "Later Start logs-hot-0 logs-hot-1 logs-warm-0 logs-warm-1".to_owned(),
@@ -93,13 +95,13 @@ fn a_request_behind_another_goes_when_that_is_over() {
     play_line(&mut driver, "request rolling r1");
     driver.run(40_000, |_| false);
     for strategy in [Strategy::Rolling, Strategy::Coordinated] {
-        let seen = ahead(&mut driver, Some(&asked(strategy, Target::default())));
-        let told = told(&seen);
-        assert_eq!(told[0], "held another_in_progress", "{told:?}");
+        let seen = forecast_of(&mut driver, Some(&asked(strategy, Target::default())));
+        let lines = summary(&seen);
+        assert_eq!(lines[0], "blocked by another_in_progress", "{lines:?}");
         assert!(seen.never.is_empty() && !seen.steps.is_empty(), "{seen:#?}");
-        let starts = |stage: &&Stage| stage.kind != StageKind::Start;
-        let turns = seen.steps.iter().filter(starts).flat_map(|stage| &stage.turns).count();
-        assert_eq!(turns, 7, "{told:?}");
+        let starts = |step: &&ForecastStep| step.kind != ForecastStepKind::Start;
+        let nodes = seen.steps.iter().filter(starts).flat_map(|step| &step.nodes).count();
+        assert_eq!(nodes, 7, "{lines:?}");
         assert_eq!(seen.waiting.len(), 7);
     }
 }
@@ -109,7 +111,7 @@ fn a_coordinated_restart_names_the_one_that_is_in_the_way() {
     let mut driver = pools();
     play_line(&mut driver, "freeze manager logs-hot-1");
     driver.run(40_000, |_| false);
-    let seen = ahead(&mut driver, Some(&asked(Strategy::Coordinated, Target::default())));
+    let seen = forecast_of(&mut driver, Some(&asked(Strategy::Coordinated, Target::default())));
     assert!(seen.steps.is_empty(), "{seen:#?}");
     assert_eq!(seen.never.len(), 7, "{seen:#?}");
     let all = &seen.never[0];
@@ -126,14 +128,14 @@ fn a_zone_goes_as_one_or_names_who_keeps_it() {
     driver.policy.max_unavailable = crate::Share::Nodes(3);
     let target = Target { zone: Some("b".into()), ..Target::default() };
     let zone = asked(Strategy::Rolling, target);
-    let seen = ahead(&mut driver, Some(&zone));
-    let names = seen.steps.iter().flat_map(|stage| &stage.turns).count();
+    let seen = forecast_of(&mut driver, Some(&zone));
+    let names = seen.steps.iter().flat_map(|step| &step.nodes).count();
     assert!(names == 3 || seen.never.len() == 3, "{seen:#?}");
     driver.world.engine.shards.add("once", 0, &["logs-hot-0"]);
     driver.world.settle();
-    let seen = ahead(&mut driver, Some(&zone));
+    let seen = forecast_of(&mut driver, Some(&zone));
     assert!(seen.steps.is_empty(), "{seen:#?}");
-    assert_eq!(told(&seen)[0], "held unreplicated_index");
+    assert_eq!(summary(&seen)[0], "blocked by unreplicated_index");
     assert_eq!(seen.never.len(), 3, "{seen:#?}");
 }
 
@@ -141,15 +143,15 @@ fn a_zone_goes_as_one_or_names_who_keeps_it() {
 fn a_request_that_is_refused_says_why() {
     let mut driver = pools();
     let target = Target { nodes: vec!["logs-9".into()], ..Target::default() };
-    let seen = ahead(&mut driver, Some(&asked(Strategy::Rolling, target)));
-    let held = seen.held.as_ref().expect("it is refused");
+    let seen = forecast_of(&mut driver, Some(&asked(Strategy::Rolling, target)));
+    let blocker = seen.blocked_by.as_ref().expect("it is refused");
     assert_eq!(
-        held.message,
+        blocker.message,
         "the request is refused: there is no node logs-9 among the cluster's pods"
     );
     assert!(seen.steps.is_empty() && seen.never.is_empty());
     play_line(&mut driver, "delete the searchcluster");
-    let seen = ahead(&mut driver, None);
-    let held = seen.held.as_ref().expect("nothing begins");
-    assert!(held.message.contains("is being deleted"), "{held:?}");
+    let seen = forecast_of(&mut driver, None);
+    let blocker = seen.blocked_by.as_ref().expect("nothing begins");
+    assert!(blocker.message.contains("is being deleted"), "{blocker:?}");
 }

@@ -1,4 +1,4 @@
-//! The words people and programs exchange with us.
+//! The texts that people and programs exchange with us.
 
 mod annotations;
 mod phase;

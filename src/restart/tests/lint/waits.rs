@@ -1,16 +1,16 @@
-//! Every pod is acted on or waits, and says why.
+//! For every pod something is done, or it waits with a reason.
 
 use std::collections::BTreeSet;
 
-use super::view::View;
+use super::facts::Facts;
 use crate::{Action, Ledger, Plan};
 
-/// With nothing to be done, looking again more often than this is a waste, in milliseconds.
-const AT_REST: u64 = 1_000;
+/// The shortest time until the next plan if there is nothing to do, in milliseconds.
+const MIN_IDLE_REQUEUE: u64 = 1_000;
 
-pub(super) fn check(view: &View, plan: &Plan, wrong: &mut Vec<String>) {
-    let acted = acted_on(view, plan);
-    for pod in &view.snapshot.pods {
+pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
+    let acted = acted_on(facts, plan);
+    for pod in &facts.snapshot.pods {
         let times =
             plan.waiting.iter().filter(|wait| wait.pod.as_deref() == Some(&*pod.uid)).count();
         if times > 1 {
@@ -22,31 +22,31 @@ pub(super) fn check(view: &View, plan: &Plan, wrong: &mut Vec<String>) {
     }
     for wait in &plan.waiting {
         if wait.message.trim().is_empty() {
-            wrong.push(format!("{:?} waits without a sentence: {:?}", wait.node, wait.code));
+            wrong.push(format!("{:?} waits without a message: {:?}", wait.node, wait.code));
         }
-        if wait.pod.as_ref().is_some_and(|uid| view.pod(uid).is_none()) {
+        if wait.pod.as_ref().is_some_and(|uid| facts.pod(uid).is_none()) {
             wrong.push(format!("{:?} waits and is no pod of this snapshot", wait.pod));
         }
     }
     let writes = matches!(plan.actions.first(), Some(Action::WriteLedger(_)));
     if plan.requeue_after == 0 && !writes {
-        wrong.push("a plan that is to be made anew without end: requeue_after is 0".into());
+        wrong.push("the plan is made again at once without end: requeue_after is 0".into());
     }
-    let ledger = &view.snapshot.ledger;
+    let ledger = &facts.snapshot.ledger;
     let nothing_goes_on = plan.actions.is_empty()
         && ledger.restart.is_none()
         && ledger.queued.is_none()
         && ledger.debts.is_empty();
-    if nothing_goes_on && plan.requeue_after < AT_REST {
-        wrong.push(format!("runs hot at rest: looks again after {} ms", plan.requeue_after));
+    if nothing_goes_on && plan.requeue_after < MIN_IDLE_REQUEUE {
+        wrong.push(format!("plans too often at rest: again after {} ms", plan.requeue_after));
     }
 }
 
-/// Pods for which something is done: named by an action, or by what it is about.
-fn acted_on(view: &View, plan: &Plan) -> BTreeSet<String> {
+/// Pods for which an action does something.
+fn acted_on(facts: &Facts, plan: &Plan) -> BTreeSet<String> {
     let mut acted = BTreeSet::new();
     let under_way = |acted: &mut BTreeSet<String>| {
-        for member in view.restart().map(|restart| &restart.members[..]).unwrap_or_default() {
+        for member in facts.restart().map(|restart| &restart.members[..]).unwrap_or_default() {
             if member.is_under_way() {
                 acted.insert(member.pod_uid.clone());
             }
@@ -57,7 +57,7 @@ fn acted_on(view: &View, plan: &Plan) -> BTreeSet<String> {
             Action::PatchPod { uid, .. } | Action::Stop { uid, .. } | Action::Start { uid, .. } => {
                 acted.insert(uid.clone());
             }
-            Action::WriteLedger(next) => changed(&view.snapshot.ledger, next, &mut acted),
+            Action::WriteLedger(next) => changed(&facts.snapshot.ledger, next, &mut acted),
             Action::TightenAllocation { .. }
             | Action::RestoreAllocation { .. }
             | Action::Flush { .. }
@@ -75,7 +75,7 @@ fn acted_on(view: &View, plan: &Plan) -> BTreeSet<String> {
     acted
 }
 
-/// Pods whose entries a ledger write touches.
+/// Pods whose entries a ledger write changes.
 fn changed(old: &Ledger, new: &Ledger, acted: &mut BTreeSet<String>) {
     let members = |ledger: &Ledger| {
         ledger.restart.as_ref().map(|restart| restart.members.clone()).unwrap_or_default()
@@ -86,9 +86,9 @@ fn changed(old: &Ledger, new: &Ledger, acted: &mut BTreeSet<String>) {
             acted.insert(member.pod_uid.clone());
         }
     }
-    for fence in old.kept_stopped.iter().chain(&new.kept_stopped) {
-        if !(old.kept_stopped.contains(fence) && new.kept_stopped.contains(fence)) {
-            acted.insert(fence.pod_uid.clone());
+    for entry in old.kept_stopped.iter().chain(&new.kept_stopped) {
+        if !(old.kept_stopped.contains(entry) && new.kept_stopped.contains(entry)) {
+            acted.insert(entry.pod_uid.clone());
         }
     }
     for debt in old.debts.start.iter().chain(&new.debts.start) {

@@ -1,4 +1,4 @@
-//! The nodes worth a line.
+//! The nodes that the status lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::flow::{drifts, phase_of, shown_of};
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
 
-/// What there is to say about one node.
-struct Row<'a> {
+/// What is known about one node.
+struct NodeRow<'a> {
     node: &'a str,
     member: Option<&'a Member>,
     pod: Option<&'a Pod>,
@@ -17,9 +17,9 @@ struct Row<'a> {
     drifts: bool,
 }
 
-/// The nodes worth a line: what is under way first, then what is blocked, then what drifts, then
-/// the others; by name among themselves.
-pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport> {
+/// The nodes that are not simply idle: first those under way, then those that are blocked, then those
+/// that drift, then the others; each group by name.
+pub(super) fn listed<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport> {
     let waiting: BTreeMap<&str, &Waiting> = plan
         .waiting
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
     let row = |uid: &str, node: &'a str, pod: Option<&'a Pod>| {
         let member = members.get(uid).copied();
         let manager = pod.and_then(|pod| pod.manager.as_ref().ok());
-        Row {
+        NodeRow {
             node,
             member,
             pod,
@@ -48,22 +48,22 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport
     let pods = snapshot.pods.iter().map(|pod| row(&pod.uid, pod.node.as_str(), Some(pod)));
     let gone = members.iter().filter(|(uid, _)| !there.contains(*uid));
     let gone = gone.map(|(uid, member)| row(uid, member.node.as_str(), None));
-    let mut rows: Vec<Row<'_>> = pods.chain(gone).filter(Row::is_worth_a_line).collect();
-    rows.sort_by_cached_key(Row::place);
+    let mut rows: Vec<NodeRow<'_>> = pods.chain(gone).filter(NodeRow::is_listed).collect();
+    rows.sort_by_cached_key(NodeRow::sort_key);
     rows.truncate(MAX_NODES);
-    rows.iter().map(Row::report).collect()
+    rows.iter().map(NodeRow::report).collect()
 }
 
-impl<'a> Row<'a> {
-    fn is_worth_a_line(&self) -> bool {
+impl<'a> NodeRow<'a> {
+    fn is_listed(&self) -> bool {
         let waits = |waiting: &Waiting| {
             !matches!(waiting.code, Code::Idle | Code::Finished | Code::Recording)
         };
         self.phase.is_some() || self.drifts || self.waiting.is_some_and(waits)
     }
 
-    /// Most interesting first; `logs-10` comes after `logs-9`.
-    fn place(&self) -> (u8, &'a str, Option<u64>, &'a str) {
+    /// `logs-10` comes after `logs-9`.
+    fn sort_key(&self) -> (u8, &'a str, Option<u64>, &'a str) {
         let rank = if self.member.is_some_and(Member::is_under_way) {
             0
         } else if self.waiting.is_some_and(|waiting| waiting.code.blocks()) {

@@ -1,10 +1,10 @@
-//! What a stop would cost, counted the long way.
+//! Whether a stop would cost the quorum or a shard, computed in the simplest way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Engine, ShardCopy, Voting};
 
-/// How the stop of `node` beside `down` would leave no majority.
+/// Why no majority would be left without `node` and the nodes that are `down`.
 pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) -> Option<String> {
     let this = engine.nodes.iter().find(|listed| listed.name == node)?;
     if !this.is_master_eligible() {

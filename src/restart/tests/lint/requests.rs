@@ -1,23 +1,23 @@
-//! Requests to managers: never without the ledger, never against the rules.
+//! Stop and start requests: never without a ledger entry, never against the rules.
 
-use super::view::View;
-use super::{claims, votes};
+use super::facts::Facts;
+use super::{outages, votes};
 use crate::{Action, Color, Direction, Manager, Member, Plan, Pod, Sources, Step, Strategy};
 use stayput_api::{ConfigChoice, RequestKind, State};
 
-/// What gives a stop its sequence.
+/// Where the sequence of a stop comes from.
 enum Cause<'a> {
     Turn(&'a Member),
-    WayBack,
+    Compensation,
     KeptStopped,
 }
 
-pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
-    let Some(cause) = cause_of_stop(view, uid, sequence) else {
+pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
+    let Some(cause) = cause_of_stop(facts, uid, sequence) else {
         wrong.push(format!("S6: stop {sequence} of {uid} is not in the ledger"));
         return;
     };
-    let Some(pod) = view.pod(uid) else {
+    let Some(pod) = facts.pod(uid) else {
         wrong.push(format!("a stop of {uid}, which is no pod of this snapshot"));
         return;
     };
@@ -29,7 +29,7 @@ pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &m
     if plan.actions.iter().filter(again).count() != 1 {
         wrong.push(format!("S5: {name} gets two requests in one plan"));
     }
-    let Some(manager) = view.manager(uid) else {
+    let Some(manager) = facts.manager(uid) else {
         wrong.push(format!("a stop of {name}, whose manager is not known"));
         return;
     };
@@ -42,22 +42,22 @@ pub(super) fn stop(view: &View, plan: &Plan, uid: &str, sequence: u64, wrong: &m
         wrong.push(format!("S5: stop {sequence} of {name} is already accepted"));
     }
     match cause {
-        Cause::WayBack => {}
+        Cause::Compensation => {}
         Cause::KeptStopped => {
-            begun(view, name, wrong);
-            not_deleted(view, name, wrong);
-            clean(pod, manager, wrong);
-            // What is stopped already costs nothing: the fence only makes it last.
+            check_allowed(facts, name, wrong);
+            not_deleted(facts, name, wrong);
+            check_pod(pod, manager, wrong);
+            // A stopped engine costs nothing: the request only keeps it stopped.
             if manager.state != State::Stopped {
-                costs(view, pod, wrong);
+                check_outage(facts, pod, wrong);
             }
         }
-        Cause::Turn(member) => turn(view, pod, manager, member, wrong),
+        Cause::Turn(member) => stop_of_turn(facts, pod, manager, member, wrong),
     }
 }
 
-fn cause_of_stop<'a>(view: &View<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
-    if let Some(member) = view.member(uid) {
+fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
+    if let Some(member) = facts.member(uid) {
         if member.step == Step::Restarting
             && member.stop_sequence == sequence
             && member.start_sequence > sequence
@@ -66,42 +66,46 @@ fn cause_of_stop<'a>(view: &View<'a>, uid: &str, sequence: u64) -> Option<Cause<
         }
         let back = member.compensation.as_ref().and_then(|compensation| compensation.stop_sequence);
         if member.step == Step::Aborting && back == Some(sequence) {
-            return Some(Cause::WayBack);
+            return Some(Cause::Compensation);
         }
     }
-    let fence = view.fence(uid).filter(|fence| !fence.releasing && fence.sequence == sequence);
-    fence.map(|_| Cause::KeptStopped)
+    let entry =
+        facts.kept_stopped(uid).filter(|entry| !entry.releasing && entry.sequence == sequence);
+    entry.map(|_| Cause::KeptStopped)
 }
 
-/// What forbids every new stop.
-fn begun(view: &View, name: &str, wrong: &mut Vec<String>) {
-    let cluster = &view.snapshot.cluster;
-    let debts = &view.snapshot.ledger.debts;
+/// Conditions that forbid every new stop.
+fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
+    let cluster = &facts.snapshot.cluster;
+    let debts = &facts.snapshot.ledger.debts;
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
         (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
         (!debts.start.is_empty(), "while a start is owed"),
-        (votes::is_adrift(view), "while a voting exclusion is owed by nobody under way"),
+        (
+            votes::is_exclusion_unowned(facts),
+            "while a voting exclusion is owed by no node under way",
+        ),
     ] {
         if is_so {
             wrong.push(format!("{name} is stopped {what}"));
         }
     }
-    if let (Some(known), Some(engine)) = (&view.snapshot.ledger.cluster_uuid, view.engine())
+    if let (Some(known), Some(engine)) = (&facts.snapshot.ledger.cluster_uuid, facts.engine())
         && known != &engine.cluster_uuid
     {
         wrong.push(format!("{name} is stopped and another cluster answers"));
     }
 }
 
-fn not_deleted(view: &View, name: &str, wrong: &mut Vec<String>) {
-    if view.snapshot.cluster.deleting {
+fn not_deleted(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
+    if facts.snapshot.cluster.deleting {
         wrong.push(format!("{name} is stopped while the SearchCluster is deleted"));
     }
 }
 
-/// What every stopped pod must be.
-fn clean(pod: &Pod, manager: &Manager, wrong: &mut Vec<String>) {
+/// Conditions that forbid the stop of a pod.
+fn check_pod(pod: &Pod, manager: &Manager, wrong: &mut Vec<String>) {
     let busy = matches!(manager.state, State::Stopping | State::Killing | State::Stuck);
     for (is_so, what) in [
         (pod.terminating, "is being deleted"),
@@ -117,15 +121,21 @@ fn clean(pod: &Pod, manager: &Manager, wrong: &mut Vec<String>) {
     }
 }
 
-fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut Vec<String>) {
+fn stop_of_turn(
+    facts: &Facts,
+    pod: &Pod,
+    manager: &Manager,
+    member: &Member,
+    wrong: &mut Vec<String>,
+) {
     let name = &pod.name;
-    begun(view, name, wrong);
-    clean(pod, manager, wrong);
-    let Some(restart) = view.restart() else { return };
+    check_allowed(facts, name, wrong);
+    check_pod(pod, manager, wrong);
+    let Some(restart) = facts.restart() else { return };
     // One that has gone forward has nodes down that nothing but its end brings back.
     let forward = restart.direction == Direction::Forward;
     if !forward {
-        not_deleted(view, name, wrong);
+        not_deleted(facts, name, wrong);
     }
     if restart.ending.is_some() && !forward {
         wrong.push(format!("S9: {name} is stopped, though the restart is ending"));
@@ -133,16 +143,16 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
     if restart.direction == Direction::Back {
         wrong.push(format!("{name} is stopped, though the restart has turned back"));
     }
-    if restart.request.not_before.is_some_and(|moment| view.snapshot.now < moment) {
+    if restart.request.not_before.is_some_and(|moment| facts.snapshot.now < moment) {
         wrong.push(format!("{name} is stopped before the moment asked for"));
     }
     if let Some(span) = &restart.request.deadline
         && !forward
-        && view.snapshot.now.since(restart.started) > span.0
+        && facts.snapshot.now.since(restart.started) > span.0
     {
         wrong.push(format!("{name} is stopped after the restart's deadline"));
     }
-    if view.fence(&pod.uid).is_some() {
+    if facts.kept_stopped(&pod.uid).is_some() {
         wrong.push(format!("{name} is kept stopped and gets a turn"));
     }
     if matches!(pod.sources, Sources::Absent(_)) {
@@ -152,7 +162,7 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
     // Once frozen, the entry counts, and what the sources say later is for the next restart.
     let wanted = match restart.frozen {
         Some(_) => member.expected.clone(),
-        None => View::wanted_config(pod),
+        None => Facts::wanted_config(pod),
     };
     if declared && (manager.mounted.is_none() || manager.mounted != wanted) {
         wrong.push(format!("{name} is stopped before its config is mounted"));
@@ -160,7 +170,7 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
     if declared && manager.mounted != member.expected {
         wrong.push(format!("S3: {name} is stopped and its entry expects {:?}", member.expected));
     }
-    let under_way = View::taken_down(restart.members.iter());
+    let under_way = Facts::taken_down(restart.members.iter());
     match restart.request.strategy {
         Strategy::Coordinated => {
             if !restart.once.allocation || !restart.once.flush {
@@ -173,50 +183,50 @@ fn turn(view: &View, pod: &Pod, manager: &Manager, member: &Member, wrong: &mut 
         Strategy::Rolling | Strategy::Immediate => {
             let zone = restart.request.strategy == Strategy::Rolling
                 && restart.request.target.zone.is_some();
-            if under_way > view.budget() && !zone {
+            if under_way > facts.budget() && !zone {
                 wrong.push(format!("S1: {name} is stopped and {under_way} are under way"));
             }
-            costs(view, pod, wrong);
+            check_outage(facts, pod, wrong);
         }
     }
     if restart.request.strategy == Strategy::Rolling {
-        healthy(view, pod, wrong);
+        check_health(facts, pod, wrong);
     }
 }
 
-/// S2 and S10, by code of our own.
-fn costs(view: &View, pod: &Pod, wrong: &mut Vec<String>) {
-    if view.policy.allow_outage {
+/// S2 and S10, computed independently.
+fn check_outage(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+    if facts.policy.allow_outage {
         return;
     }
-    let Some(engine) = view.engine() else {
-        if !view.whole_set_failed(pod) {
+    let Some(engine) = facts.engine() else {
+        if !facts.whole_set_failed(pod) {
             wrong.push(format!("{} is stopped and the engine cannot be asked", pod.name));
         }
         return;
     };
-    let down = view.down_by_us();
-    if let Some(what) = claims::quorum_lost(engine, &pod.node, &down) {
+    let down = facts.down_by_us();
+    if let Some(what) = outages::quorum_lost(engine, &pod.node, &down) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }
-    if let Some(what) = votes::taken_away(view, engine, &pod.node) {
+    if let Some(what) = votes::taken_away(facts, engine, &pod.node) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }
-    if let Some(what) = claims::copy_lost(engine, &pod.node, &down) {
+    if let Some(what) = outages::copy_lost(engine, &pod.node, &down) {
         wrong.push(format!("S10: the stop of {} costs the last copy: {what}", pod.name));
     }
 }
 
-fn healthy(view: &View, pod: &Pod, wrong: &mut Vec<String>) {
-    let is_in = pod.ready && view.node(&pod.node).is_some();
-    let Some(health) = view.engine().and_then(|engine| engine.health.as_ref().ok()) else {
+fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+    let is_in = pod.ready && facts.node(&pod.node).is_some();
+    let Some(health) = facts.engine().and_then(|engine| engine.health.as_ref().ok()) else {
         if is_in {
             wrong.push(format!("{} is healthy and stopped on unknown health", pod.name));
         }
         return;
     };
     // What is missing with another node of the batch was to be expected.
-    let members = view.restart().into_iter().flat_map(|restart| &restart.members);
+    let members = facts.restart().into_iter().flat_map(|restart| &restart.members);
     let others = members.filter(|other| other.is_under_way() && other.node != pod.node).count();
     let missed = if others > 0 { 0 } else { health.delayed };
     let settled = health.color == Color::Yellow
@@ -234,24 +244,24 @@ pub(super) struct Start<'a> {
     pub(super) config: ConfigChoice,
 }
 
-pub(super) fn start(view: &View, asked: &Start, wrong: &mut Vec<String>) {
-    let Some(pod) = view.pod(asked.uid) else {
+pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
+    let Some(pod) = facts.pod(asked.uid) else {
         wrong.push(format!("a start of {}, which is no pod of this snapshot", asked.uid));
         return;
     };
     let name = &pod.name;
     let sequence = asked.sequence;
-    if let Some(manager) = view.manager(asked.uid)
+    if let Some(manager) = facts.manager(asked.uid)
         && manager.sequence > sequence
     {
         wrong.push(format!("S5: start {sequence} of {name} is below {}", manager.sequence));
     }
-    if view.fence(asked.uid).is_some_and(|fence| !fence.releasing) {
-        wrong.push(format!("{name} is kept stopped and told to run"));
+    if facts.kept_stopped(asked.uid).is_some_and(|entry| !entry.releasing) {
+        wrong.push(format!("{name} is kept stopped and started"));
     }
-    if let Some(member) = view.member(asked.uid) {
+    if let Some(member) = facts.member(asked.uid) {
         if member.step == Step::Restarting && member.start_sequence == sequence {
-            return start_of_turn(view, pod, member, asked, wrong);
+            return start_of_turn(facts, pod, member, asked, wrong);
         }
         if member.step == Step::Aborting
             && let Some(back) = &member.compensation
@@ -260,7 +270,7 @@ pub(super) fn start(view: &View, asked: &Start, wrong: &mut Vec<String>) {
             if back.config != asked.config {
                 wrong.push(format!("{name} is brought back on another config than journaled"));
             }
-            let known = view.manager(asked.uid);
+            let known = facts.manager(asked.uid);
             if let (Some(stop), Some(manager)) = (back.stop_sequence, known)
                 && manager.sequence < stop
             {
@@ -269,22 +279,29 @@ pub(super) fn start(view: &View, asked: &Start, wrong: &mut Vec<String>) {
             return;
         }
     }
-    let owed = view
+    let owed = facts
         .start_debt(asked.uid)
         .is_some_and(|debt| debt.sequence == sequence && debt.config == asked.config);
-    let lifted =
-        view.fence(asked.uid).is_some_and(|fence| fence.releasing && fence.sequence == sequence);
+    let lifted = facts
+        .kept_stopped(asked.uid)
+        .is_some_and(|entry| entry.releasing && entry.sequence == sequence);
     if !owed && !lifted {
         wrong.push(format!("S6: start {sequence} of {name} is not in the ledger"));
     }
 }
 
-fn start_of_turn(view: &View, pod: &Pod, member: &Member, asked: &Start, wrong: &mut Vec<String>) {
+fn start_of_turn(
+    facts: &Facts,
+    pod: &Pod,
+    member: &Member,
+    asked: &Start,
+    wrong: &mut Vec<String>,
+) {
     let name = &pod.name;
     if asked.config != ConfigChoice::Mounted || asked.checksum != &member.expected {
         wrong.push(format!("S3: {name} is started on something else than expected"));
     }
-    match view.manager(&pod.uid) {
+    match facts.manager(&pod.uid) {
         None => wrong.push(format!("{name} is started and its manager is not known")),
         Some(manager) => {
             let stopped = manager.sequence > member.stop_sequence
@@ -301,7 +318,7 @@ fn start_of_turn(view: &View, pod: &Pod, member: &Member, asked: &Start, wrong: 
             }
         }
     }
-    let Some(restart) = view.restart() else { return };
+    let Some(restart) = facts.restart() else { return };
     if restart.request.strategy == Strategy::Coordinated {
         if restart.frozen.is_none() {
             wrong.push(format!("{name} is started before the checksums are frozen"));

@@ -1,0 +1,111 @@
+//! Whether one candidate may be stopped: the rules in their order, the first that blocks counts.
+
+use super::evaluation::{Evaluation, Peer};
+use super::{predicates, preflight, unreplicated_index};
+use crate::blocker::{Blocker, Check};
+use crate::{Code, Color, Manager, Pod, Predicate, Request, Strategy};
+
+impl Evaluation<'_> {
+    /// Passes if the pod can be stopped and may take a slot.
+    pub(crate) fn check_candidate<'p>(
+        &self,
+        pod: &'p Pod,
+        strategy: Strategy,
+    ) -> Result<&'p Manager, Blocker> {
+        if self.is_kept_stopped(pod) {
+            let message = format!("{} is kept stopped on request", pod.node);
+            return Err(Blocker { code: Code::KeptStopped, message });
+        }
+        let fit = preflight(pod);
+        if fit.is_ok() || pod.terminating {
+            // A published rule has its own code for a pod that is being deleted.
+            self.check_rules(pod, strategy)?;
+        }
+        fit
+    }
+
+    /// Passes if the pod may take a slot: first the quorum, whose loss would be worst; then the ten
+    /// predicates in their published order; then indices without replicas.
+    pub(crate) fn check_rules(&self, pod: &Pod, strategy: Strategy) -> Check {
+        let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
+        self.quorum(candidate)?;
+        for predicate in Predicate::ALL {
+            if strategy == Strategy::Rolling || applies_to_immediate(predicate) {
+                predicates::check(predicate, self, candidate)?;
+            }
+        }
+        unreplicated_index::check(self, candidate)
+    }
+
+    /// Passes if a pod that holds a slot may still be stopped, right before the stop request.
+    pub(crate) fn check_before_stop(&self, pod: &Pod, request: &Request) -> Check {
+        let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
+        let serves = candidate.node.is_some() && candidate.pod.ready;
+        if serves {
+            self.check_health_again(request.strategy)?;
+        }
+        if !request.is_at_once() {
+            self.check_budget_again(candidate, serves)?;
+        }
+        predicates::check(Predicate::StartedReplica, self, candidate)?;
+        self.quorum_now(candidate)?;
+        unreplicated_index::check(self, candidate)
+    }
+
+    /// Blocks if the cluster is red, or if in a rolling restart copies are initializing or moving:
+    /// they were not when the slot was taken. A missing replica does not block, because allocation
+    /// is limited by us. Nor do copies that wait for another node under way.
+    fn check_health_again(&self, strategy: Strategy) -> Check {
+        let Ok(health) = &self.engine.health else { return Ok(()) };
+        let missed = if self.under_way().len() > 1 { 0 } else { health.delayed };
+        let unsettled = health.initializing + health.relocating + missed + health.in_flight_fetch;
+        let (predicate, state) = if health.color == Color::Red {
+            (Predicate::GreenOrYellow, "the cluster is red now".to_owned())
+        } else if strategy == Strategy::Rolling && unsettled > 0 {
+            let state = format!(
+                "the cluster has changed since the slot was taken ({unsettled} shard copies are \
+                 initializing, moving or not found yet)"
+            );
+            (Predicate::Yellow, state)
+        } else {
+            return Ok(());
+        };
+        if self.policy.disabled.contains(predicate) {
+            return Ok(());
+        }
+        predicates::block(predicate, format!("{state}: waits until it is settled again"))
+    }
+
+    /// Blocks if too many other nodes are down: some may have failed since the slot was taken.
+    fn check_budget_again(&self, candidate: &Peer<'_>, serves: bool) -> Check {
+        let ours = self.under_way().iter().filter(|name| *name != candidate.name()).count();
+        let others = self.peers().iter().filter(|peer| peer.pod.uid != candidate.pod.uid);
+        let foreign = others.filter(|peer| !peer.is_healthy && !peer.under_way).count();
+        let down = if serves { ours + foreign } else { ours };
+        if down < self.budget() || self.policy.disabled.contains(Predicate::MaxUnavailable) {
+            return Ok(());
+        }
+        predicates::block(
+            Predicate::MaxUnavailable,
+            format!(
+                "{down} other node{} down now, and spec.restart.maxUnavailable allows {}",
+                if down == 1 { " is" } else { "s are" },
+                self.policy.max_unavailable
+            ),
+        )
+    }
+}
+
+/// Whether the predicate also holds for an immediate restart, which ignores the cluster's health.
+const fn applies_to_immediate(predicate: Predicate) -> bool {
+    match predicate {
+        Predicate::MaxUnavailable | Predicate::Terminating | Predicate::StartedReplica => true,
+        Predicate::DataTier
+        | Predicate::GreenOrYellow
+        | Predicate::Yellow
+        | Predicate::OneMaster
+        | Predicate::LastMaster
+        | Predicate::SameShards
+        | Predicate::WholeTier => false,
+    }
+}
