@@ -15,7 +15,7 @@ use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 use stayput_net::telemetry;
 use stayput_reconciler::cluster::{SearchCluster, crd};
-use stayput_reconciler::controller::{Settings, run};
+use stayput_reconciler::controller::{RunError, Settings, run};
 use stayput_restart::{HistoryEntry, annotation};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -44,7 +44,7 @@ pub(super) struct Stage {
 /// A running reconciler; ended, not killed, by [`Reconciler::end`].
 pub(super) struct Reconciler {
     stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<(), String>>,
+    task: JoinHandle<Result<(), RunError>>,
 }
 
 impl Reconciler {
