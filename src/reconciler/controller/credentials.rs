@@ -22,6 +22,9 @@ use secrets::{REFUSED_INTERVAL, Secrets, UNTRUSTED_INTERVAL};
 use stayput_net::manager_client::ManagerClient;
 use tokens::Tokens;
 
+/// A client of the manager of a pod, or why there is none.
+pub(super) type ClientOfPod = (Arc<Facts>, Result<ManagerClient, Arc<CredentialsError>>);
+
 /// Of one SearchCluster.
 #[derive(Debug)]
 pub(super) struct Credentials {
@@ -63,7 +66,7 @@ impl Credentials {
         manager: &Manager,
         auth: &Auth,
         pods: &[Arc<Facts>],
-    ) -> Vec<(Arc<Facts>, Result<ManagerClient, Arc<CredentialsError>>)> {
+    ) -> Vec<ClientOfPod> {
         let tls = self.manager_tls.get(&mut self.secrets, manager, auth).await.map_err(Arc::new);
         if tls.is_ok() {
             self.tokens.renew(&mut self.secrets, auth, pods).await;

@@ -1,6 +1,6 @@
 //! The controller: watches, observes, asks [`stayput_restart::plan()`] what to do, and does it.
 //!
-//! Nothing is decided in here. `controller` runs one task per SearchCluster (`worker`). The task
+//! Nothing is decided in here. `workers` runs one task per SearchCluster (`worker`). The task
 //! reconciles (`reconcile`: observe, plan, write or act, requeue), one plan at a time, and then waits
 //! (`wait`) for a change that a watch, a manager or the engine reports, or for time to pass.
 
@@ -11,7 +11,6 @@ mod backoff;
 mod clusters;
 mod concurrency;
 mod context;
-mod controller;
 mod credentials;
 mod effective_spec;
 mod event_recorder;
@@ -38,6 +37,7 @@ mod transitions;
 mod undecodable;
 mod wait;
 mod worker;
+mod workers;
 
 pub use run::{RunError, run};
 pub use settings::{Account, Election, Settings};

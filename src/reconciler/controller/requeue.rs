@@ -10,7 +10,7 @@ use stayput_restart::{Action, Code, Plan, Snapshot, needs_engine};
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// While the same blocks, everything is observed at least this often.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(10);
-/// Up to so many conflicts in a row are expected: a watch lags, somebody annotates.
+/// Up to so many conflicts in a row are expected: a watch lags, a person annotates.
 const EXPECTED_CONFLICTS: u32 = 3;
 /// So many reconciles in a row may follow changes at once although they led to no action.
 const IDLE_BURST: u32 = 5;

@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::apiserver::Apiserver;
-use super::controller::Controller;
 use super::health::Health;
 use super::http_server::{serve, serve_probes};
 use super::lease::Candidate;
@@ -18,6 +17,7 @@ use super::metrics::Metrics;
 use super::settings::Settings;
 use super::snapshot_requests::SnapshotQueues;
 use super::snapshot_server;
+use super::workers::Controller;
 
 /// Why the controller cannot run.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
 //! Voting exclusions: the engine is asked to do without the vote of a node. They are kept until
-//! somebody removes them, and are removed all at once.
+//! they are removed, all at the same time.
 
 use super::answer::Answer;
 use super::transport::Call;
@@ -20,7 +20,7 @@ impl EngineClient {
         parse(&self.transport.send(&call).await?)
     }
 
-    /// Removes every exclusion, whoever asked for it. The nodes may still be in the cluster.
+    /// Removes every exclusion, also those of others. The nodes may still be in the cluster.
     ///
     /// # Errors
     /// [`EngineError::Unusable`] for an engine without voting configurations; otherwise see

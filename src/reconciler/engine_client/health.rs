@@ -32,7 +32,7 @@ pub struct Health {
     pub delayed_unassigned_shards: u64,
     /// What the master still has to do. Our own wait for the rest may be counted: 1 is idle.
     pub number_of_pending_tasks: u64,
-    /// Shard copies that are being looked for on the nodes' disks.
+    /// Shard copies that are searched on the nodes' disks.
     pub number_of_in_flight_fetch: u64,
 }
 

@@ -98,7 +98,7 @@ impl EngineClient {
     }
 }
 
-/// Engines say `_na_` until the cluster was formed for the first time.
+/// Engines return `_na_` until the cluster was formed for the first time.
 pub(super) fn known(cluster_uuid: String) -> Option<String> {
     Some(cluster_uuid).filter(|uuid| uuid != "_na_")
 }
@@ -159,7 +159,7 @@ pub(super) fn parse_root(answer: &Answer) -> Result<Root, EngineError> {
     }
 }
 
-/// What tells the cluster's id where `GET /` has no handler.
+/// The source of the cluster's id where `GET /` has no handler.
 #[derive(Debug, Deserialize)]
 pub(super) struct State {
     cluster_uuid: String,

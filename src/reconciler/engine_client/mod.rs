@@ -5,7 +5,7 @@
 //!   read that one endpoint cannot answer is asked of the next.
 //! * [`Topology`] is one cluster state read as a whole: nodes, votes and shard copies of the same
 //!   instant. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
-//!   that nobody here needs, and may be refused for its size.
+//!   that are not needed here, and may be refused for its size.
 //! * An answer is bounded in time and size and parsed by a pure function over its bytes.
 
 mod allocation;

@@ -22,7 +22,7 @@ pub struct Record {
     pub reason: String,
     /// How far the cluster is with it.
     pub status: RecordStatus,
-    /// How far the shards are; none on engines that do not tell.
+    /// How far the shards are; none on engines that do not report it.
     #[serde(default)]
     pub shard_migration: Option<ShardMigration>,
 }
@@ -154,7 +154,7 @@ fn path(node_id: &str) -> Result<String, EngineError> {
     Ok(format!("/_nodes/{node_id}/shutdown"))
 }
 
-/// 404 says that there is none.
+/// 404: there is none.
 pub(super) fn parse_deleted(answer: &Answer) -> Result<(), EngineError> {
     if answer.status == 404 { Ok(()) } else { answer.acknowledged() }
 }

@@ -64,7 +64,10 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
 
     let unknown = get(address, "127.0.0.1:9", "/snapshots/default/other").await.expect("answers");
     assert_eq!(unknown.0, 503, "{unknown:?}");
-    assert!(unknown.1.contains("SearchCluster default/other is not looked after"), "{unknown:?}");
+    assert!(
+        unknown.1.contains("SearchCluster default/other is not reconciled here"),
+        "{unknown:?}"
+    );
     let rebound = get(address, "example.com", &path).await.expect("answers");
     assert_eq!(rebound.0, 403, "{rebound:?}");
     assert_eq!(get(address, "[::1]:1", "/nothing").await.map(|(status, _)| status), Some(404));

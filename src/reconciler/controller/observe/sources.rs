@@ -16,11 +16,14 @@ use stayput_restart as restart;
 /// Digest of each key's content.
 type Content = BTreeMap<String, ContentDigest>;
 
+/// The content; none if the object is absent.
+type ReadContent = Result<Option<Content>, Arc<ApiError>>;
+
 /// Reads the objects, and keeps what was read.
 #[derive(Debug, Default)]
 pub(super) struct SourceReader {
-    /// When each was read, and what; none if it is absent.
-    known: BTreeMap<Object, (Instant, Result<Option<Content>, Arc<ApiError>>)>,
+    /// When each was read, and what.
+    known: BTreeMap<Object, (Instant, ReadContent)>,
 }
 
 /// Why the config of a pod is not known.

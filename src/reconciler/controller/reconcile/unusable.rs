@@ -14,7 +14,7 @@ use crate::controller::status::Reported;
 use crate::controller::status_report::{gauges, ledger_of, pods_unlisted};
 use stayput_restart::{Action, Ledger, Policy, Report, annotation};
 
-/// While a spec is invalid: somebody has to change it, and then the watch reports it.
+/// While a spec is invalid: a person has to change it, and then the watch reports it.
 const INVALID_INTERVAL: Duration = Duration::from_secs(300);
 /// While the pods cannot be listed: the watch tries again by itself.
 const UNLISTED_INTERVAL: Duration = Duration::from_secs(30);
@@ -36,8 +36,7 @@ pub(super) async fn report_unlisted(
     cluster: &Arc<SearchCluster>,
     error: &str,
 ) -> Next {
-    // After a first status, a request that was there before it could no longer be told from a new
-    // one.
+    // A first status separates old requests from new ones: it is written only once the pods are known.
     let Some(status) = &cluster.status else { return Next::after(UNLISTED_INTERVAL) };
     let ledger = status.ledger.clone();
     let report = pods_unlisted(status.report.clone(), error, now());

@@ -28,7 +28,7 @@ fn a_member_is_measured_from_its_slot_to_its_start_and_from_there_to_its_end() {
         config: stayput_api::ConfigChoice::default(),
     };
     let (stopped, starts) =
-        of_actions(&[start.clone()], &before, Time(2000), StartTimes::default());
+        of_actions(std::slice::from_ref(&start), &before, Time(2000), StartTimes::default());
     assert_eq!(stopped, [Transition::Stopped { strategy: "rolling", seconds: 2.0 }]);
     let (again, starts) = of_actions(&[start], &before, Time(3000), starts);
     assert!(again.is_empty(), "a repeated request does not count: {again:?}");

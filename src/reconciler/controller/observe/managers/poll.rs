@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::controller::credentials::CredentialsError;
+use crate::controller::credentials::{ClientOfPod, CredentialsError};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
 use stayput_api::Status;
@@ -39,7 +39,7 @@ pub(super) enum NoAnswer {
 
 /// Asks all of them at the same time, started in their order.
 pub(in crate::controller::observe) async fn ask(
-    clients: Vec<(Arc<Facts>, Result<ManagerClient, Arc<CredentialsError>>)>,
+    clients: Vec<ClientOfPod>,
     metrics: &Metrics,
 ) -> Vec<Answer> {
     let mut all = Vec::with_capacity(clients.len());
