@@ -383,7 +383,7 @@ impl Machine {
             lagging: None,
             live_mismatch: None,
             last_good: self.last_good.clone(),
-            why: self.life.why().map(|why| why.message),
+            reason: self.life.reason().map(|reason| reason.message),
         }
     }
 }
