@@ -51,7 +51,7 @@ fn a_full_status() {
 state         running, NOT READY
 since         2026-11-21T08:30:00Z (30m ago)
 desired       running
-why           the probe answers 503 (not_ready)
+reason        the probe answers 503 (not_ready)
 pod           search/logs-2, uid not known
 run           6f2c, pid 23
 started       2026-11-21T08:29:00Z (31m ago)

@@ -123,7 +123,9 @@ pub(super) fn add_node(forecast: &Forecast, node: &str, page: &mut Page) {
     }
     let count = forecast.steps.len();
     for (number, step) in (1..).zip(&forecast.steps) {
-        let Some(planned) = step.nodes.iter().find(|planned| planned.name == node) else { continue };
+        let Some(planned) = step.nodes.iter().find(|planned| planned.name == node) else {
+            continue;
+        };
         let action = match step.kind {
             ForecastStepKind::Restart => "restarted",
             ForecastStepKind::Stop => "stopped",
