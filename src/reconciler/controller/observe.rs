@@ -169,7 +169,7 @@ pub(super) struct Ages<'a> {
 
 impl<'a> Ages<'a> {
     fn of(snapshot: &'a Snapshot, insist: &'a BTreeSet<String>, alert: bool, pods: usize) -> Self {
-        let close = snapshot.ledger.in_hand().chain(insist.iter().map(String::as_str)).collect();
+        let close = snapshot.ledger.busy_pods().chain(insist.iter().map(String::as_str)).collect();
         let usual = match (alert, pods) {
             (true, ..=FEW) => Duration::ZERO,
             (true, _) => AGE_ALERT,

@@ -82,7 +82,7 @@ impl Worker {
     /// The managers whose next change matters: those of nodes on their way.
     fn wanted(&self, seen: Option<&Snapshot>) -> Vec<(String, ManagerClient, Cursor)> {
         let Some(snapshot) = seen else { return Vec::new() };
-        let uids: BTreeSet<&str> = snapshot.ledger.in_hand().collect();
+        let uids: BTreeSet<&str> = snapshot.ledger.busy_pods().collect();
         let line = |uid: &str| {
             let (client, cursor) = self.eyes.managers.line(uid)?;
             Some((uid.to_owned(), client.clone(), cursor.clone()))

@@ -54,7 +54,7 @@ fn choose(view: &View, id: Option<&str>) -> Result<(String, Done), String> {
                 "restart {id} stops no further node already; it ends as {outcome}"
             ));
         }
-        if let Some(why) = restart.beyond_cancel() {
+        if let Some(why) = restart.why_not_cancellable() {
             return Err(format!("restart {id} cannot be cancelled any more: {why}"));
         }
         return Ok((id, Done::CancelRequested));
