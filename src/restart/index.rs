@@ -8,7 +8,7 @@ use super::lookup::Lookup;
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
 use stayput_api::State;
 
-/// Look-ups into one snapshot.
+/// Finds things in one snapshot.
 pub(super) struct Index<'a> {
     /// By uid, in its order.
     pods: Vec<&'a Pod>,
@@ -77,11 +77,11 @@ impl<'a> Index<'a> {
             message: unknown.message.clone(),
         })?;
         match &manager.pod_uid {
-            Some(said) if *said == pod.uid => Ok(manager),
-            Some(said) => Err(Blocker {
+            Some(uid) if *uid == pod.uid => Ok(manager),
+            Some(uid) => Err(Blocker {
                 code: Code::WrongPod,
                 message: format!(
-                    "the manager at the address of {} says that it is in pod {said}, not in {}",
+                    "the manager at the address of {} says that it is in pod {uid}, not in {}",
                     pod.name, pod.uid
                 ),
             }),

@@ -1,6 +1,6 @@
 //! Decisions about restarting a whole cluster: data in, data out.
 //!
-//! [`plan()`] looks at one [`Snapshot`] and decides what to do now, and why everybody else waits. It has
+//! [`plan()`] reads one [`Snapshot`] and decides what to do now, and why everybody else waits. It has
 //! no memory but the [`Ledger`], no clock but [`Snapshot::now`], and may be called again at any
 //! moment, by anybody, on what is stale or partial: what it allows is protected by the ledger's
 //! compare-and-set and by the sequences in it.

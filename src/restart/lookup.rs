@@ -1,4 +1,4 @@
-//! Tables that decisions look up in: hashed without random keys, asked and never iterated. With
+//! Tables in which steps look things up: hashed without random keys, and never iterated. With
 //! thousands of pods a lookup in an ordered tree of strings costs more than the rule it is for.
 
 use std::collections::{HashMap, HashSet};

@@ -65,7 +65,7 @@ fn managers_to_poll(
     managers: &Managers,
 ) -> Vec<(String, ManagerClient, Cursor)> {
     let Some(snapshot) = seen else { return Vec::new() };
-    let uids: BTreeSet<&str> = snapshot.ledger.in_hand().collect();
+    let uids: BTreeSet<&str> = snapshot.ledger.busy_pods().collect();
     let poll = |uid: &str| {
         let (client, cursor) = managers.cursor(uid)?;
         Some((uid.to_owned(), client.clone(), cursor.clone()))

@@ -46,7 +46,7 @@ pub(super) fn shown_phase(pod: &Pod) -> Option<&str> {
     shown(pod).map(|(_, phase)| phase)
 }
 
-/// The phase of this restart that the pod shows already; another restart's says nothing of it.
+/// The phase of this restart that the pod shows already; another restart's does not count.
 pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
     let (_, phase) = shown(pod).filter(|(of, _)| *of == id)?;
     Phase::parse(phase).ok()

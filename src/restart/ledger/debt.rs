@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::{Record, Time};
 use stayput_api::ConfigChoice;
 
-/// Everything owed. Written down before the deed, struck out after the proof.
+/// Everything owed. Written down before it is done, removed once it is undone.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Debts {
-    /// Engines that must be told to run.
+    /// Engines that must be started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start: Vec<StartDebt>,
     /// Allocation that must be set back.
@@ -26,7 +26,7 @@ pub struct Debts {
     pub exclusion: Option<ExclusionDebt>,
 }
 
-/// An engine that must be told to run.
+/// An engine that must be started.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

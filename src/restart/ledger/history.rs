@@ -13,11 +13,11 @@ use crate::{Strategy, Time};
 pub enum Outcome {
     /// Every node runs in a new process on the config expected, proven.
     Done,
-    /// Given up; engines we stopped were told to run.
+    /// Given up; engines we stopped were started again.
     Aborted,
     /// The new config did not come up; the last good one was put back.
     RolledBack,
-    /// Somebody else gave a manager orders in the middle.
+    /// Somebody else sent a manager a request in the middle.
     Interfered,
     /// Another request took its place.
     Superseded,
@@ -28,7 +28,7 @@ impl Outcome {
     pub const ALL: [Self; 5] =
         [Self::Done, Self::Aborted, Self::RolledBack, Self::Interfered, Self::Superseded];
 
-    /// The word, as it stands in status, history, events and metrics.
+    /// Its name in status, history, events and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",

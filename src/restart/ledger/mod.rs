@@ -86,7 +86,7 @@ impl Ledger {
 
     /// Uids of the pods that something is being done about: of nodes that hold a slot, are owed a
     /// start, or are kept stopped.
-    pub fn in_hand(&self) -> impl Iterator<Item = &str> {
+    pub fn busy_pods(&self) -> impl Iterator<Item = &str> {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
         let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
         members.chain(owed).chain(self.kept_stopped.iter().map(|kept| kept.pod_uid.as_str()))

@@ -72,9 +72,9 @@ pub enum Direction {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Ending {
-    /// The word.
+    /// For programs.
     pub outcome: Outcome,
-    /// The sentence.
+    /// For people.
     pub reason: String,
 }
 
@@ -145,7 +145,7 @@ pub struct Member {
     /// Can be elected: coordinated restarts start these first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub master_eligible: bool,
-    /// The way back, if it is on it.
+    /// How it is brought back, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
     /// How it ended.
@@ -176,9 +176,9 @@ pub enum Step {
     Scheduled,
     /// Holds a slot: it may be stopped and started with the sequences of this entry.
     Restarting,
-    /// On the way back: it may only be told to run.
+    /// Brought back: it may only be started.
     Aborting,
-    /// Over; its ending tells how.
+    /// Over; its ending says how.
     Finished,
 }
 
@@ -200,9 +200,9 @@ pub struct Compensation {
 }
 
 impl Restart {
-    /// Why nobody can cancel it any more, if so: what it has stopped can only be started on the new
+    /// Why it cannot be cancelled any more, if so: what it has stopped can only be started on the new
     /// config.
-    pub fn beyond_cancel(&self) -> Option<&'static str> {
+    pub fn why_not_cancellable(&self) -> Option<&'static str> {
         if self.request.strategy != Strategy::Coordinated {
             return None;
         }

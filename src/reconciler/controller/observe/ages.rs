@@ -30,7 +30,7 @@ impl<'a> Ages<'a> {
         pods: usize,
     ) -> Self {
         let must_read = must_read.iter().map(String::as_str);
-        let always_read = snapshot.ledger.in_hand().chain(must_read).collect();
+        let always_read = snapshot.ledger.busy_pods().chain(must_read).collect();
         let max_age = match (is_active, pods) {
             (true, ..=SMALL_CLUSTER) => Duration::ZERO,
             (true, _) => MAX_AGE_ACTIVE,

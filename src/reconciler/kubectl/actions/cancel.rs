@@ -68,7 +68,7 @@ fn choose(view: &ClusterView, id: Option<&str>) -> Result<Cancellation, ActionEr
         if let Some(ending) = &restart.ending {
             return Err(ActionError::AlreadyEnding { id, outcome: ending.outcome.as_str() });
         }
-        if let Some(reason) = restart.beyond_cancel() {
+        if let Some(reason) = restart.why_not_cancellable() {
             return Err(ActionError::NotCancellable { id, reason: reason.to_owned() });
         }
         return Ok(Cancellation::Request { id });

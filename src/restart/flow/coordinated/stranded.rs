@@ -66,7 +66,7 @@ pub(super) fn way_out(
     match obstacle {
         // Nothing is asked for any more; what a person does to it ends a node's part.
         _ if cluster.deleting => {
-            ways.push(format!("stop and start the engine of {node} by hand"));
+            ways.push(format!("stop and start the engine of {node} yourself"));
         }
         Some(Obstacle { asked, message }) => ways.push(format!(
             "wait until restart {asked} can take the place of {id}, which it cannot yet: \

@@ -24,15 +24,17 @@ pub(in crate::flow) fn end_for_deletion(_: &Context<'_>, ledger: &Ledger) -> Cha
 /// Replaces a phase on the SearchCluster by a request: what is asked there is asked once.
 pub(in crate::flow) fn claim_phase(context: &Context<'_>, _: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
-    let Some(word) = cluster.annotations.get(annotation::PHASE) else { return Changes::default() };
-    match Phase::parse(word).map(|phase| (phase, phase.asks_for())) {
+    let Some(written) = cluster.annotations.get(annotation::PHASE) else {
+        return Changes::default();
+    };
+    match Phase::parse(written).map(|phase| (phase, phase.asks_for())) {
         Ok((
             Phase::Schedule | Phase::ScheduleRolling | Phase::ScheduleCoordinated,
             Some(strategy),
         )) => {
             let id = context.snapshot.fresh_id.clone();
             let request = Request { id, strategy, ..Request::default() };
-            Changes::action(Action::ClaimTrigger { phase: word.clone(), request })
+            Changes::action(Action::ClaimTrigger { phase: written.clone(), request })
         }
         Ok((phase, _)) => ignore_input(
             None,

@@ -23,7 +23,7 @@ pub(in crate::flow) fn accept_cancel(context: &Context<'_>, ledger: &Ledger) -> 
     match restart.filter(|restart| restart.ending.is_none()) {
         // Over, cancelled already, or never known: nothing is left to do for it.
         None => changes.act(clear),
-        Some(restart) => match restart.beyond_cancel() {
+        Some(restart) => match restart.why_not_cancellable() {
             Some(why) => {
                 let message = format!("Restart {id} cannot be cancelled any more: {why}");
                 changes.event(None, Reason::InputIgnored, message);

@@ -69,7 +69,7 @@ fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)
             });
             changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
         }
-        Step::Restarting => match restart.beyond_cancel() {
+        Step::Restarting => match restart.why_not_cancellable() {
             // What is shown there is put back by `show_phases`.
             Some(why) => {
                 let message = format!(
