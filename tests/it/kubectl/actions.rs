@@ -62,7 +62,7 @@ async fn what_the_reconciler_would_refuse_or_overlook_is_refused_here() {
     let fixture = Fixture::with(idle()).await;
     for (line, code, part) in [
         ("restart --coordinated", 64, "is an outage: 3 nodes of logs"),
-        ("restart --id a/b", 64, "is no id of a restart"),
+        ("restart --id a/b", 64, "is not a valid restart id"),
         ("restart --node logs-7", 1, "logs has no node logs-7; there are: logs-0, logs-1, logs-2"),
     ] {
         let error = fixture.fails(line, code).await;
