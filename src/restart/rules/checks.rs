@@ -1,6 +1,6 @@
 //! Whether one candidate may be stopped: the rules in their order, the first that blocks counts.
 
-use super::evaluation::{Evaluation, Peer};
+use super::{evaluation::Evaluation, peer::Peer};
 use super::{predicates, preflight, unreplicated_index};
 use crate::blocker::{Blocker, Check};
 use crate::{Code, Color, Manager, Pod, Predicate, Request, Strategy};

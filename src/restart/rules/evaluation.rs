@@ -6,39 +6,13 @@ use std::collections::BTreeSet;
 
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
+use super::peer::Peer;
 use super::voters;
 use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names};
 use crate::{Code, Engine, Ledger, Node, Pod, Policy, Step};
-
-/// A pod of the cluster, as the rules see it.
-#[derive(Debug)]
-pub(crate) struct Peer<'a> {
-    pub(super) pod: &'a Pod,
-    /// None if the engine does not list it.
-    pub(super) node: Option<&'a Node>,
-    /// It serves: ready, in the cluster, not terminating and not under way. A stop would end that.
-    pub(super) is_healthy: bool,
-    /// Its restart is requested and not finished.
-    pub(super) is_requested: bool,
-    /// It holds a slot, perhaps only since this evaluation: down because of us, now or soon.
-    pub(super) under_way: bool,
-    /// It is stopped together with the candidate.
-    pub(super) is_in_batch: bool,
-}
-
-impl<'a> Peer<'a> {
-    /// Name of the node; it may differ from the pod's name.
-    pub(super) fn name(&self) -> &'a str {
-        self.pod.node.as_str()
-    }
-
-    pub(super) fn is_master(&self) -> bool {
-        self.node.is_some_and(Node::is_master_eligible)
-    }
-}
 
 /// What the stop of a node that passed the rules changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

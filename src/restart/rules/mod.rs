@@ -14,6 +14,7 @@ mod failed_sets;
 mod name_list;
 mod node_counts;
 mod order;
+mod peer;
 mod predicates;
 mod preflight;
 mod quorum;

@@ -1,7 +1,7 @@
 //! Numbers of nodes, so that the rules do not go over all peers for every candidate.
 
-use super::evaluation::Peer;
 use super::name_list::NameList;
+use super::peer::Peer;
 use super::tiers::Tiers;
 use crate::lookup::Lookup;
 

@@ -1,6 +1,6 @@
 //! An index without replicas: its shards are unavailable while their node is down.
 
-use super::evaluation::{Evaluation, Peer};
+use super::{evaluation::Evaluation, peer::Peer};
 use crate::Code;
 use crate::blocker::{Blocker, Check, refuse};
 

@@ -1,6 +1,6 @@
 //! Versions of running nodes.
 
-use super::evaluation::{Evaluation, Peer};
+use super::{evaluation::Evaluation, peer::Peer};
 
 impl Evaluation<'_> {
     /// Whether another node in the cluster runs a newer version.

@@ -23,6 +23,7 @@ mod call;
 mod catalog;
 mod cause;
 mod counts;
+mod event_versions;
 mod failure;
 mod fault;
 mod kinds;

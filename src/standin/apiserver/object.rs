@@ -3,6 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use ring::rand::{SecureRandom, SystemRandom};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The letters of generated names: no vowels and nothing that looks like another.
@@ -104,4 +106,10 @@ pub(super) fn is_label_value(value: &str) -> bool {
 pub(super) fn is_qualified(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(at, name)| (Some(at), name));
     domain.is_none_or(is_name) && !name.is_empty() && is_label_value(name)
+}
+
+/// Through the type and back: what does not fit is an error, what the type lacks is dropped.
+pub(super) fn through<T: DeserializeOwned + Serialize>(object: Value) -> Result<Value, String> {
+    let typed: T = serde_json::from_value(object).map_err(|error| error.to_string())?;
+    serde_json::to_value(typed).map_err(|error| error.to_string())
 }

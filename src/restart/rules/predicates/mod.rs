@@ -14,8 +14,8 @@ mod only_restart_healthy_node_if_green_or_yellow;
 mod require_started_replica;
 mod skip_already_terminating_pods;
 
-use super::evaluation::{Evaluation, Peer};
 use super::more_shards;
+use super::{evaluation::Evaluation, peer::Peer};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Predicate};
 

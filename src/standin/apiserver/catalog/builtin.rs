@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::super::kinds::event;
+use super::super::event_versions::{from_core, to_core};
+use super::super::object::through;
 use super::{Nature, Resource};
 
 /// What the strategies of the real server differ in.
@@ -33,14 +34,6 @@ const fn plain<T: DeserializeOwned + Serialize>() -> Rules {
     }
 }
 
-/// Through the type and back: what does not fit is an error, what the type lacks is dropped.
-pub(in super::super) fn through<T: DeserializeOwned + Serialize>(
-    object: Value,
-) -> Result<Value, String> {
-    let typed: T = serde_json::from_value(object).map_err(|error| error.to_string())?;
-    serde_json::to_value(typed).map_err(|error| error.to_string())
-}
-
 static NAMESPACE: Rules = Rules { returns_deleted: true, ..plain::<Namespace>() };
 static NODE: Rules = plain::<Node>();
 static POD: Rules = Rules { returns_deleted: true, generation: true, ..plain::<Pod>() };
@@ -53,12 +46,8 @@ static LEASE: Rules =
 static DEFINITION: Rules =
     Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
 static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
-static NEW_EVENT: Rules = Rules {
-    create_on_update: true,
-    decode: event::to_core,
-    encode: event::from_core,
-    ..plain::<Event>()
-};
+static NEW_EVENT: Rules =
+    Rules { create_on_update: true, decode: to_core, encode: from_core, ..plain::<Event>() };
 
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);

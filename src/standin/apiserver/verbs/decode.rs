@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::super::catalog::Resource;
-use super::super::catalog::builtin::through;
 use super::super::cause::Cause;
 use super::super::failure::Failure;
 use super::super::object::meta;
+use super::super::object::through;
 use super::super::schema;
 use super::State;
 

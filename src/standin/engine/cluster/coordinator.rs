@@ -101,7 +101,7 @@ impl Cluster {
                     let Place::Initializing { node, since_ms } = &copy.place else { continue };
                     let recovery = Due {
                         index: name.clone(),
-                        shard: super::store::ShardId { uuid: index.uuid.clone(), number },
+                        shard: super::document::ShardId { uuid: index.uuid.clone(), number },
                         node: node.clone(),
                         primary: copy.primary,
                     };

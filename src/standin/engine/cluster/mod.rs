@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 mod command;
 mod coordinator;
 mod discovery;
+mod document;
 mod failure;
 mod link;
 mod publish;
@@ -29,8 +30,8 @@ mod voting;
 mod wire;
 
 pub(crate) use command::{Changes, Command};
+pub(crate) use document::Document;
 pub(crate) use failure::Failure;
-pub(crate) use replication::Document;
 pub(crate) use routing::ALLOCATION;
 pub(crate) use state::{
     Index, NodeInfo, Place, Shard, ShardCopy, Shutdown, State, now_ms, time_value,
@@ -59,7 +60,7 @@ pub(crate) struct Cluster {
     /// Held while a state is made and published: one after the other.
     publishing: Mutex<()>,
     /// One for each shard that was written to here, held during a write and a dump.
-    shards: Mutex<BTreeMap<store::ShardId, Arc<Mutex<store::Shard>>>>,
+    shards: Mutex<BTreeMap<document::ShardId, Arc<Mutex<store::Shard>>>>,
 }
 
 /// What the threads of a node share.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::document::ShardId;
+use super::document::{Age, Document};
 use super::failure::Failure;
-use super::replication::{Age, Document};
 use super::state::{NodeInfo, ShardCopy};
-use super::store::ShardId;
 use super::wire::{self, Message};
 use super::{Cluster, lock, routing};
 

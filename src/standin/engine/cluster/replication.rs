@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command::Command;
+use super::document::{Document, ShardId};
 use super::failure::Failure;
 use super::state::{Index, NodeInfo, State};
-use super::store::{self, ShardId};
+use super::store;
 use super::wire::{Message, Sizes};
 use super::{Cluster, lock};
 
@@ -18,26 +19,6 @@ use super::{Cluster, lock};
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until a write that found no primary looks again, if no new state arrives before.
 const RETRY: Duration = Duration::from_millis(200);
-
-/// A document as every copy has it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Document {
-    pub(crate) id: String,
-    pub(crate) version: u64,
-    pub(crate) seq_no: u64,
-    pub(crate) primary_term: u64,
-    pub(crate) source: Value,
-}
-
-/// Primary term and sequence number: of two documents with one id the greater is the newer.
-pub(crate) type Age = (u64, u64);
-
-impl Document {
-    /// When it was written, in the primary's time.
-    pub(super) fn age(&self) -> Age {
-        (self.primary_term, self.seq_no)
-    }
-}
 
 /// What became of a write.
 #[derive(Debug, Serialize, Deserialize)]

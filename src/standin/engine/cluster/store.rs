@@ -5,17 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use super::replication::{Age, Document};
+use super::document::{Age, Document};
 use crate::engine::data;
-
-/// Which shard, also after its index was deleted and made anew.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ShardId {
-    pub(crate) uuid: String,
-    pub(crate) number: usize,
-}
 
 /// A copy that is being written to.
 pub(super) struct Shard {

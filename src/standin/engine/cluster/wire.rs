@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command::Command;
+use super::document::Document;
+use super::document::ShardId;
 use super::failure::Failure;
-use super::replication::Document;
 use super::state::{NodeInfo, State};
-use super::store::ShardId;
 use super::{Cluster, Mode};
 use crate::engine::complain;
 
