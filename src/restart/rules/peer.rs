@@ -1,0 +1,30 @@
+//! A pod as the rules see it: what the snapshot and the ledger say of it, brought together once.
+
+use crate::{Node, Pod};
+
+/// A pod of the cluster, as the rules see it.
+#[derive(Debug)]
+pub(crate) struct Peer<'a> {
+    pub(super) pod: &'a Pod,
+    /// None if the engine does not list it.
+    pub(super) node: Option<&'a Node>,
+    /// It serves: ready, in the cluster, not terminating and not under way. A stop would end that.
+    pub(super) is_healthy: bool,
+    /// Its restart is requested and not finished.
+    pub(super) is_requested: bool,
+    /// It holds a slot, perhaps only since this evaluation: down because of us, now or soon.
+    pub(super) under_way: bool,
+    /// It is stopped together with the candidate.
+    pub(super) is_in_batch: bool,
+}
+
+impl<'a> Peer<'a> {
+    /// Name of the node; it may differ from the pod's name.
+    pub(super) fn name(&self) -> &'a str {
+        self.pod.node.as_str()
+    }
+
+    pub(super) fn is_master(&self) -> bool {
+        self.node.is_some_and(Node::is_master_eligible)
+    }
+}
