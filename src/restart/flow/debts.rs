@@ -103,7 +103,7 @@ fn start_paid(debt: &StartDebt, why: &str) -> Changes {
     changes
 }
 
-/// FailedSets allocation back that nobody holds any more; and removes a marker that belongs to nothing in
+/// Sets allocation back that nobody holds any more; and removes a marker that belongs to nothing in
 /// the ledger, which a request that arrived late has left.
 pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();

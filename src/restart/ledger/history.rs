@@ -48,11 +48,11 @@ impl Outcome {
 pub struct HistoryEntry {
     /// Id of the request.
     pub id: String,
-    /// How it went about it.
+    /// How the nodes were restarted.
     pub strategy: Strategy,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it ended so, in a sentence; empty where `done` says it all.
+    /// Why it ended so, for people; empty where `done` says it all.
     #[serde(default)]
     pub reason: String,
     /// When it was accepted.
@@ -64,7 +64,7 @@ pub struct HistoryEntry {
     pub nodes: u32,
 }
 
-/// How a pod's last restart ended: value of [`crate::annotation::LAST_RESTART`].
+/// How a pod's last restart ended: value of the annotation `stayput.dev/last-restart`.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -74,7 +74,7 @@ pub struct LastRestart {
     pub id: String,
     /// How it ended for this pod.
     pub outcome: Outcome,
-    /// Why, in a sentence; empty where `done` says it all.
+    /// Why, for people; empty where `done` says it all.
     #[serde(default)]
     pub reason: String,
     /// When this pod's turn began.

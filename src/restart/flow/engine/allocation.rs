@@ -145,7 +145,7 @@ pub(in crate::flow) fn tighten(
     })
 }
 
-/// FailedSets allocation back once nobody but this member holds it.
+/// Sets allocation back once nobody but this member holds it.
 pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     if debt.holders.iter().any(|holder| *holder != member.pod_uid) {

@@ -45,7 +45,7 @@ const STATES: [&str; 15] = [
     "under way",
     "version main",
 ];
-/// NameList, so that two nodes often have the same.
+/// Few names, so that two nodes often have the same.
 const NAMES: [&str; 8] = ["a-0", "a-1", "a-2", "b-0", "b-10", "b-9", "c", "d-x"];
 const HEALTHS: [&str; 6] = [
     "green",

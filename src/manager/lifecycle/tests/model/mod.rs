@@ -3,7 +3,7 @@
 //!
 //! Time stands still and timers fire in any order, so nothing here rests on how long things take.
 //! From every state that is found, everybody doing their part must lead back to an engine that can
-//! be stopped and started. The long form: `cargo test --release model -- --ignored`.
+//! be stopped and started. The long form: `cargo test --release -p stayput-manager model -- --ignored`.
 
 mod laws;
 mod moves;
