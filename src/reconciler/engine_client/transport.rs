@@ -122,9 +122,9 @@ impl Transport {
         format!("{}ms", (self.timeout / 4 * 3).as_millis())
     }
 
-    /// Sends one call. What could not be sent goes to the next endpoint. A read that was not
-    /// answered, or answered 502 to 504, as a node that has not joined does, goes to the next one
-    /// too. All endpoints together have twice the time of one.
+    /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was
+    /// not answered, or that was answered with 502 to 504, as by a node that has not joined. All
+    /// endpoints together have twice the time of one.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;

@@ -32,7 +32,7 @@ struct Holder<'a> {
 #[derive(Debug, Default)]
 struct Table<'a> {
     shards: Vec<Shard<'a>>,
-    /// NodeNumbers of the listed nodes with a started copy, shard after shard.
+    /// Numbers of the listed nodes with a started copy, shard after shard.
     holders: Vec<usize>,
 }
 

@@ -168,7 +168,7 @@ pub struct Allocation {
     pub marker: Option<Marker>,
 }
 
-/// What we write beside the setting in the same request, so that whoever finds it can undo it.
+/// Our marker, written in the same request as the setting. It contains what is needed to undo it.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

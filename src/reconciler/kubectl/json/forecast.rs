@@ -13,7 +13,7 @@ use stayput_restart::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ForecastOutput {
-    /// ForecastTime the cluster was observed.
+    /// When the cluster was observed.
     #[schemars(with = "String")]
     observed_at: Time,
     /// Where the request comes from.
@@ -37,7 +37,7 @@ enum BasisOutput {
     UnderWay,
     /// It is about to begin.
     Requested,
-    /// Nobody has made it: the dry run shows what it would do.
+    /// It was not requested: the dry run shows what it would do.
     Hypothetical,
 }
 
@@ -62,7 +62,7 @@ enum StepKindOutput {
     Start,
 }
 
-/// ForecastTime it is done.
+/// When it is done.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum WhenOutput {

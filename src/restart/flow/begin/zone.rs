@@ -1,5 +1,5 @@
-//! A zone goes as a whole or not at all: its nodes get their slots in one write, and nobody is
-//! stopped before everybody can be.
+//! A zone is restarted as a whole or not at all: its nodes get their slots in one write, and no
+//! node is stopped before all of them can be.
 
 use super::slot::begin;
 use crate::changes::{Changes, Wait, Waits};
@@ -9,13 +9,13 @@ use crate::lookup::{Lookup, Names};
 use crate::rules::{Evaluation, StopImpact, list_names, preflight};
 use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, Step};
 
-/// How many nodes a sentence names.
+/// How many nodes a message names.
 const NAMED: usize = 5;
 
-/// A pod that may not go, and why.
+/// A pod that may not be stopped, and why.
 type Blocked<'a> = (&'a Pod, Blocker);
 
-/// Gives all candidates their slots in one write, if every rule lets them go as one.
+/// Gives all candidates their slots in one write, if they pass every rule together.
 pub(super) fn begin_zone<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -37,7 +37,7 @@ pub(super) fn begin_zone<'a>(
     Ok(changes)
 }
 
-/// A node whose pod is being replaced belongs to its zone all the same.
+/// A node whose pod is being replaced still belongs to its zone, so the zone waits for it.
 fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
     let gone = restart.members.iter().filter(|member| {
         member.step == Step::Scheduled && context.index.pod(&member.pod_uid).is_none()
@@ -52,7 +52,7 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
     candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
 }
 
-/// The managers of all candidates, or who may not go and why.
+/// The managers of all candidates, or the candidates that may not be stopped and why.
 fn judge_together<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -77,7 +77,7 @@ fn judge_together<'a>(
     if blocked.is_empty() { Ok(managers) } else { Err(blocked) }
 }
 
-/// Says of everybody why the zone does not go, and what smaller step could.
+/// The reason to wait of every node of the zone, and which smaller step would be possible.
 fn all_wait(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -107,14 +107,14 @@ fn all_wait(
     waits
 }
 
-/// Which of them could go one after the other.
+/// Which of them could be restarted one after the other, for messages.
 fn one_by_one(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
     candidates: &[&Pod],
 ) -> String {
-    // As if each were asked for by itself: then nobody is waited for that only this zone wants.
+    // As if each node had its own request: otherwise it would wait for the other nodes of the zone.
     let ledger = Ledger {
         kept_stopped: ledger.kept_stopped.clone(),
         debts: ledger.debts.clone(),

@@ -1,4 +1,4 @@
-//! The second half: every start, masters first, and the proof of all.
+//! The second half: all starts, masters first, and the proof that all are back.
 
 use super::active;
 use super::complete::complete;
@@ -18,11 +18,12 @@ use crate::rules::preflight;
 use crate::{Action, Code, Direction, Ledger, Manager, Member, Pod, Restart};
 use stayput_api::State;
 
-/// A start that failed after the restart went forward only is tried again no sooner than after this
-/// many milliseconds.
+/// The least time before a failed start is repeated once the restart only goes forward, in
+/// milliseconds.
 const RETRY: u64 = 30_000;
 
-/// Starts, masters first and never waiting for anybody to be ready; then the proof of all.
+/// Starts all nodes, masters first, without waiting until one is ready; then waits until all are
+/// back.
 pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
@@ -58,8 +59,8 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     changes
 }
 
-/// Whether every master-eligible member has been asked to start. Where nothing can be turned back, a
-/// master that cannot be started keeps nobody else down.
+/// Whether every master-eligible member has been asked to start. Once the restart only goes
+/// forward, a master that cannot be started does not delay the other nodes.
 fn have_masters_been_asked(context: &Context<'_>, restart: &Restart) -> bool {
     let is_asked = |member: &Member| {
         let manager = context.index.manager(&member.pod_uid);
@@ -127,7 +128,7 @@ fn start_member(
         return Err(send_start(member));
     }
     if was_refused(manager, member.start_sequence) {
-        // Nothing was started; the same request is judged afresh.
+        // Nothing was started, and the manager decides again on the same request.
         if is_late {
             let message = state_in_words(manager);
             return Err(Turn::Abort(format!("its start is refused: {message}")));
@@ -147,8 +148,8 @@ fn start_member(
     }
 }
 
-/// A pod that took a member's place after the others were stopped has an engine that runs: passes
-/// once that is stopped, too.
+/// A pod that replaced a member's pod after the others were stopped has a running engine: passes
+/// once that engine is stopped, too.
 fn stop_new_pod(
     context: &Context<'_>,
     pod: &Pod,
@@ -156,7 +157,7 @@ fn stop_new_pod(
     manager: &Manager,
 ) -> Result<(), Turn> {
     if manager.sequence >= member.stop_sequence {
-        // One that has ended by itself can be started as it is.
+        // An engine that has ended by itself can be started without a stop.
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
         return match is_down {
             true => Ok(()),
@@ -169,7 +170,7 @@ fn stop_new_pod(
     Err(Turn::act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0 }))
 }
 
-/// Forward only: a start that failed is tried again, with a sequence of its own.
+/// Once the restart only goes forward, a failed start is repeated with a new sequence.
 fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let mut changes = Changes::default();
     let uid = &member.pod_uid;

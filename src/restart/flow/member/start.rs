@@ -1,4 +1,4 @@
-//! The `start` phase of one node: from stopped to proven in the cluster.
+//! The `start` phase of one node: from stopped until it is proven to be back in the cluster.
 
 use super::mounted::until_mounted;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, Ending, Ledger, Manager, Member, Pod};
 use stayput_api::{ConfigChoice, State};
 
-/// Our stop was accepted; from here to the start that is answered.
+/// The stop was accepted: waits until the engine is stopped, and sends the start.
 pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
     if is_over_time(context, member, 2) {
         return Turn::Abort(format!("not started in time: {}", state_in_words(manager)));
@@ -39,7 +39,7 @@ pub(in crate::flow) fn send_start(member: &Member) -> Turn {
     })
 }
 
-/// Our start was judged; from here to the proof that a new process serves.
+/// The manager has decided on the start: waits until a new process is proven to serve.
 pub(super) fn prove(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -48,7 +48,7 @@ pub(super) fn prove(
     manager: &Manager,
 ) -> Turn {
     if was_refused(manager, member.start_sequence) {
-        // Nothing was started. The same request is judged afresh.
+        // Nothing was started, and the manager decides again on the same request.
         return start(context, member, pod, manager);
     }
     if let Some(reason) = start_failure(manager, member) {
