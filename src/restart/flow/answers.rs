@@ -53,7 +53,7 @@ pub(super) fn was_refused(manager: &Manager, sequence: u64) -> bool {
 /// stop.
 pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
     if manager.sequence < member.stop_sequence && manager.desired == Desired::Running {
-        let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+        let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
         return Turn::Abort(format!("{by} gave its manager a request in the middle"));
     }
     interfered(manager, member)
@@ -61,7 +61,7 @@ pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
 
 /// Another client sent the manager a request. That request stays in force, and our part ends.
 pub(super) fn interfered(manager: &Manager, member: &Member) -> Turn {
-    let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+    let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
     Turn::finish(Ending {
         outcome: Outcome::Interfered,
         reason: format!(
@@ -107,7 +107,7 @@ pub(super) const fn is_ending(state: State) -> bool {
 }
 
 /// The engine's state as its manager reports it, for messages.
-pub(super) fn state_in_words(manager: &Manager) -> String {
+pub(super) fn describe_state(manager: &Manager) -> String {
     let state = format!("its engine is {}", manager.state.as_str());
     manager.reason.as_ref().map_or(state.clone(), |why| format!("{state}: {why}"))
 }

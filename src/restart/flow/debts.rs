@@ -49,7 +49,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         }
     };
     if manager.sequence > debt.sequence {
-        return start_paid(debt, "somebody else has sent it a request since");
+        return start_paid(debt, "another client has sent it a request since");
     }
     if manager.sequence < debt.sequence {
         return send_start(debt, manager);
@@ -72,7 +72,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         return start_paid(debt, "it was started");
     }
     if manager.desired == Desired::Stopped {
-        return start_paid(debt, "somebody else stopped it");
+        return start_paid(debt, "another client stopped it");
     }
     changes.wait(
         uid,

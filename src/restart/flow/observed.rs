@@ -61,6 +61,6 @@ pub(super) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
 }
 
 /// The zone that a restart stops as a whole, for messages.
-pub(super) fn zone_in_words(restart: &Restart) -> String {
+pub(super) fn describe_zone(restart: &Restart) -> String {
     format!("zone {}", restart.request.target.zone.as_deref().unwrap_or_default())
 }

@@ -52,7 +52,7 @@ pub struct HistoryEntry {
     pub strategy: Strategy,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it ended so, in a sentence; empty for most that are `done`.
+    /// Why it ended so, in a sentence; empty if `done` needs no explanation.
     #[serde(default)]
     pub reason: String,
     /// When it was accepted.
@@ -74,7 +74,7 @@ pub struct LastRestart {
     pub id: String,
     /// How it ended for this pod.
     pub outcome: Outcome,
-    /// Why, in a sentence; empty for most that are `done`.
+    /// Why, in a sentence; empty if `done` needs no explanation.
     #[serde(default)]
     pub reason: String,
     /// When this pod's turn began.

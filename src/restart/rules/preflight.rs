@@ -110,7 +110,7 @@ fn engine(pod: &Pod, manager: &Manager) -> Check {
             Code::EngineBusy,
             format!("{node} is already being stopped: waits until it has stopped"),
         ),
-        // Somebody else stopped it, for a reason that we do not know.
+        // Another client stopped it, for an unknown reason.
         (_, Desired::Stopped) => refuse(
             Code::KeptStopped,
             format!(

@@ -105,7 +105,7 @@ fn a_limit_for_a_role_that_no_node_has_is_told_once_a_restart() {
     play(&mut driver, &["request rolling r1", "run until done"]);
     assert_eq!(
         messages(&driver, Reason::InputIgnored),
-        ["spec.restart.maxUnavailableOfRole limits data_hto, a role that no node has: it holds \
-          nobody back; roles there are master"]
+        ["spec.restart.maxUnavailableOfRole limits data_hto, a role that no node has: it limits \
+          nothing; the nodes have the roles master"]
     );
 }

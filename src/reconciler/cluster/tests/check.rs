@@ -1,4 +1,4 @@
-//! Bad input and what is said about it.
+//! Invalid specs and the messages about them.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use stayput_restart::{Disabled, OnConfigChange, Policy, Predicate, Share, annotation};
 
-/// What is changed in the smallest spec, and what is said then.
+/// What is changed in the smallest spec, and the expected message.
 #[test]
 fn every_fault_is_named_with_its_field_and_its_remedy() {
     let source = |more: serde_json::Value| json!([more]);

@@ -1,5 +1,5 @@
-//! What this module makes of answers that were recorded from real engines, and that the requests it
-//! makes are the ones that were recorded.
+//! Reads answers that were recorded from real engines, and checks that our requests are the
+//! recorded ones.
 
 mod answers;
 mod cluster;

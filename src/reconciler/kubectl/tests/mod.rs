@@ -1,4 +1,4 @@
-//! What people and programs read, word for word.
+//! The exact output for people and for programs.
 
 mod forecast;
 mod pages;

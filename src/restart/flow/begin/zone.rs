@@ -4,7 +4,7 @@
 use super::slot::begin;
 use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
-use crate::flow::observed::zone_in_words;
+use crate::flow::observed::describe_zone;
 use crate::lookup::{Lookup, Names};
 use crate::rules::{Evaluation, StopImpact, list_names, preflight};
 use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, Step};
@@ -26,13 +26,13 @@ pub(super) fn begin_zone<'a>(
     if candidates.len() < scheduled.len() {
         return Err(wait_for_pods(context, restart, candidates));
     }
-    let everybody_waits =
-        |blocked: Vec<Blocked<'a>>| all_wait(context, ledger, restart, candidates, &blocked);
-    let judged = judge_together(context, ledger, restart, candidates).map_err(everybody_waits)?;
+    let block_all =
+        |blocked: Vec<Blocked<'a>>| blocked_as_a_whole(context, ledger, restart, candidates, &blocked);
+    let judged = judge_together(context, ledger, restart, candidates).map_err(block_all)?;
     let mut changes = Changes::default();
     for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
         let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);
-        changes.merge(begun.map_err(|blocker| everybody_waits(vec![(pod, blocker)]))?);
+        changes.merge(begun.map_err(|blocker| block_all(vec![(pod, blocker)]))?);
     }
     Ok(changes)
 }
@@ -45,7 +45,7 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
     let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
     let message = format!(
         "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
-        zone_in_words(restart),
+        describe_zone(restart),
         list_names(&gone)
     );
     let blocker = Blocker { code: Code::PodGone, message };
@@ -78,7 +78,7 @@ fn judge_together<'a>(
 }
 
 /// The reason to wait of every node of the zone, and which smaller step would be possible.
-fn all_wait(
+fn blocked_as_a_whole(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -86,7 +86,7 @@ fn all_wait(
     blocked: &[Blocked<'_>],
 ) -> Waits {
     let Some((_, first)) = blocked.first() else { return Waits::new() };
-    let zone = zone_in_words(restart);
+    let zone = describe_zone(restart);
     let alone = one_by_one(context, ledger, restart, candidates);
     let whole = format!(
         "{zone} goes as a whole or not at all, and {} of its {} nodes may not ({}: {}); {alone}",

@@ -16,8 +16,8 @@ pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     };
     if let Err(blocker) = may_begin_all(context, ledger, restart) {
         let mut waits = vec![Wait::cluster(blocker.code, blocker.message.clone())];
-        let everybody = active(restart);
-        waits.extend(everybody.map(|(_, member)| Wait::pod(&member.pod_uid, blocker.clone())));
+        let members = active(restart);
+        waits.extend(members.map(|(_, member)| Wait::pod(&member.pod_uid, blocker.clone())));
         return waits.into();
     }
     if let Some(action) = missing_finalizer(context) {

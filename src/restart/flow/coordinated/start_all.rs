@@ -2,13 +2,13 @@
 
 use super::active;
 use super::complete::complete;
-use super::stranded::{Obstacle, is_stranded, way_out};
+use super::stranded::{Obstacle, is_stranded, stranded_blocker};
 use super::supersede::why_not_superseded;
 use super::turn_back::turn_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    interfered, is_overtaken, is_refused, start_above, start_failure, state_in_words, was_refused,
+    interfered, is_overtaken, is_refused, start_above, start_failure, describe_state, was_refused,
 };
 use crate::flow::member::{changes_of, mounted::nudge_and_wait, replaced, start::send_start};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
@@ -27,9 +27,9 @@ const RETRY: u64 = 30_000;
 pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
-    let masters_asked = have_masters_been_asked(context, restart);
+    let masters_asked = are_masters_requested(context, restart);
     let obstacle = why_not_superseded(context, ledger, restart);
-    let mut everybody = true;
+    let mut all_back = true;
     for (index, member) in active(restart) {
         let may = member.master_eligible || masters_asked;
         match start_member(context, ledger, restart, member, may, obstacle.as_ref()) {
@@ -39,11 +39,11 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
                 return turn_back(context, restart, &reason, changes.waits);
             }
             Err(Turn::Abort(reason)) => {
-                everybody = false;
+                all_back = false;
                 changes.merge(try_again(context, index, member, &reason));
             }
             Err(turn) => {
-                everybody = false;
+                all_back = false;
                 changes.merge(changes_of(context, ledger, index, member, turn));
             }
         }
@@ -51,9 +51,9 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     if !changes.ledger.is_empty() || context.has_changed(ledger) {
         return changes;
     }
-    if restart.direction == Direction::Open && has_anybody_joined(context, restart) {
+    if restart.direction == Direction::Open && has_any_joined(context, restart) {
         changes.change(RestartChange::SetDirection(Direction::Forward));
-    } else if everybody {
+    } else if all_back {
         changes.merge(complete(context, ledger, restart));
     }
     changes
@@ -61,7 +61,7 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
 
 /// Whether every master-eligible member has been asked to start. Once the restart only goes
 /// forward, a master that cannot be started does not delay the other nodes.
-fn have_masters_been_asked(context: &Context<'_>, restart: &Restart) -> bool {
+fn are_masters_requested(context: &Context<'_>, restart: &Restart) -> bool {
     let is_asked = |member: &Member| {
         let manager = context.index.manager(&member.pod_uid);
         manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
@@ -73,7 +73,7 @@ fn have_masters_been_asked(context: &Context<'_>, restart: &Restart) -> bool {
 }
 
 /// The first member that joins decides the direction.
-fn has_anybody_joined(context: &Context<'_>, restart: &Restart) -> bool {
+fn has_any_joined(context: &Context<'_>, restart: &Restart) -> bool {
     active(restart).any(|(_, member)| {
         let manager = context.index.manager(&member.pod_uid);
         manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
@@ -110,12 +110,12 @@ fn start_member(
         return Err(interfered(manager, member));
     }
     if is_stranded(context, restart, member) {
-        return Err(Turn::Wait(way_out(context, restart, member, obstacle)));
+        return Err(Turn::Wait(stranded_blocker(context, restart, member, obstacle)));
     }
     let may_turn_back = restart.direction == Direction::Open;
     if manager.sequence < member.start_sequence {
         if is_late && may_turn_back {
-            return Err(Turn::Abort(format!("not started in time: {}", state_in_words(manager))));
+            return Err(Turn::Abort(format!("not started in time: {}", describe_state(manager))));
         }
         if !may {
             return Err(wait(Code::Barrier, "nodes that can be elected are started first"));
@@ -130,7 +130,7 @@ fn start_member(
     if was_refused(manager, member.start_sequence) {
         // Nothing was started, and the manager decides again on the same request.
         if is_late {
-            let message = state_in_words(manager);
+            let message = describe_state(manager);
             return Err(Turn::Abort(format!("its start is refused: {message}")));
         }
         return Err(send_start(member));
@@ -139,7 +139,7 @@ fn start_member(
         return Err(Turn::Abort(reason));
     }
     if is_late && may_turn_back {
-        return Err(Turn::Abort(format!("not back in time: {}", state_in_words(manager))));
+        return Err(Turn::Abort(format!("not back in time: {}", describe_state(manager))));
     }
     match has_joined(context, member) {
         Ok(true) if manager.state == State::Running && manager.ready != Some(false) => Ok(()),
@@ -161,7 +161,7 @@ fn stop_new_pod(
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
         return match is_down {
             true => Ok(()),
-            false => Err(wait(Code::Stopping, state_in_words(manager))),
+            false => Err(wait(Code::Stopping, describe_state(manager))),
         };
     }
     not_paused(context)?;

@@ -6,7 +6,7 @@ use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{is_overtaken, overtaken, state_in_words};
+use crate::flow::answers::{is_overtaken, overtaken, describe_state};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{changes_of, mounted::until_mounted, replaced};
 use crate::flow::observed::{is_over_time, not_paused};
@@ -47,7 +47,7 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
     }
     changes.merge(match stopped {
         true => freeze(context, ledger, restart),
-        false => stop_everybody(context, ledger, restart),
+        false => prepare_and_stop(context, ledger, restart),
     });
     changes
 }
@@ -87,8 +87,8 @@ fn stop_member(
     if manager.sequence >= member.stop_sequence {
         return match manager.state == State::Stopped {
             true => Ok(Stop::Done),
-            false if over => Err(late(state_in_words(manager))),
-            false => Ok(Stop::Pending(state_in_words(manager))),
+            false if over => Err(late(describe_state(manager))),
+            false => Ok(Stop::Pending(describe_state(manager))),
         };
     }
     if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {
@@ -118,7 +118,7 @@ fn know_process(context: &Context<'_>, member: &Member) -> Result<(), Turn> {
 }
 
 /// Limits allocation and flushes, once for all nodes; then sends the stop to every node.
-fn stop_everybody(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
+fn prepare_and_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     if !restart.once.flush {
         return prepare_once(context, ledger, restart).unwrap_or_else(|blocked| *blocked);
     }

@@ -42,7 +42,7 @@ pub(super) fn is_stranded(context: &Context<'_>, restart: &Restart, member: &Mem
 }
 
 /// Why a stranded member waits, and what a person can do about it.
-pub(super) fn way_out(
+pub(super) fn stranded_blocker(
     context: &Context<'_>,
     restart: &Restart,
     member: &Member,
@@ -90,7 +90,7 @@ pub(super) fn way_out(
 }
 
 /// Whether a member is back in the cluster, on the config that was frozen for it.
-pub(super) fn is_well(context: &Context<'_>, member: &Member) -> bool {
+pub(super) fn is_back(context: &Context<'_>, member: &Member) -> bool {
     let manager = context.index.manager(&member.pod_uid);
     manager.is_ok_and(|manager| runs_as_asked(manager, member))
         && has_joined(context, member) == Ok(true)

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::active;
-use super::stranded::{Obstacle, has_stranded, is_well};
+use super::stranded::{Obstacle, has_stranded, is_back};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{SEQUENCE_GAP, is_overtaken};
@@ -42,7 +42,7 @@ pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Chan
     if let Some(action) = missing_finalizer(context) {
         return Changes::action(action);
     }
-    let back = active(restart).filter(|(_, member)| is_well(context, member)).count();
+    let back = active(restart).filter(|(_, member)| is_back(context, member)).count();
     let reason = format!(
         "restart {} took its place: not every node could be brought to the config it was to run",
         request.id
@@ -162,7 +162,7 @@ fn begun_again(
     let pod = context.index.pod(&member.pod_uid);
     let pod = pod.filter(|_| before.is_none_or(|before| !is_overtaken(manager, before)));
     let Some(pod) = pod else {
-        let message = "somebody else gave its manager a request, which is settled first";
+        let message = "another client gave its manager a request, which is settled first";
         return Err(Blocker { code: Code::Interfered, message: message.into() });
     };
     match before {

@@ -14,7 +14,7 @@ use crate::{
 const OURS: &str = "primaries";
 
 /// How much a value allows; an unknown value counts as the one that allows all.
-fn looseness(value: Option<&str>) -> u8 {
+fn permissiveness(value: Option<&str>) -> u8 {
     match value {
         Some("none") => 0,
         Some("new_primaries") => 1,
@@ -30,7 +30,7 @@ fn in_force(setting: &AllocationBefore) -> Option<&str> {
 
 /// Whether replicas may be allocated.
 pub(in crate::flow) fn is_tight(allocation: &Allocation) -> bool {
-    looseness(in_force(&allocation.setting)) <= looseness(Some(OURS))
+    permissiveness(in_force(&allocation.setting)) <= permissiveness(Some(OURS))
 }
 
 /// The values to restore. A value that another client has set beside ours, or in its place, stays.
@@ -122,12 +122,12 @@ pub(in crate::flow) fn tighten(
         ),
         Some(marker) if marker.restart != ours.restart => wait(
             Code::ForeignController,
-            format!("allocation carries the mark of another restart ({})", marker.restart),
+            format!("allocation has the marker of another restart ({})", marker.restart),
         ),
         Some(_) if is_tight(allocation) => return Ok(()),
         Some(_) => {
             let message = format!(
-                "somebody set cluster.routing.allocation.enable back to {} while we hold it at \
+                "another client set cluster.routing.allocation.enable back to {} while we hold it at \
                  {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/managed=false on the \
                  Elasticsearch resource)",
                 in_force(&allocation.setting).unwrap_or("its default")

@@ -36,8 +36,8 @@ pub(super) fn announce(
         Some(record) if record.reason != debt.restart || !record.is_restart => wait(
             Code::ForeignController,
             format!(
-                "the engine already has a shutdown record for this node, by {:?}; whoever put it \
-                 there must delete it first",
+                "the engine already has a shutdown record for this node, by {:?}; the \
+                 client that made it must delete it first",
                 record.reason
             ),
         ),

@@ -195,7 +195,7 @@ fn none_but(
     Err(Blocker {
         code: Code::ForeignController,
         message: format!(
-            "somebody else has excluded {} from voting, and exclusions can only be removed all at \
+            "another client has excluded {} from voting, and exclusions can only be removed all at \
              once; if they are needed no more, remove them: {COMMAND}",
             foreign.join(", ")
         ),

@@ -3,7 +3,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    interfered, is_ending, is_opposite, is_refused, state_in_words, was_refused,
+    interfered, is_ending, is_opposite, is_refused, describe_state, was_refused,
 };
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
@@ -106,7 +106,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
         let next = compensation_for(member, Some(manager), rolls_back(context, ledger));
-        return change_course(member, ending, next, manager.sequence);
+        return change_compensation(member, ending, next, manager.sequence);
     }
     if manager.sequence > back.start_sequence
         || is_opposite(manager, back.start_sequence, RequestKind::Start)
@@ -116,7 +116,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     }
     let refused = was_refused(manager, back.start_sequence);
     if (manager.sequence < back.start_sequence || refused) && is_late {
-        return owe_start(format!("{}; then {}", ending.reason, state_in_words(manager)));
+        return owe_start(format!("{}; then {}", ending.reason, describe_state(manager)));
     }
     if manager.sequence < back.start_sequence {
         return send_back(context, ledger, member, manager, back, ending);
@@ -165,7 +165,7 @@ fn send_back(
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
     let better = compensation_for(member, Some(manager), rolls_back(context, ledger));
     if !sent && better.config != back.config && manager.sequence >= member.stop_sequence {
-        return change_course(member, ending, better, back.start_sequence);
+        return change_compensation(member, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence
         && manager.sequence < stop
@@ -179,7 +179,7 @@ fn send_back(
 /// The start of a compensation, once the engine is no longer being stopped.
 fn start_back(member: &Member, manager: &Manager, back: &Compensation) -> Turn {
     if is_ending(manager.state) || manager.state == State::Stuck {
-        let message = format!("{}; it is started after that", state_in_words(manager));
+        let message = format!("{}; it is started after that", describe_state(manager));
         return wait(Code::Aborting, message);
     }
     Turn::act(Action::Start {
@@ -208,7 +208,7 @@ fn after_refusal(
         // There is no other config to start on; the manager decides again on the same request.
         return start_back(member, manager, back);
     }
-    change_course(member, ending, next, back.start_sequence)
+    change_compensation(member, ending, next, back.start_sequence)
 }
 
 /// Whether members are brought back to the last good config: a coordinated restart turns back as a
@@ -220,7 +220,7 @@ fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
 }
 
 /// Another compensation, with sequences above those of the first.
-fn change_course(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Turn {
+fn change_compensation(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Turn {
     let first = next.stop_sequence.unwrap_or(next.start_sequence);
     let up = (above + 1).saturating_sub(first);
     next.stop_sequence = next.stop_sequence.map(|stop| stop + up);

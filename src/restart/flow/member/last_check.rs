@@ -3,7 +3,7 @@
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::{allocation::is_tight, record::records};
-use crate::flow::observed::{expected_now, zone_in_words};
+use crate::flow::observed::{expected_now, describe_zone};
 use crate::rules::preflight;
 use crate::{Blocker, Code, Ledger, Member, Pod, Record, Restart, Step};
 
@@ -40,7 +40,7 @@ fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> C
             code: blocker.code,
             message: format!(
                 "{} is stopped as a whole, and {} cannot be yet: {}",
-                zone_in_words(restart),
+                describe_zone(restart),
                 member.node,
                 blocker.message
             ),

@@ -2,7 +2,7 @@
 
 use super::mounted::until_mounted;
 use crate::context::Context;
-use crate::flow::answers::{is_ending, start_failure, state_in_words, was_refused};
+use crate::flow::answers::{is_ending, start_failure, describe_state, was_refused};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
@@ -12,11 +12,11 @@ use stayput_api::{ConfigChoice, State};
 /// The stop was accepted: waits until the engine is stopped, and sends the start.
 pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
     if is_over_time(context, member, 2) {
-        return Turn::Abort(format!("not started in time: {}", state_in_words(manager)));
+        return Turn::Abort(format!("not started in time: {}", describe_state(manager)));
     }
     if manager.state != State::Stopped {
         if is_over_time(context, member, 1) && !is_ending(manager.state) {
-            return Turn::Abort(format!("not stopped in time: {}", state_in_words(manager)));
+            return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
         }
         return wait(Code::Stopping, format!("its engine is {}", manager.state.as_str()));
     }
@@ -55,7 +55,7 @@ pub(super) fn prove(
         return Turn::Abort(reason);
     }
     if is_over_time(context, member, 2) {
-        return Turn::Abort(format!("not back in time: {}", state_in_words(manager)));
+        return Turn::Abort(format!("not back in time: {}", describe_state(manager)));
     }
     match has_joined(context, member) {
         Err(blocker) => return Turn::Wait(blocker),

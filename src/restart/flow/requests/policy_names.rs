@@ -45,8 +45,8 @@ fn unknown_roles(context: &Context<'_>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "spec.restart.maxUnavailableOfRole limits {}, a role that no node has: it holds nobody \
-         back; roles there are {}",
+        "spec.restart.maxUnavailableOfRole limits {}, a role that no node has: it limits \
+         nothing; the nodes have the roles {}",
         unknown.join(", "),
         roles.into_iter().collect::<Vec<_>>().join(", ")
     ))

@@ -1,4 +1,4 @@
-//! Somebody else has a started copy.
+//! Whether another node has a started copy.
 
 use super::{engine, names, shards, unknown};
 use crate::Engine;
@@ -17,7 +17,7 @@ fn lost(engine: &Engine, candidate: &str, down: &str) -> Option<String> {
     Some(format!("{} / {}", lost.replicated.join(", "), lost.single.join(", ")))
 }
 
-/// What it shows, the shards, the candidate, who is down, and what is lost.
+/// Name of the case, the shards, the candidate, the nodes that are down, and what is lost.
 type Case = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str);
 
 const NOTHING: &str = " / ";

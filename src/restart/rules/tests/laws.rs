@@ -1,5 +1,5 @@
-//! What holds for every cluster that can be described, however unusual: nothing panics, the order of what was
-//! read is of no matter, and counting on gives what counting anew does.
+//! Laws for every cluster that can be described, however unusual: nothing panics, the order of the
+//! input does not matter, and updated counts are the same as new ones.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ const STATES: [&str; 15] = [
     "under way",
     "version main",
 ];
-/// NameList, so that two nodes often have the same.
+/// Few names, so that two nodes often have the same.
 const NAMES: [&str; 8] = ["a-0", "a-1", "a-2", "b-0", "b-10", "b-9", "c", "d-x"];
 const HEALTHS: [&str; 6] = [
     "green",
@@ -69,7 +69,7 @@ fn cluster_text() -> impl Strategy<Value = String> {
             let nodes: Vec<String> = nodes
                 .into_iter()
                 .map(|(name, roles, one, other)| {
-                    // A second node of the same name is one that Kubernetes does not know.
+                    // A second node of the same name has no pod.
                     let states = match seen.insert(name) {
                         true => format!("{}; {}", STATES[one], STATES[other]),
                         false => "no pod".to_owned(),

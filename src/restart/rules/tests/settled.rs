@@ -1,4 +1,4 @@
-//! Yellow for good, or not yet: what it takes, one by one.
+//! Whether yellow is settled: each condition alone.
 
 use super::{code, engine, message, names, shards, unknown};
 use crate::rules::SettledYellow;
@@ -25,7 +25,7 @@ fn numbers(engine: &mut Engine) -> &mut Health {
     engine.health.as_mut().expect("a health")
 }
 
-/// FailedSets `cluster.routing.allocation.enable`.
+/// Sets `cluster.routing.allocation.enable`.
 fn allocation(engine: &mut Engine, persistent: Option<&str>, transient: Option<&str>) {
     let setting = AllocationBefore {
         persistent: persistent.map(str::to_owned),

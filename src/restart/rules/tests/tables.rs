@@ -1,4 +1,4 @@
-//! The tables of `tables/`, each a page to be read by people who know clusters and not this code.
+//! The tables of `tables/`, written for people who know clusters but not this code.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::lookup::Names;
 use crate::rules::{Evaluation, order, predicates, select};
 use crate::{Disabled, Pod, Predicate};
 
-/// A name, who it waits for as a code, and the message; no code if it goes.
+/// A name, the code that blocks it, and the message; no code if it is restarted.
 type Answer = (String, Option<(&'static str, String)>);
 
 impl Case {
@@ -17,7 +17,8 @@ impl Case {
         found.unwrap_or_else(|| panic!("{}: no pod {name}", self.name))
     }
 
-    /// Lets `ask` look at the cluster, with those picked that are; or says why nobody can.
+    /// Calls `ask` with the evaluation, in which the picked nodes have slots; or returns why there
+    /// is no evaluation.
     fn look<'s, T>(
         &'s self,
         ask: impl FnOnce(&mut Evaluation<'s>, &Index<'s>) -> T,
@@ -32,7 +33,7 @@ impl Case {
         Ok(ask(&mut evaluation, &view))
     }
 
-    /// What comes of one evaluation over all that are asked for: as when nodes are chosen.
+    /// The result of one evaluation of all requested nodes, as when nodes are chosen.
     pub(super) fn select(&self) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
         let asked: Vec<&Pod> = asked.map(|name| self.pod(name)).collect();
@@ -50,7 +51,7 @@ impl Case {
         turns.into_iter().map(answer).collect()
     }
 
-    /// What one predicate alone says of each that is asked for.
+    /// The result of one predicate for each requested node.
     fn ask(&self, predicate: Predicate) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
         let answers = self.look(|evaluation, _| {
@@ -65,7 +66,7 @@ impl Case {
         answers.unwrap_or_else(|no| vec![no])
     }
 
-    /// What is not as the case says: one text, empty if all is.
+    /// How the answers differ from the case; empty if they do not.
     fn differences(&self, answers: &[Answer], rule: &str) -> String {
         let goes: Vec<&str> =
             answers.iter().filter(|(_, no)| no.is_none()).map(|(name, _)| name.as_str()).collect();

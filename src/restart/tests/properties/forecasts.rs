@@ -1,4 +1,4 @@
-//! What a forecast says is what the controller then does.
+//! A forecast matches what the controller then does.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ fn stopped(driver: &Driver) -> Vec<String> {
 }
 
 /// Whether `done` is what was predicted: step after step, in any order within one. An immediate
-/// restart takes the next node whenever one is back, so that only who goes can be predicted.
+/// restart stops the next node whenever one is back, so that only the set of nodes can be
+/// predicted.
 fn is_as_forecast(predicted: &Forecast, before: &[String], done: &[String]) -> Result<(), String> {
     if predicted.request.strategy == How::Immediate {
         let expected = predicted.steps.iter().flat_map(|step| &step.nodes).map(|node| &node.name);

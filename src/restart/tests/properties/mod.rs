@@ -41,7 +41,7 @@ fn fate() -> impl Strategy<Value = ActionFate> {
         6 => Just(ActionFate::Done),
         1 => Just(ActionFate::Lost),
         1 => Just(ActionFate::Doubled),
-        // Nobody waits longer for an answer; for so long the engine is looked at afterwards.
+        // No request takes longer than this: the engine is observed for as long after a restart.
         1 => (100_u64..45_000).prop_map(ActionFate::Late),
         1 => Just(ActionFate::Crash),
         1 => Just(ActionFate::CrashAfter),
@@ -58,7 +58,7 @@ fn cluster() -> impl Strategy<Value = Vec<(String, String)>> {
     ];
     let zone = prop_oneof![Just(""), Just("@a"), Just("@a"), Just("@b"), Just("@b")];
     prop::collection::vec((roles, zone), 1..6).prop_map(|roles| {
-        // Somebody has to be elected.
+        // One node must be electable.
         let node = |(at, (role, zone)): (usize, (&str, &str))| {
             let role = if at == 0 { "master+data" } else { role };
             (format!("logs-{at}"), format!("{role}{zone}"))
@@ -172,7 +172,7 @@ impl Case {
         driver.run(OVER, |driver| {
             driver.is_at_rest() && driver.world.now > begin + TROUBLED + 100_000
         });
-        // What is still on its way arrives, and is looked at.
+        // Late requests arrive, and their effects are checked.
         driver.run(100_000, |_| false);
         driver.laws.look(&driver.world, &driver.policy);
         let wrong = driver.verdict();
@@ -180,7 +180,7 @@ impl Case {
     }
 }
 
-/// The same cases in every run: a test that fails only now and then helps nobody. Others are
+/// The same cases in every run: a test that fails only sometimes is of no use. Other cases are
 /// tried with `PROPTEST_RNG_SEED=N` and more of them with `PROPTEST_CASES=N`.
 pub(crate) fn always_the_same(cases: u32) -> ProptestConfig {
     let asked = ProptestConfig::default();

@@ -198,8 +198,8 @@ pub(super) fn is_over(driver: &mut Driver) {
         .as_ref()
         .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
     if coordinated {
-        // One that has gone forward and cannot be ended waits for people: for those who keep a
-        // majority down, and for somebody who asks for another one.
+        // A restart that only goes forward and cannot end needs people: they must start the nodes
+        // that they have stopped, and request another restart.
         for name in stopped_by_hand(driver) {
             play_line(driver, &format!("person starts {name}"));
         }

@@ -1,5 +1,5 @@
-//! Scripts for the simulated cluster, and the page of text that each must give.
-//! `UPDATE_DOCS=1 cargo test -p stayput-restart scenario` writes the pages again.
+//! Scripts for the simulated cluster, and the page of text that each must produce. `UPDATE_DOCS=1
+//! cargo test -p stayput-restart scenario` writes the pages again.
 
 mod command;
 mod wait;

@@ -77,7 +77,7 @@ impl Searching {
         }
         self.elect();
         self.votes.reconfigure(&eligible, self.master.as_deref());
-        // A master that is to do without its vote abdicates.
+        // A master that is excluded from voting steps down.
         self.elect();
         let data: BTreeSet<String> =
             self.joined.keys().filter(|node| self.holds_data(node)).cloned().collect();

@@ -1,4 +1,4 @@
-//! What an engine may say that is stale, partial or odd: what the snapshot makes of it.
+//! Stale, partial or odd answers of an engine, and the snapshot made from them.
 
 use super::*;
 use crate::engine_client::ShardState;
