@@ -1,4 +1,4 @@
-//! Why a stop is refused: what every rule answers.
+//! Why a node may not be stopped now: the result of a rule.
 
 use super::{Code, Unknown};
 

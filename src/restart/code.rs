@@ -1,4 +1,4 @@
-//! Codes: why a node waits, for programs.
+//! Codes for programs: why a node waits.
 
 use super::Predicate;
 

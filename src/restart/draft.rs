@@ -221,7 +221,8 @@ impl<'c, 'a> Draft<'c, 'a> {
 fn at_rest(pod: &Pod) -> (Code, String) {
     match &pod.manager {
         Ok(manager) if manager.desired == Desired::Stopped => {
-            let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
+            let by =
+                manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
             (Code::KeptStopped, format!("{by} stopped it, and it was not started since"))
         }
         Ok(_) | Err(_) => (Code::Idle, "no restart was requested for it".into()),

@@ -1,4 +1,4 @@
-//! How engine and managers are reached.
+//! How the reconciler reaches the engine and the managers: `spec.engine` and `spec.manager`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

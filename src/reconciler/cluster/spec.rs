@@ -1,4 +1,4 @@
-//! The spec.
+//! The spec of a SearchCluster, as a user writes it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;

@@ -59,7 +59,7 @@ use super::context::Context;
 use super::draft::{Draft, PlanStep, Run};
 use super::{LATE_REQUEST_WINDOW, Ledger, Restart, Step, Strategy, ended_recently};
 use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
-use requests::{accept, cancel, drift, people, policy_names};
+use requests::{accept, cancel, drift, pod_phases, policy_names};
 
 /// All steps for this snapshot, in their order.
 pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
@@ -114,7 +114,7 @@ const ACCEPT: [PlanStep; 9] = [
     once("request_for_drift", drift::request_for_drift),
     once("open_queued", accept::open_queued),
     once("report_unknown_names", policy_names::report_unknown_names),
-    once("apply_people_changes", people::apply_people_changes),
+    once("apply_people_changes", pod_phases::apply_people_changes),
 ];
 
 const ACCEPT_NOTHING: [PlanStep; 2] = [

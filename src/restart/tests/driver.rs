@@ -222,7 +222,7 @@ impl Driver {
                     self.flushed.insert(node.clone());
                 }
                 self.page.action(&mut self.world, action, if done { "" } else { " (refused)" });
-                self.laws.look(&self.world, &self.policy);
+                self.laws.check(&self.world, &self.policy);
                 done
             }
         }

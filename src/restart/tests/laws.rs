@@ -55,7 +55,7 @@ impl Laws {
     }
 
     /// Checks the requests since the last call.
-    pub(crate) fn look(&mut self, world: &World, policy: &Policy) {
+    pub(crate) fn check(&mut self, world: &World, policy: &Policy) {
         self.was_red |= world.engine.health(world.now).color == crate::Color::Red;
         let fresh: Vec<_> = world.judged[self.seen..].to_vec();
         self.seen = world.judged.len();
@@ -214,7 +214,7 @@ impl Laws {
             }
         }
         // A debt to an engine stays unpaid while a person keeps it from forming a cluster.
-        let can_be_paid = world.engine.look(world.now).is_ok();
+        let can_be_paid = world.engine.observe(world.now).is_ok();
         if !ledger.debts.start.is_empty() || can_be_paid && !ledger.debts.is_empty() {
             wrong.push(format!("L2: owed at the end: {:?}", ledger.debts));
         }

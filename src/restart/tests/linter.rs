@@ -317,5 +317,5 @@ fn voting_exclusions_against_the_rules_are_found() {
     let forgets =
         Plan { actions: vec![Action::WriteLedger(Box::new(forgotten))], ..Plan::default() };
     finds("S8: the exclusion of logs-0 is forgotten", &snapshot, &forgets);
-    finds("nobody would know", &snapshot, &forgets);
+    finds("no entry remembers", &snapshot, &forgets);
 }

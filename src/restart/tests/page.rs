@@ -59,7 +59,7 @@ impl Page {
         };
         let text = match action {
             Action::RecordEvent(event) => format!("{}: {}", event.reason.as_str(), event.message),
-            other => super::world::in_words(other),
+            other => super::world::describe_action(other),
         };
         world.happened(who, format!("{text}{how}"));
     }

@@ -231,7 +231,7 @@ fn what_the_annotation_disables_is_disabled_besides_and_its_faults_are_none_of_t
     assert!(unknown.contains("\"a\" in spec.restart.disabledPredicates"), "{unknown}");
     assert!(unknown.contains("\"b\" in eck.k8s.elastic.co/"), "{unknown}");
     let salvaged = cluster.salvage().unwrap().policy.disabled;
-    assert_eq!(salvaged, disabled, "nobody's mistake elsewhere changes what is off");
+    assert_eq!(salvaged, disabled, "a mistake elsewhere does not change what is disabled");
 }
 
 #[test]

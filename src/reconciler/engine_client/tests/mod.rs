@@ -3,10 +3,10 @@
 
 mod answers;
 mod cluster;
-mod excluding;
+mod exclusions;
+mod identify;
 mod settings;
-mod sharding;
-mod which;
+mod shards;
 
 pub(crate) use cluster::topology_of;
 

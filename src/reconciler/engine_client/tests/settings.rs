@@ -1,4 +1,4 @@
-//! Allocation, flush, shutdown records.
+//! Allocation, flush and shutdown records, read from recorded answers.
 
 use std::time::Duration;
 

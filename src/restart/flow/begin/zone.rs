@@ -26,8 +26,9 @@ pub(super) fn begin_zone<'a>(
     if candidates.len() < scheduled.len() {
         return Err(wait_for_pods(context, restart, candidates));
     }
-    let block_all =
-        |blocked: Vec<Blocked<'a>>| blocked_as_a_whole(context, ledger, restart, candidates, &blocked);
+    let block_all = |blocked: Vec<Blocked<'a>>| {
+        blocked_as_a_whole(context, ledger, restart, candidates, &blocked)
+    };
     let judged = judge_together(context, ledger, restart, candidates).map_err(block_all)?;
     let mut changes = Changes::default();
     for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {

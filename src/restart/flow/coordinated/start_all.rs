@@ -8,7 +8,7 @@ use super::turn_back::turn_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    interfered, is_overtaken, is_refused, start_above, start_failure, describe_state, was_refused,
+    describe_state, interfered, is_overtaken, is_refused, start_above, start_failure, was_refused,
 };
 use crate::flow::member::{changes_of, mounted::nudge_and_wait, replaced, start::send_start};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};

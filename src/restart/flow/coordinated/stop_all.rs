@@ -6,7 +6,7 @@ use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{is_overtaken, overtaken, describe_state};
+use crate::flow::answers::{describe_state, is_overtaken, overtaken};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{changes_of, mounted::until_mounted, replaced};
 use crate::flow::observed::{is_over_time, not_paused};

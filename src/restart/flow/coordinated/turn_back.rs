@@ -1,4 +1,4 @@
-//! Compensation for all members.
+//! Turns a coordinated restart back: compensation for all members.
 
 use super::active;
 use crate::changes::{Changes, Waits};

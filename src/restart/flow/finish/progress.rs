@@ -23,7 +23,7 @@ pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -
     }
     let estimate = ledger.restart.as_ref();
     let estimate = estimate.and_then(|restart| Estimate::of(restart, context.snapshot.now));
-    let left = estimate.map(|estimate| format!(", {} by their pace", estimate.left()));
+    let left = estimate.map(|estimate| format!(", estimate: {}", estimate.left()));
     let message = format!("Restart {id}: {done} of {nodes} nodes done{}", left.unwrap_or_default());
     changes.event(None, Reason::RestartProgress, message);
     changes

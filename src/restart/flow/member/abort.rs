@@ -3,7 +3,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    interfered, is_ending, is_opposite, is_refused, describe_state, was_refused,
+    describe_state, interfered, is_ending, is_opposite, is_refused, was_refused,
 };
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
@@ -220,7 +220,12 @@ fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
 }
 
 /// Another compensation, with sequences above those of the first.
-fn change_compensation(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Turn {
+fn change_compensation(
+    member: &Member,
+    ending: &Ending,
+    mut next: Compensation,
+    above: u64,
+) -> Turn {
     let first = next.stop_sequence.unwrap_or(next.start_sequence);
     let up = (above + 1).saturating_sub(first);
     next.stop_sequence = next.stop_sequence.map(|stop| stop + up);

@@ -3,7 +3,7 @@
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::{allocation::is_tight, record::records};
-use crate::flow::observed::{expected_now, describe_zone};
+use crate::flow::observed::{describe_zone, expected_now};
 use crate::rules::preflight;
 use crate::{Blocker, Code, Ledger, Member, Pod, Record, Restart, Step};
 

@@ -2,7 +2,7 @@
 
 use super::mounted::until_mounted;
 use crate::context::Context;
-use crate::flow::answers::{is_ending, start_failure, describe_state, was_refused};
+use crate::flow::answers::{describe_state, is_ending, start_failure, was_refused};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};

@@ -5,7 +5,7 @@ pub(super) mod accept;
 pub(super) mod cancel;
 pub(super) mod drift;
 pub(super) mod open;
-pub(super) mod people;
+pub(super) mod pod_phases;
 pub(super) mod policy_names;
 
 use crate::changes::Changes;

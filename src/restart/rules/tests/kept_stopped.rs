@@ -11,8 +11,8 @@ use crate::{Request, Strategy};
 fn blockers(text: &str) -> [Option<&'static str>; 2] {
     let case = cases(&format!("case: any\n{text}")).remove(0);
     let view = Index::new(&case.snapshot);
-    let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
-    let evaluation = look.expect("an engine that answers");
+    let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+    let evaluation = evaluation.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
     let before = evaluation.check_rules(pod, Strategy::Immediate);

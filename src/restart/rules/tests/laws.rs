@@ -157,8 +157,8 @@ proptest! {
     fn counting_on_is_counting_anew(text in cluster_text()) {
         let case = case(&text);
         let view = Index::new(&case.snapshot);
-        let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
-        let Ok(mut evaluation) = look else { return Ok(()) };
+        let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+        let Ok(mut evaluation) = evaluation else { return Ok(()) };
         let asked: Vec<&Pod> =
             case.snapshot.pods.iter().filter(|pod| case.asked.contains(&pod.name)).collect();
         for pod in order(asked.into_iter(), view.engine().ok()) {

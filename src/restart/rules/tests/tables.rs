@@ -19,7 +19,7 @@ impl Case {
 
     /// Calls `ask` with the evaluation, in which the picked nodes have slots; or returns why there
     /// is no evaluation.
-    fn look<'s, T>(
+    fn evaluate<'s, T>(
         &'s self,
         ask: impl FnOnce(&mut Evaluation<'s>, &Index<'s>) -> T,
     ) -> Result<T, Answer> {
@@ -27,8 +27,8 @@ impl Case {
         let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
         let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
         let evaluation = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);
-        let mut evaluation = evaluation
-            .map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.message))))?;
+        let mut evaluation =
+            evaluation.map_err(|no| ("all".to_owned(), Some((no.code.as_str(), no.message))))?;
         self.picked.iter().for_each(|name| evaluation.take_slot(&self.pod(name).uid));
         Ok(ask(&mut evaluation, &view))
     }
@@ -37,7 +37,7 @@ impl Case {
     pub(super) fn select(&self) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
         let asked: Vec<&Pod> = asked.map(|name| self.pod(name)).collect();
-        let turns = self.look(|evaluation, view| {
+        let turns = self.evaluate(|evaluation, view| {
             let candidates = order(asked.iter().copied(), view.engine().ok());
             select(evaluation, &candidates, self.strategy, |_, _, _| Ok(()))
         });
@@ -54,7 +54,7 @@ impl Case {
     /// The result of one predicate for each requested node.
     fn ask(&self, predicate: Predicate) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
-        let answers = self.look(|evaluation, _| {
+        let answers = self.evaluate(|evaluation, _| {
             asked
                 .map(|name| {
                     let peer = evaluation.peer(&self.pod(name).uid).expect("not kept stopped");
@@ -79,16 +79,20 @@ impl Case {
             .collect();
         waits.sort_unstable();
         expected.sort_unstable();
-        let said = |name: &String| {
+        let message = |name: &String| {
             let answer = answers.iter().find(|(other, _)| other == name);
             answer.and_then(|(_, no)| Some(no.as_ref()?.1.as_str())).unwrap_or_default()
         };
-        let silent = self.says.iter().find(|(name, text)| !said(name).contains(text));
-        if goes == self.goes && waits == expected && silent.is_none() && !self.name.is_empty() {
+        let wrong_message = self.says.iter().find(|(name, text)| !message(name).contains(text));
+        if goes == self.goes
+            && waits == expected
+            && wrong_message.is_none()
+            && !self.name.is_empty()
+        {
             return String::new();
         }
         format!(
-            "case {}\n  says {:?} {expected:?} {silent:?}\n  is {answers:?}\n",
+            "case {}\n  says {:?} {expected:?} {wrong_message:?}\n  is {answers:?}\n",
             self.name, self.goes
         )
     }

@@ -1,4 +1,4 @@
-//! The seven phases.
+//! The seven phases as text.
 
 use crate::{Phase, Strategy};
 

@@ -171,7 +171,7 @@ fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
             wrong.push(format!("{} is lifted and was not asked to be", entry.node));
         }
         if !entry.releasing && !asked {
-            wrong.push(format!("{} is kept stopped and nobody asked", entry.node));
+            wrong.push(format!("{} is kept stopped without a request", entry.node));
         }
         if before.is_some_and(|before| before.sequence >= entry.sequence) {
             wrong.push(format!("S4: the sequence of {}'s entry falls", entry.node));

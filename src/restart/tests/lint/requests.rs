@@ -324,7 +324,7 @@ fn start_of_turn(
             wrong.push(format!("{name} is started before the checksums are frozen"));
         }
         if restart.direction == Direction::Back {
-            wrong.push(format!("S11: {name} is started forward, though everybody turns back"));
+            wrong.push(format!("S11: {name} is started forward, though all members turn back"));
         }
     } else if let Sources::Checksum(now) = &pod.sources
         && Some(now) != member.expected.as_ref()

@@ -109,7 +109,10 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
                 wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));
             }
             if excluded.is_none_or(|excluded| !foreign(facts, excluded).is_empty()) {
-                wrong.push(format!("an exclusion of {} is owed beside that of another client", made.node));
+                wrong.push(format!(
+                    "an exclusion of {} is owed beside that of another client",
+                    made.node
+                ));
             }
         }
         (Some(before), Some(after)) if before.node != after.node => {
@@ -128,7 +131,7 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
             }
             let deleted = facts.snapshot.cluster.deleting && facts.snapshot.pods.is_empty();
             if !deleted && !new.removed_exclusions.iter().any(|one| one.node == before.node) {
-                wrong.push(format!("nobody would know a late exclusion of {}", before.node));
+                wrong.push(format!("no entry remembers a late exclusion of {}", before.node));
             }
         }
         (None, None) | (Some(_), Some(_)) => {}
@@ -138,10 +141,10 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
 /// An exclusion exists, or may exist, that no member under way is going to remove, and the engine
 /// answers, so that it could be removed now.
 pub(super) fn is_exclusion_unowned(facts: &Facts) -> bool {
-    let by_nobody = |debt: &ExclusionDebt| {
+    let by_no_member = |debt: &ExclusionDebt| {
         facts.member(&debt.pod_uid).is_none_or(|member| !member.is_under_way())
     };
-    facts.engine().is_some() && debt(facts).is_some_and(by_nobody)
+    facts.engine().is_some() && debt(facts).is_some_and(by_no_member)
 }
 
 /// Whether `node` may be the recipient of a vote that another node is handing over.

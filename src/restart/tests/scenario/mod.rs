@@ -14,7 +14,7 @@ use crate::Policy;
 pub(crate) fn play_line(driver: &mut Driver, line: &str) {
     driver.page.script(line);
     command::carry_out(driver, line);
-    driver.laws.look(&driver.world, &driver.policy);
+    driver.laws.check(&driver.world, &driver.policy);
 }
 
 /// Plays a script. Returns the page, and the faults.

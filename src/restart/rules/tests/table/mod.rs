@@ -101,7 +101,7 @@ impl Case {
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
             ("picked", _) => self.picked = list(text),
-            ("goes", "nobody") => {}
+            ("goes", "none") => {}
             ("goes", _) => self.goes = list(text),
             ("waits", _) => self.waits.extend(pairs().map(owned)),
             ("says", _) => self.says.push(owned(text.split_once(' ').expect("a name and text"))),

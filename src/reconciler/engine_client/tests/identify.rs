@@ -1,4 +1,4 @@
-//! Which engine it is.
+//! Distribution and version, read from recorded answers.
 
 use super::super::{Distribution, Engine, Version, identify, shutdown};
 use super::*;
