@@ -80,8 +80,8 @@ impl SearchCluster {
         policy
     }
 
-    /// Checks all that the schema cannot, and what it can again: an object may be older than the
-    /// schema.
+    /// Checks what the schema cannot check, and repeats what it can: an object may be older than
+    /// the schema.
     ///
     /// # Errors
     /// Everything that is wrong with the spec.

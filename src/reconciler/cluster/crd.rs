@@ -34,7 +34,8 @@ pub fn crd() -> CustomResourceDefinition {
 
 /// The definition as YAML, ready for `kubectl apply`.
 ///
-/// # Errors If it cannot be written as YAML.
+/// # Errors
+/// If it cannot be written as YAML.
 pub fn crd_yaml() -> Result<String, CrdError> {
     let mut crd = serde_json::to_value(crd())?;
     whole_numbers(&mut crd);

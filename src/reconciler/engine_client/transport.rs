@@ -19,8 +19,8 @@ use stayput_net::https::{self, Bounds, ExchangeError, Target};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The largest answer, in bytes, that is not a cluster state.
 const MAX_ANSWER: usize = 16 << 20;
-/// The largest cluster state, in bytes: a shard copy takes 92 bytes of it, a node some 300, so 10,000 nodes
-/// with 100 copies each are about 100 MB.
+/// The largest cluster state, in bytes: a shard copy takes 92 bytes of it, a node some 300, so
+/// 10,000 nodes with 100 copies each are about 100 MB.
 const MAX_STATE: usize = 256 << 20;
 
 /// One request, before it has an endpoint.

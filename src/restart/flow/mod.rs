@@ -1,13 +1,14 @@
 //! The steps of a plan, in their order. Each is a function of the snapshot and of the ledger as the
-//! steps before have changed it; what it returns is merged by [`Draft`], which alone changes a ledger.
+//! steps before have changed it; what it returns is merged by [`Draft`], which alone changes a
+//! ledger.
 //!
 //! From an annotation to a stop request, to be read in this order:
 //!
 //! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once:
 //!    `claim_phase` replaces a phase on the SearchCluster by a request, `accept_request` begins a
-//!    request or puts it in the queue, `accept_cancel` ends what is under way, `supersede` lets the
-//!    queued request take the place of a restart that cannot end, `report_queued` says that a
-//!    request waits, `request_for_drift` asks for a restart of nodes whose config has changed,
+//!    request or puts it in the queue, `accept_cancel` ends what is under way, with `supersede` the
+//!    queued request supersedes a restart that cannot end, `report_queued` says that a request
+//!    waits, `request_for_drift` asks for a restart of nodes whose config has changed,
 //!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
 //!    that are unknown, `apply_people_changes` reads phases that people wrote on pods. A
 //!    SearchCluster that is being deleted accepts nothing (`end_for_deletion`).
@@ -21,8 +22,8 @@
 //! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
 //!    and start those that are not any more.
 //! 5. [`finish`]: `finish_restart` ends the restart once no member is left, `report_progress` and
-//!    `show_phases` show how far it is, `release_finalizer` lets a deleted SearchCluster go,
-//!    `expect_late_requests` plans again soon after an end.
+//!    `show_phases` show how far it is, `release_finalizer` removes the finalizer of a deleted
+//!    SearchCluster, `expect_late_requests` plans again soon after an end.
 //!
 //! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
 //! engine around a stop), [`answers`] (what a manager's status shows about our requests),

@@ -1,4 +1,5 @@
-//! Whether a pod and its manager can be stopped and started at all, whatever the state of the cluster.
+//! Whether a pod and its manager can be stopped and started at all, whatever the state of the
+//! cluster.
 
 use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Manager, Pod, Sources};

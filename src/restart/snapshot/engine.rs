@@ -71,8 +71,8 @@ impl Node {
         self.roles.contains("master") || self.roles.contains("cluster_manager")
     }
 
-    /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes and a
-    /// stateless Elasticsearch's `index` nodes hold.
+    /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes
+    /// and a stateless Elasticsearch's `index` nodes hold.
     pub fn holds_data(&self) -> bool {
         let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
         self.roles.iter().any(|role| holds(role) || role.starts_with("data_"))

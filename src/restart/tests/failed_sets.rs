@@ -1,4 +1,5 @@
-//! When a set counts as failed: the state of its pods, and which pods may be restarted without a rule.
+//! When a set counts as failed: the state of its pods, and which pods may be restarted without a
+//! rule.
 
 use std::collections::BTreeSet;
 

@@ -15,7 +15,8 @@ use std::fs;
 use super::answer::{Answer, Asked};
 use super::transport::Call;
 
-/// How long the engine was asked to wait for its master in the recordings: three quarters of ten seconds.
+/// How long the engine was asked to wait for its master in the recordings: three quarters of ten
+/// seconds.
 const MASTER_TIMEOUT: &str = "7500ms";
 
 const OPENSEARCH_2: &str = "opensearch-2.19.3";

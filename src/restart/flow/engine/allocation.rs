@@ -28,7 +28,7 @@ fn in_force(setting: &AllocationBefore) -> Option<&str> {
     setting.transient.as_deref().or(setting.persistent.as_deref())
 }
 
-/// Whether replicas may be allocated.
+/// Whether allocation is limited to primaries or less.
 pub(in crate::flow) fn is_tight(allocation: &Allocation) -> bool {
     permissiveness(in_force(&allocation.setting)) <= permissiveness(Some(OURS))
 }

@@ -45,8 +45,8 @@ pub(in crate::flow) fn set_back(
     RestartChange::SetMember { index, member: Box::new(back) }
 }
 
-/// How to bring a member back: on the last good config if `rollback` is set and that config differs
-/// from the expected one; otherwise on the mounted config.
+/// How to bring a member back. With `rollback` on the last good config, unless that is mounted or
+/// the engine still runs on its old config; otherwise on the mounted config.
 pub(in crate::flow) fn compensation_for(
     member: &Member,
     manager: Option<&Manager>,

@@ -62,8 +62,8 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     changes
 }
 
-/// Whether the engine runs on another config than its sources have. False if a source is absent or
-/// the engine does not run.
+/// Whether the engine runs on another config than its sources have. False if a source is absent,
+/// the engine does not run, or the manager belongs to another pod.
 fn is_pending(pod: &Pod) -> bool {
     drifts(pod) && Index::manager_of(pod).is_ok()
 }

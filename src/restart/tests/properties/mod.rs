@@ -1,5 +1,5 @@
-//! Properties: with any faults a restart ends with one of the outcomes, the plan for any snapshot has no
-//! faults, and the order of its input does not matter.
+//! Properties: with any faults a restart ends with one of the outcomes, the plan for any snapshot
+//! has no faults, and the order of its input does not matter.
 
 mod faults;
 mod forecasts;

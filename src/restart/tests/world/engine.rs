@@ -1,5 +1,5 @@
-//! A simulated engine cluster: its nodes, its voters and its shard copies. It shows what a real cluster
-//! shows during a restart.
+//! A simulated engine cluster: its nodes, its voters and its shard copies. It shows what a real
+//! cluster shows during a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The simulated cluster, as plain data with its own clock: the SearchCluster, pods and their managers,
-//! the kubelet, the engine's cluster.
+//! The simulated cluster, as plain data with its own clock: the SearchCluster, pods and their
+//! managers, the kubelet, the engine's cluster.
 
 pub(crate) mod engine;
 pub(crate) mod machine;

@@ -4,7 +4,7 @@ use super::*;
 use crate::engine_client::ShardState;
 use stayput_restart::Color;
 
-/// A node with these roles, or one that has not answered about itself.
+/// A node with these roles, or one that has not reported its details.
 fn node(name: &str, ephemeral_id: &str, roles: Option<&[&str]>) -> engine_client::Node {
     engine_client::Node {
         id: format!("id-{name}"),
