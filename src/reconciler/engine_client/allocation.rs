@@ -44,8 +44,8 @@ impl EngineClient {
     /// request. The persistent value is set; the transient one only if `before` has one, because it
     /// would win.
     ///
-    /// # Errors See [`EngineError`]. A node that confirms late is no error: the setting is in
-    /// force.
+    /// # Errors
+    /// See [`EngineError`]. A node that confirms late is no error: the setting is in force.
     pub async fn tighten(
         &self,
         before: &Allocation,
