@@ -29,7 +29,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         if replaced || long || is_deleted_with_its_pods(context) {
             return start_paid(debt, "its pod is gone");
         }
-        let message = format!("{} is owed a start; its pod is gone", debt.node);
+        let message = format!("the engine of {} must be started; its pod is gone", debt.node);
         changes.wait_all(Code::Debts, message);
         return changes;
     };
@@ -98,7 +98,7 @@ fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
 
 fn start_paid(debt: &StartDebt, why: &str) -> Changes {
     let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
-    let message = format!("{} is no longer owed a start: {why}", debt.node);
+    let message = format!("{} needs no start any more: {why}", debt.node);
     changes.event(None, Reason::DebtPaid, message);
     changes
 }

@@ -106,7 +106,7 @@ fn may_be_stopped<'a>(
     }
     let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid);
     if owed || is_exclusion_due(context, ledger) {
-        refuse(Code::Debts, "something is owed from before (status.debts)")?;
+        refuse(Code::Debts, "an earlier change must be undone first (status.debts)")?;
     }
     if manager.state == State::Stopped {
         // The engine is stopped already; the entry only keeps it stopped.

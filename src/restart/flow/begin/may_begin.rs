@@ -15,7 +15,7 @@ pub(in crate::flow) fn may_begin(
 ) -> Check {
     may_begin_at_all(context, ledger, restart)?;
     if owes_the_engine(context, ledger) {
-        return refuse(Code::Debts, "something is owed from before (status.debts)");
+        return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
     }
     let under_way = restart.members.iter().filter(|member| member.is_under_way());
     let names: Vec<&str> = under_way.map(|member| member.node.as_str()).collect();
@@ -48,7 +48,7 @@ pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
     }
     let owed = |debts: &Debts| !debts.start.is_empty();
     if owed(&ledger.debts) || owed(&context.snapshot.ledger.debts) {
-        return refuse(Code::Debts, "something is owed from before (status.debts)");
+        return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
     }
     Ok(())
 }
