@@ -54,7 +54,7 @@ pub enum Action {
     Stop {
         /// The pod.
         uid: String,
-        /// Fencing number.
+        /// Sequence of the request.
         sequence: u64,
         /// How long the node is not ready before its stop signal, in milliseconds.
         drain: u64,
@@ -63,7 +63,7 @@ pub enum Action {
     Start {
         /// The pod.
         uid: String,
-        /// Fencing number.
+        /// Sequence of the request.
         sequence: u64,
         /// Checksum the engine must be started with.
         checksum: Option<String>,
