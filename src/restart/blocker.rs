@@ -1,27 +1,26 @@
-//! Why a stop is refused: what every rule answers.
+//! Why a node may not be stopped now: the result of a rule.
 
 use super::{Code, Unknown};
 
-/// A rule's no.
+/// Why a rule does not allow a stop.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Blocker {
-    /// For programs.
     pub(super) code: Code,
     /// For people: what is in the way, and what to do.
     pub(super) message: String,
 }
 
 impl Blocker {
-    /// No, because the engine could not be asked for what this depends on.
+    /// The rule depends on the engine, and the engine cannot be asked.
     pub(super) fn engine_unreachable(unknown: &Unknown) -> Self {
         Self { code: Code::EngineUnreachable, message: unknown.message.clone() }
     }
 }
 
-/// Nothing is in the way, or what is.
+/// The result of a rule: passed, or why not.
 pub(super) type Check = Result<(), Blocker>;
 
-/// A no.
+/// A rule that does not pass.
 pub(super) fn refuse(code: Code, message: impl Into<String>) -> Check {
     Err(Blocker { code, message: message.into() })
 }

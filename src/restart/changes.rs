@@ -1,4 +1,4 @@
-//! What a step of a plan comes to: plain data, nothing is done yet.
+//! The result of one step of a plan: plain data, nothing is done yet.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ pub(super) struct Changes {
     /// Changes of the ledger, in their order. If a plan has any, it does nothing else.
     pub(super) ledger: Vec<LedgerChange>,
     pub(super) actions: Vec<Action>,
-    /// Annotations of pods, by uid, on the condition that they are as seen.
+    /// Changes of pod annotations, by uid. Each applies only if the annotation has the value that
+    /// was read.
     pub(super) patches: Vec<(String, BTreeMap<String, Change>)>,
     pub(super) events: Vec<Event>,
     pub(super) waits: Vec<Wait>,
@@ -29,7 +30,7 @@ pub(super) struct Wait {
     pub(super) message: String,
 }
 
-/// All that is left of a step that is refused: reasons to wait.
+/// The whole result of a step that is refused: reasons to wait.
 pub(super) type Waits = Vec<Wait>;
 
 impl Wait {
@@ -59,7 +60,7 @@ impl Changes {
         Self { actions: vec![action], ..Self::default() }
     }
 
-    /// Adds what another step, or another part of this one, came to.
+    /// Adds the result of another step, or of another part of this one.
     pub(super) fn merge(&mut self, other: Self) {
         self.ledger.extend(other.ledger);
         self.actions.extend(other.actions);
@@ -85,18 +86,18 @@ impl Changes {
         self.waits.push(Wait::pod(uid, Blocker { code, message: message.into() }));
     }
 
-    /// As [`Self::wait`], for what a rule answered.
+    /// As [`Self::wait`], for a rule that did not pass.
     pub(super) fn block(&mut self, uid: &str, blocker: Blocker) {
         self.waits.push(Wait::pod(uid, blocker));
     }
 
-    /// Reports what the cluster as a whole waits for.
+    /// Reports why the cluster as a whole waits.
     pub(super) fn wait_all(&mut self, code: Code, message: impl Into<String>) {
         self.waits.push(Wait::cluster(code, message));
     }
 
-    /// Reports an event. One that comes without a change of the ledger comes again with every plan;
-    /// whoever carries plans out reports it once.
+    /// Reports an event. Without a change of the ledger every following plan contains it again; the
+    /// caller that carries plans out must record it only once.
     pub(super) fn event(&mut self, pod: Option<&str>, reason: Reason, message: impl Into<String>) {
         let pod = pod.map(str::to_owned);
         self.events.push(Event { pod, reason, message: message.into() });
@@ -117,7 +118,8 @@ impl Changes {
         }
     }
 
-    /// No further node is stopped; the restart ends so when the members under way are done.
+    /// No further node is stopped. The restart ends with this outcome when the members under way
+    /// are done.
     pub(super) fn end_with(&mut self, outcome: Outcome, reason: impl Into<String>) {
         self.change(RestartChange::EndWith(Ending { outcome, reason: reason.into() }));
     }

@@ -1,4 +1,4 @@
-//! Codes: why a node waits, for programs.
+//! Codes for programs: why a node waits.
 
 use super::Predicate;
 
@@ -21,7 +21,7 @@ pub enum Code {
     // A step takes its time.
     /// The mounted config is not the expected one yet.
     ConfigNotMounted,
-    /// Its vote is being handed over to another node.
+    /// Its vote is being transferred to another node.
     HandingOver,
     /// The engine has not finished preparing for the stop.
     Preparing,
@@ -35,7 +35,7 @@ pub enum Code {
     NotReady,
     /// Allocation is being restored.
     RestoringAllocation,
-    /// It is being brought back.
+    /// Its restart is aborted, and its engine is being started again.
     Aborting,
     /// A coordinated restart waits for other nodes.
     Barrier,
@@ -59,7 +59,7 @@ pub enum Code {
     Stranded,
     /// The restart costs an outage that was not allowed.
     OutageNotAllowed,
-    /// The request's deadline has passed.
+    /// The deadline of the request has passed.
     DeadlinePassed,
     // Preflight.
     /// The manager cannot be reached.
@@ -97,7 +97,7 @@ pub enum Code {
     // Input.
     /// The value of an annotation is invalid.
     InvalidInput,
-    /// Somebody else sent the manager requests.
+    /// Another client sent the manager requests.
     Interfered,
 }
 

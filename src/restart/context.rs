@@ -1,4 +1,4 @@
-//! What every step of a plan reads and none of them changes.
+//! The input of every step of a plan. No step changes it.
 
 use std::cell::OnceCell;
 
@@ -38,13 +38,13 @@ impl<'a> Context<'a> {
         !std::ptr::eq(ledger, &raw const self.snapshot.ledger) && *ledger != self.snapshot.ledger
     }
 
-    /// Everything the rules ask about, counted for candidates that are stopped one by one.
+    /// The evaluation of the rules, counted for candidates that are stopped one by one.
     pub(super) fn evaluate(&self, ledger: &Ledger) -> Result<Evaluation<'a>, Blocker> {
         Evaluation::of(&self.index, ledger, self.policy, &Names::default())
     }
 
     /// As [`Self::evaluate`], counted once for all stops of a plan: a plan that changes the ledger
-    /// stops nobody, so the first ledger asked about is the only one that counts.
+    /// sends no stop, so only the first ledger matters.
     pub(super) fn stop_evaluation(&self, ledger: &Ledger) -> Result<&Evaluation<'a>, Blocker> {
         self.stops.get_or_init(|| self.evaluate(ledger)).as_ref().map_err(Blocker::clone)
     }
@@ -54,7 +54,7 @@ impl<'a> Context<'a> {
         self.failed_sets.get_or_init(|| FailedSets::of(&self.index, &self.snapshot.ledger))
     }
 
-    /// Whether a zone that is stopped as a whole can be, found out once for all of its nodes.
+    /// Whether a zone can be stopped as a whole; computed once for all of its nodes.
     pub(super) fn zone_may_stop(&self, find_out: impl FnOnce() -> Check) -> Check {
         self.zone.get_or_init(find_out).clone()
     }

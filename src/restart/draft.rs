@@ -1,5 +1,5 @@
-//! One plan in the making. The only place where a ledger is changed, and where it is decided what of
-//! all changes becomes the plan.
+//! A plan that is being made. Only this module changes a ledger, and only this module decides which
+//! of all changes become the plan.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use super::lookup::{Lookup, Names};
 use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
 use stayput_api::Desired;
 
-/// While a node is being restarted, what is waited for comes within milliseconds, in milliseconds.
+/// When to plan again while a node is being restarted, in milliseconds: the next change comes soon.
 const SOON: u64 = 100;
-/// While something outside has to change first, in milliseconds.
+/// When to plan again while something outside has to change first, in milliseconds.
 pub(super) const LATER: u64 = 1_000;
 
-/// While nothing is going on, in milliseconds: a minute, and longer where there are many pods, so
-/// that planning for all of them costs little.
+/// When to plan again while nothing is under way, in milliseconds: after a minute, and later if
+/// there are many pods, so that planning for all of them costs little.
 const fn at_rest_of(pods: usize) -> u64 {
     60_000 + 30 * pods as u64
 }
@@ -33,7 +33,7 @@ impl std::fmt::Debug for PlanStep {
     }
 }
 
-/// How often a step is taken. Each call sees the ledger as the calls before have changed it.
+/// How often a step is called. Each call gets the ledger as the calls before have changed it.
 pub(super) enum Run {
     Once(fn(&Context<'_>, &Ledger) -> Changes),
     /// For every member, which also gets the restart as it was before the first of them.
@@ -41,16 +41,17 @@ pub(super) enum Run {
     EachPod(fn(&Context<'_>, &Ledger, &Pod) -> Changes),
 }
 
-/// What the steps so far came to.
+/// The results of the steps so far.
 pub(super) struct Draft<'c, 'a> {
     context: &'c Context<'a>,
-    /// Copied once something in it changes.
+    /// Copied at the first change.
     ledger: Cow<'a, Ledger>,
-    /// Actions on the cluster as a whole; several members may ask for the same.
+    /// Actions on the cluster as a whole; several members may need the same one.
     shared: Vec<Action>,
     /// Actions on pods.
     requests: Vec<Action>,
-    /// By uid. One patch for a pod: two would break each other's preconditions.
+    /// By uid. Only one patch for a pod: the first of two would make the precondition of the second
+    /// false.
     patches: BTreeMap<String, BTreeMap<String, Change>>,
     events: Vec<Event>,
     /// By uid.
@@ -84,7 +85,7 @@ impl<'c, 'a> Draft<'c, 'a> {
         &self.ledger
     }
 
-    /// Takes a step.
+    /// Calls a step.
     pub(super) fn run(&mut self, step: &PlanStep) {
         match step.run {
             Run::Once(step) => self.apply(step(self.context, &self.ledger)),
@@ -106,7 +107,7 @@ impl<'c, 'a> Draft<'c, 'a> {
         }
     }
 
-    /// Adds what a step came to.
+    /// Adds the result of a step.
     pub(super) fn apply(&mut self, changes: Changes) {
         let Changes { ledger, actions, patches, events, waits, requeue } = changes;
         for change in ledger {
@@ -134,14 +135,14 @@ impl<'c, 'a> Draft<'c, 'a> {
         }
     }
 
-    /// Takes out what would be written on pods.
+    /// Removes the patches of pods.
     pub(super) fn without_patches(mut self) -> Self {
         self.patches.clear();
         self
     }
 
-    /// The plan. One that changes the ledger writes it and does nothing else: what the new ledger
-    /// allows is decided once it is written.
+    /// The plan. If the ledger has changed, the plan only writes it: actions that need the new
+    /// ledger follow in the next plan.
     pub(super) fn into_plan(mut self) -> Plan {
         let mut actions = Vec::new();
         if self.context.has_changed(&self.ledger) {
@@ -187,7 +188,7 @@ impl<'c, 'a> Draft<'c, 'a> {
         });
     }
 
-    /// What is waited for, of every pod that nothing is done for.
+    /// The reason to wait of every pod for which the plan has no action.
     fn into_waiting(mut self, actions: &[Action]) -> Vec<Waiting> {
         let acted: Names<'_> = actions.iter().filter_map(Action::pod).collect();
         let writes_ledger = matches!(actions.first(), Some(Action::WriteLedger(_)));
@@ -216,13 +217,14 @@ impl<'c, 'a> Draft<'c, 'a> {
     }
 }
 
-/// What is reported for a pod that nothing was asked of.
+/// The reason to wait of a pod without a request.
 fn at_rest(pod: &Pod) -> (Code, String) {
     match &pod.manager {
         Ok(manager) if manager.desired == Desired::Stopped => {
-            let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
-            (Code::KeptStopped, format!("{by} stopped it, and nobody has started it since"))
+            let by =
+                manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
+            (Code::KeptStopped, format!("{by} stopped it, and it was not started since"))
         }
-        Ok(_) | Err(_) => (Code::Idle, "nothing was asked of it".into()),
+        Ok(_) | Err(_) => (Code::Idle, "no restart was requested for it".into()),
     }
 }

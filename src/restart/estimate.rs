@@ -1,21 +1,22 @@
-//! How much longer a restart takes, by the time that the finished nodes took.
+//! The remaining time of a restart, estimated from the finished nodes.
 
 use super::{Direction, Restart, Step, Strategy, Time};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// No estimate is given once a node takes this many times as long as the slowest before it.
+/// There is no estimate while a node takes more than this many times as long as the slowest
+/// finished node.
 const SLOWER_THAN_ALL: u64 = 3;
 
-/// Nodes of one cluster differ: no decision uses the estimate.
+/// An estimate for people. Nodes of one cluster differ, so no decision uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Estimate {
     /// In milliseconds.
     pub(super) left: u64,
     /// Number of nodes that were restarted.
     pub(super) done: usize,
-    /// Number of these and of the nodes that are still to be restarted.
+    /// Number of nodes that were restarted or are still to be restarted.
     pub(super) nodes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The snapshot, indexed by what decisions ask for. Built once a plan.
+//! The snapshot, indexed for the look-ups of decisions. Built once for each plan.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -25,7 +25,8 @@ impl<'a> Index<'a> {
         let mut nodes: Lookup<'_, &Node> = Lookup::default();
         for node in listed {
             let known = nodes.entry(node.name.as_str()).or_insert(node);
-            // Of two with one name, the one that calls for more care, in whatever order they come.
+            // If two nodes have the same name, the one that needs more protection counts, in
+            // whatever order they come.
             let care = |node: &Node| (node.is_master_eligible(), node.holds_data());
             if (care(node), node) > (care(known), *known) {
                 *known = node;
@@ -47,7 +48,7 @@ impl<'a> Index<'a> {
         self.by_uid.get(uid).copied()
     }
 
-    /// The pod that now stands in the place of a member's.
+    /// The pod that replaced the pod of a member.
     pub(super) fn successor(&self, member: &Member) -> Option<&'a Pod> {
         if self.by_uid.contains_key(&*member.pod_uid) {
             return None;
@@ -70,7 +71,7 @@ impl<'a> Index<'a> {
         Self::manager_of(pod)
     }
 
-    /// As [`Self::manager`], of a pod that was found already.
+    /// As [`Self::manager`], for a pod that was found already.
     pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Blocker> {
         let manager = pod.manager.as_ref().map_err(|unknown| Blocker {
             code: Code::ManagerUnreachable,
@@ -142,7 +143,7 @@ fn beginning(uid: &str) -> u64 {
     uid.bytes().chain(std::iter::repeat(0)).take(8).fold(0, |sum, byte| sum << 8 | u64::from(byte))
 }
 
-/// The engine, unless it is another cluster's that answers at our pods' addresses.
+/// The engine, unless the one that answers at the addresses of our pods belongs to another cluster.
 fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Blocker> {
     let engine = snapshot.engine.as_ref().map_err(Blocker::engine_unreachable)?;
     let wrong = |message| Err(Blocker { code: Code::WrongCluster, message });

@@ -1,9 +1,9 @@
 //! Decisions about restarting a whole cluster: data in, data out.
 //!
-//! [`plan()`] reads one [`Snapshot`] and decides what to do now, and why everybody else waits. It has
-//! no memory but the [`Ledger`], no clock but [`Snapshot::now`], and may be called again at any
-//! moment, by anybody, on what is stale or partial: what it allows is protected by the ledger's
-//! compare-and-set and by the sequences in it.
+//! [`plan()`] reads one [`Snapshot`] and decides what to do now, and why the other nodes wait. It
+//! has no memory but the [`Ledger`] and no clock but [`Snapshot::now`]. Any process may call it at
+//! any time, also on a stale or partial snapshot: the compare-and-set of the ledger and the
+//! sequences in it protect against wrong actions.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
@@ -64,7 +64,7 @@ pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
     rules::order(pods.iter(), engine)
 }
 
-/// Decides what to do now. Never fails: what cannot be known or understood is a reason to wait.
+/// Decides what to do now. Never fails: unknown or invalid input is a reason to wait.
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     let context = Context::new(snapshot, policy);
     flow::decide(&context).into_plan()

@@ -1,5 +1,5 @@
-//! Tables in which steps look things up: hashed without random keys, and never iterated. With
-//! thousands of pods a lookup in an ordered tree of strings costs more than the rule it is for.
+//! Hash tables for look-ups by name: hashed without random keys, and never iterated. With thousands
+//! of pods a look-up in an ordered tree of strings costs more than the rule that needs it.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher};

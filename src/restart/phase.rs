@@ -1,5 +1,5 @@
-//! The restart phase in the annotation of a pod, as the ADR of 2019 spells it. Parsed and printed only
-//! here.
+//! The restart phase in the annotation of a pod, as the ADR of 2019 spells it. Parsed and printed
+//! only here.
 
 use thiserror::Error;
 
@@ -66,8 +66,8 @@ impl Phase {
             .ok_or_else(|| UnknownPhase(text.to_owned()))
     }
 
-    /// The strategy that a person requests with this value. `stop` on an idle pod is read as `schedule`,
-    /// so that it takes a slot and obeys the rules; `start` asks for nothing.
+    /// The strategy that a person requests with this value. `stop` on an idle pod is read as
+    /// `schedule`, so that it takes a slot and obeys the rules; `start` asks for nothing.
     pub const fn asks_for(self) -> Option<Strategy> {
         match self {
             Self::Schedule | Self::Stop => Some(Strategy::Immediate),

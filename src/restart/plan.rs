@@ -1,4 +1,4 @@
-//! What a decision is: things to do, and for everybody else the reason to wait.
+//! The result of a decision: actions, and for every other node the reason to wait.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use stayput_api::ConfigChoice;
 /// What to do now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plan {
-    /// Each is one write or one request. A plan that writes the ledger does nothing else but
-    /// record events: what the new ledger allows is decided once it is written.
+    /// Each is one write or one request. A plan that writes the ledger only writes it and records
+    /// events. Actions that need the new ledger come in the next plan.
     pub actions: Vec<Action>,
-    /// Every pod nothing is done for, and what concerns the cluster as a whole.
+    /// Every pod without an action, and what the cluster as a whole waits for.
     pub waiting: Vec<Waiting>,
     /// When to plan again if nothing changes before, in milliseconds.
     pub requeue_after: u64,
@@ -26,7 +26,7 @@ pub enum Action {
     RecordEvent(Event),
     /// Put our finalizer on the SearchCluster.
     AddFinalizer,
-    /// Take our finalizer from the SearchCluster.
+    /// Remove our finalizer from the SearchCluster.
     RemoveFinalizer,
     /// Replace the phase a person wrote on the SearchCluster by this request, in one patch that
     /// requires the phase to be still there.
@@ -36,7 +36,7 @@ pub enum Action {
         /// The request in its place.
         request: Request,
     },
-    /// Take an annotation from the SearchCluster, if it still has this value.
+    /// Remove an annotation from the SearchCluster, if it still has this value.
     ClearAnnotation {
         /// Its key.
         key: String,
@@ -54,16 +54,16 @@ pub enum Action {
     Stop {
         /// The pod.
         uid: String,
-        /// Fencing number.
+        /// Sequence of the request.
         sequence: u64,
-        /// How long to be unready first, in milliseconds.
+        /// How long the node is not ready before its stop signal, in milliseconds.
         drain: u64,
     },
     /// `POST /es/start`.
     Start {
         /// The pod.
         uid: String,
-        /// Fencing number.
+        /// Sequence of the request.
         sequence: u64,
         /// Checksum the engine must be started with.
         checksum: Option<String>,
@@ -79,7 +79,7 @@ pub enum Action {
     },
     /// Set the allocation setting back and remove our marker, in one request.
     RestoreAllocation {
-        /// What to set back to.
+        /// The values to restore.
         before: AllocationBefore,
     },
     /// Flush, before the stop of this node; best effort.
@@ -94,12 +94,12 @@ pub enum Action {
         /// The restart's id.
         reason: String,
     },
-    /// Ask the engine to do without the vote of this node.
+    /// Exclude this node from voting.
     ExcludeVoter {
         /// Name of the node.
         node: String,
     },
-    /// Let every node vote again.
+    /// Remove all voting exclusions.
     ClearVotingExclusions,
     /// Delete a record of ours.
     DeleteRecord {
@@ -175,27 +175,27 @@ pub enum Reason {
     MasterRestartStarted,
     /// A node is back, as its manager and the cluster say.
     NodeRestarted,
-    /// A node is brought back without the restart asked for.
+    /// The restart of a node is aborted, and its engine is started again.
     NodeRestartAborted,
     /// One more tenth of many nodes is done.
     RestartProgress,
-    /// A restart is over, as asked.
+    /// A restart has ended as done.
     RestartFinished,
-    /// A restart is over, otherwise.
+    /// A restart has ended with another outcome.
     RestartAborted,
     /// A request waits for the restart under way.
     RestartQueued,
-    /// A request will not be acted on; or a node is passed over for want of a quorum.
+    /// A request is not carried out; or a node is skipped because the quorum would be lost.
     RestartSkipped,
-    /// A request was there before us and is left alone.
+    /// A request is older than the status and is not carried out.
     RequestAdopted,
     /// Something on a pod or the SearchCluster cannot be understood.
     InputIgnored,
-    /// Somebody moved a phase, and it was moved back.
+    /// A person changed a phase, and it was written again.
     PhaseRewritten,
-    /// Something stays to be repaired.
+    /// A debt could not be paid at once.
     DebtIncurred,
-    /// It was repaired.
+    /// A debt was paid.
     DebtPaid,
     /// A node is kept stopped, or no longer.
     NodeStopped,

@@ -1,4 +1,4 @@
-//! What the owner of the SearchCluster allows.
+//! The policy: what the owner of the SearchCluster allows.
 
 #![warn(missing_docs)]
 

@@ -71,7 +71,7 @@ pub struct Target {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// Chosen by whoever makes the request; the same id twice is one request.
+    /// Chosen by the client that makes the request; the same id twice is one request.
     pub id: String,
     /// How the nodes are restarted.
     #[serde(default)]

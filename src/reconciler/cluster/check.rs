@@ -23,7 +23,7 @@ pub struct Invalid {
     pub problem: String,
 }
 
-/// A spec without a fault.
+/// A valid spec.
 #[derive(Debug, Clone)]
 pub struct Checked {
     /// What restarts are allowed to do.
@@ -47,8 +47,8 @@ impl SearchCluster {
         self.check().map(|checked| checked.policy)
     }
 
-    /// The usable part of an invalid spec, to finish what was begun; none if not even the pods and
-    /// their managers are known. An invalid field has its default; invalid sources count as not
+    /// The usable part of an invalid spec, to finish restarts under way; none if it does not define
+    /// the pods and their managers. An invalid field has its default; invalid sources count as not
     /// declared.
     pub fn salvage(&self) -> Option<Checked> {
         let spec = &self.spec;
@@ -80,8 +80,8 @@ impl SearchCluster {
         policy
     }
 
-    /// Checks all that the schema cannot, and what it can again: an object may be older than the
-    /// schema.
+    /// Checks what the schema cannot check, and repeats what it can: an object may be older than
+    /// the schema.
     ///
     /// # Errors
     /// Everything that is wrong with the spec.

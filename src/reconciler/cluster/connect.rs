@@ -1,4 +1,4 @@
-//! How engine and managers are reached.
+//! How the reconciler reaches the engine and the managers: `spec.engine` and `spec.manager`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Engine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
     pub credentials_secret: Option<String>,
-    /// Secret whose `ca.crt` the engine's certificates are checked with.
+    /// Secret with `ca.crt`, the CA of the engine's certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
     pub ca_secret: Option<String>,
@@ -69,7 +69,7 @@ pub struct Manager {
     #[serde(default = "manager_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
-    /// Secret whose `ca.crt` their certificates are checked with.
+    /// Secret with `ca.crt`, the CA of the managers' certificates.
     #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
     pub ca_secret: String,
     /// The name that every one of their certificates has.

@@ -35,7 +35,7 @@ pub fn crd() -> CustomResourceDefinition {
 /// The definition as YAML, ready for `kubectl apply`.
 ///
 /// # Errors
-/// If YAML cannot express it.
+/// If it cannot be written as YAML.
 pub fn crd_yaml() -> Result<String, CrdError> {
     let mut crd = serde_json::to_value(crd())?;
     whole_numbers(&mut crd);

@@ -1,4 +1,4 @@
-//! `spec.restart`.
+//! `spec.restart`: how restarts are done.
 
 use std::collections::BTreeMap;
 

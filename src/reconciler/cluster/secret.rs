@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Annotation of a Secret that holds credentials: the SearchClusters of its namespace that may use
-/// it, separated by commas. Whoever may write a SearchCluster may not always read Secrets; without
-/// it they could have any Secret sent to an address of theirs.
+/// it, separated by commas. A user who may write a SearchCluster may not always read Secrets.
+/// Without this annotation such a user could have any Secret sent to an address of their choice.
 ///
 /// An annotation and no label: names of SearchClusters may be longer than a label's value, and one
 /// Secret may serve several.

@@ -1,4 +1,4 @@
-//! The spec.
+//! The spec of a SearchCluster, as a user writes it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
@@ -18,7 +18,7 @@ use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus};
     derive = "PartialEq",
     shortname = "scl",
     doc = "An Elasticsearch or OpenSearch cluster whose pods run stayput: restarted in place, by \
-           the rules, when somebody asks or when its config changed.",
+           the rules, on request or when its config changed.",
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase",
         "description": "Phase of the cluster as a whole."}"#,
     printcolumn = r#"{"name": "Restart", "type": "string", "jsonPath": ".status.progress",
@@ -39,7 +39,7 @@ use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus};
 pub struct SearchClusterSpec {
     /// Which pods are the cluster's nodes.
     pub pods: Pods,
-    /// How the engine is reached. Distribution and version are asked from it.
+    /// How the engine is reached. Distribution and version are read from it.
     pub engine: Engine,
     /// How the managers in the pods are reached.
     pub manager: Manager,

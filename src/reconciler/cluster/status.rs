@@ -1,4 +1,4 @@
-//! The status.
+//! The status of a SearchCluster: report and ledger.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Many calls at once, but not too many.
+//! Runs many calls at the same time, up to a limit.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;

@@ -1,4 +1,4 @@
-//! What the task of one SearchCluster works with.
+//! The clients and the memory of the task of one SearchCluster.
 
 use std::sync::Arc;
 

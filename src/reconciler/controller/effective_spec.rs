@@ -7,7 +7,7 @@ use super::status_report::blocked;
 use crate::cluster::{Checked, SearchCluster, SearchClusterSpec};
 use stayput_restart::{OnConfigChange, Report, Time};
 
-/// A spec without a fault, kept for the case that the next one has one.
+/// A valid spec, kept for the case that the next one is invalid.
 #[derive(Debug, Clone)]
 pub(super) struct ValidSpec {
     spec: SearchClusterSpec,

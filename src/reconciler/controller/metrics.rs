@@ -1,4 +1,4 @@
-//! Every metric, and its name.
+//! The metrics of the controller.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

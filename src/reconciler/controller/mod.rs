@@ -1,4 +1,4 @@
-//! The controller: watches, observes, asks [`stayput_restart::plan()`] what to do, and does it.
+//! The controller: watches, observes, calls [`stayput_restart::plan()`], and carries the plan out.
 //!
 //! Nothing is decided in here. `workers` runs one task per SearchCluster (`worker`). The task
 //! reconciles (`reconcile`: observe, plan, write or act, requeue), one plan at a time, and then waits

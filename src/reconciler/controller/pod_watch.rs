@@ -62,8 +62,9 @@ impl PodWatch {
         self.error.as_deref()
     }
 
-    /// Puts into `pods` what the watch has already received. The connection hands over one piece at
-    /// a time and reads on only when it is polled: after a long reconcile many events are queued.
+    /// Puts into `pods` what the watch has already received. The connection returns one piece at a
+    /// time and continues to read only when it is polled: after a long reconcile many events are
+    /// queued.
     pub(super) async fn drain(&mut self, pods: &mut Pods) {
         let Some(followed) = &mut self.followed else { return };
         let mut empty_polls = 0;

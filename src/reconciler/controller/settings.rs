@@ -15,7 +15,8 @@ pub struct Settings {
     pub name: String,
     /// The Lease for leader election; none: this replica is the leader.
     pub election: Option<Election>,
-    /// The service account of the tokens for managers; without it, `serviceAccountToken` cannot be used.
+    /// The service account of the tokens for managers; without it, `serviceAccountToken` cannot be
+    /// used.
     pub account: Option<Account>,
 }
 

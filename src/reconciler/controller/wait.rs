@@ -59,7 +59,7 @@ pub(super) async fn wait(
     }
 }
 
-/// The managers whose next change matters: those of the pods that the ledger has in hand.
+/// The managers whose next change matters: those of the busy pods in the ledger.
 fn managers_to_poll(
     seen: Option<&Snapshot>,
     managers: &Managers,

@@ -1,4 +1,4 @@
-//! Which shards may be allocated, and our mark beside it.
+//! The allocation setting, and our marker beside it.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,20 +7,20 @@ use super::answer::Answer;
 use super::transport::Call;
 use super::{EngineClient, EngineError};
 
-/// The cluster setting that says which shards may be allocated.
+/// The cluster setting that limits which shards may be allocated.
 const ENABLE: &str = "cluster.routing.allocation.enable";
-/// A cluster setting that engines keep and do nothing with.
+/// A cluster setting that engines store and do not use.
 const MARKER: &str = "cluster.metadata.stayput";
 
-/// What is set now; "unset" is a value, and not the same as `all`: an unset one leaves it to the
-/// nodes' own configuration.
+/// The current settings. Unset is not the same as `all`: then the configuration of the nodes
+/// counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Allocation {
     /// The persistent value.
     pub persistent: Option<String>,
     /// The transient value, which wins over the persistent one.
     pub transient: Option<String>,
-    /// Our mark: what tightened it, and what to restore.
+    /// Our marker: which restart limited allocation, and what to restore.
     pub marker: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl Allocation {
 }
 
 impl EngineClient {
-    /// What is set now.
+    /// Reads the current settings.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
@@ -40,12 +40,12 @@ impl EngineClient {
         parse(&self.transport.send(&read_call(&self.transport.master_timeout())).await?)
     }
 
-    /// Sets allocation to `value` (`primaries`, `none`…) and our mark to `marker`, in one request.
-    /// The persistent value is set; the transient one only if `before` has one, because it would
-    /// win.
+    /// Sets allocation to `value` (`primaries`, `none`…) and our marker to `marker`, in one
+    /// request. The persistent value is set; the transient one only if `before` has one, because it
+    /// would win.
     ///
     /// # Errors
-    /// See [`EngineError`]. An answer of a node that is late is none: what is set is set.
+    /// See [`EngineError`]. A node that confirms late is no error: the setting is in force.
     pub async fn tighten(
         &self,
         before: &Allocation,
@@ -55,8 +55,7 @@ impl EngineClient {
         self.settings(tightened(before, value, marker)).await
     }
 
-    /// Sets both values back to what they were in `before`, and takes our mark away, in one
-    /// request.
+    /// Restores both values from `before`, and removes our marker, in one request.
     ///
     /// # Errors
     /// See [`EngineError`].
@@ -88,7 +87,7 @@ pub(super) fn tightened(before: &Allocation, value: &str, marker: &str) -> Value
     body
 }
 
-/// Null unsets. A transient value that we never touched is not mentioned: newer engines warn.
+/// Null unsets. A transient value that we never set is left out: newer engines warn about it.
 pub(super) fn restored(before: &Allocation) -> Value {
     let mut body = json!({ "persistent": { ENABLE: before.persistent, MARKER: null } });
     if let Some(transient) = &before.transient {

@@ -50,8 +50,8 @@ impl Answer {
         serde_json::from_slice(&self.body).map_err(|error| self.unexpected(error))
     }
 
-    /// A write that the engine accepted. `acknowledged: false` is one as well: the change stands, and
-    /// some node was late to confirm it.
+    /// Checks that the engine accepted a write. `acknowledged: false` counts as accepted as well:
+    /// the change is in force, and a node was late to confirm it.
     pub(super) fn acknowledged(&self) -> Result<(), EngineError> {
         #[derive(Deserialize)]
         struct Body {
@@ -61,12 +61,12 @@ impl Answer {
         self.read::<Body>().map(drop)
     }
 
-    /// Whether the engine works and has no such route.
+    /// Whether the engine works but has no such route.
     pub(super) const fn is_unknown_route(&self) -> bool {
         matches!(self.status, 400 | 404 | 405)
     }
 
-    /// An answer that no engine gives.
+    /// The error for an answer that no engine gives.
     pub(super) fn unexpected(
         &self,
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -80,7 +80,7 @@ impl Answer {
         EngineError::Protocol(Cause::new(message, error))
     }
 
-    /// The refusal that any status but the expected one is.
+    /// The error for any status but the expected one.
     pub(super) fn refusal(&self) -> EngineError {
         let Self { status, asked, .. } = self;
         let reason = self.reason();

@@ -28,7 +28,7 @@ pub struct Endpoint {
 pub enum Access {
     /// Plain HTTP without credentials.
     Plain,
-    /// Plain HTTP with credentials, which anybody on the network path can read.
+    /// Plain HTTP with credentials, which can be read on the network path.
     PlainWithCredentials(Credentials, AllowPlain),
     /// HTTP over TLS.
     Tls {

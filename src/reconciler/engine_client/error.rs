@@ -1,4 +1,4 @@
-//! What can go wrong between asking an engine and having its answer.
+//! Why a request to an engine has no usable answer.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// Why there is no good answer. The variant is whether the request can have had an effect; the message
-/// is what is wrong, where, and what to do.
+/// Why there is no good answer. The variant shows whether the request can have had an effect; the
+/// message says what is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EngineError {
     /// Our own side: an address, a name or a credential that cannot be used. Nothing was sent.
@@ -36,7 +36,8 @@ pub enum EngineError {
         /// The whole message, for people.
         message: String,
     },
-    /// An answer that no engine gives: another program listens there, or the engine is too new.
+    /// An answer that no known engine gives: another program listens there, or the engine is too
+    /// new.
     #[error(transparent)]
     Protocol(Cause),
     /// An engine that cannot be restarted safely.
@@ -52,7 +53,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// A message about an error, which it should contain.
+    /// A message about an error. It should contain the error's own message.
     pub(super) fn new(
         message: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,

@@ -1,5 +1,5 @@
-//! Voting exclusions: the engine is asked to do without the vote of a node. They are kept until
-//! they are removed, all at the same time.
+//! Voting exclusions: a node that is excluded has no vote. They stay until they are removed, all at
+//! the same time.
 
 use super::answer::Answer;
 use super::transport::Call;
@@ -8,9 +8,9 @@ use super::{Distribution, Engine, EngineClient, EngineError, Version};
 const PATH: &str = "/_cluster/voting_config_exclusions";
 
 impl EngineClient {
-    /// Asks the engine to do without the vote of the node of this name. The answer comes once both
-    /// voting configurations are without it, or after the engine's timeout; the request
-    /// stands either way. Asking again changes nothing.
+    /// Excludes the node of this name from voting. The answer comes once neither voting
+    /// configuration contains it, or after the engine's timeout; the exclusion is in force in both
+    /// cases. A repeated request changes nothing.
     ///
     /// # Errors
     /// [`EngineError::Unusable`] for an engine without voting configurations, and for a name that
@@ -20,7 +20,7 @@ impl EngineClient {
         parse(&self.transport.send(&call).await?)
     }
 
-    /// Removes every exclusion, also those of others. The nodes may still be in the cluster.
+    /// Removes every exclusion, also those of other clients. The nodes may still be in the cluster.
     ///
     /// # Errors
     /// [`EngineError::Unusable`] for an engine without voting configurations; otherwise see

@@ -1,4 +1,4 @@
-//! Flushing before a stop: it makes recovery short, and is never a reason not to restart.
+//! Flushes before a stop: this makes recovery short. A failed flush never blocks a restart.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::transport::Call;
 use super::{Engine, EngineClient, EngineError};
 
-/// What came of a flush.
+/// The result of a flush.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Flush {
     /// The engine answered.
@@ -22,7 +22,7 @@ pub enum Flush {
         /// Those that could not be; with a synced flush, mostly for writes under way.
         failed: u64,
     },
-    /// There is no answer, or not in time: why. The engine may still be flushing.
+    /// Why there is no answer, or none in time. The engine may still be flushing.
     NotKnown(String),
 }
 

@@ -30,7 +30,7 @@ pub struct Health {
     pub unassigned_primary_shards: Option<u64>,
     /// Those that wait for their node to come back.
     pub delayed_unassigned_shards: u64,
-    /// What the master still has to do. Our own wait for the rest may be counted: 1 is idle.
+    /// The number of the master's pending tasks. Our own request may be counted: 1 is idle.
     pub number_of_pending_tasks: u64,
     /// Shard copies that are searched on the nodes' disks.
     pub number_of_in_flight_fetch: u64,
@@ -64,7 +64,7 @@ impl EngineClient {
     }
 }
 
-/// With a timeout of 0 s, engines answer 408 now and then although nothing is going on.
+/// With a timeout of 0 s, engines sometimes answer 408 although they are idle.
 pub(super) fn call(timeout: &str) -> Call {
     Call::get(format!(
         "/_cluster/health?wait_for_events=languid&timeout=1s&master_timeout={timeout}"

@@ -1,4 +1,4 @@
-//! Which engine this is.
+//! The distribution and version of an engine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,9 +12,10 @@ use super::{EngineClient, EngineError, Version, shutdown};
 /// An engine, as the node that answered describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Engine {
-    /// Whose engine it is.
+    /// The distribution of an engine.
     pub distribution: Distribution,
-    /// The version of the node that answered, whatever it pretends to be for old clients.
+    /// The version of the node that answered; never the compatibility version that it may report to
+    /// old clients.
     pub version: Version,
     /// The cluster's name.
     pub cluster_name: String,
@@ -22,11 +23,11 @@ pub struct Engine {
     pub cluster_uuid: Option<String>,
     /// The name of the node that answered.
     pub node_name: String,
-    /// The engine keeps node-shutdown records: asked, not guessed from the version.
+    /// Whether the engine supports node-shutdown records: probed, not derived from the version.
     pub has_node_shutdown: bool,
 }
 
-/// Whose engine it is.
+/// The distribution of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distribution {
     /// Elastic's.
@@ -45,7 +46,7 @@ impl fmt::Display for Distribution {
 }
 
 impl Engine {
-    /// ECK's bound: there were bugs in the record keeping of the first ones.
+    /// The same lower bound as in ECK: the first versions with records had bugs.
     pub(super) fn may_have_node_shutdown(&self) -> bool {
         self.distribution == Distribution::Elasticsearch && self.version >= Version::new(7, 15, 2)
     }
@@ -145,7 +146,7 @@ pub(super) struct Root {
     version: RootVersion,
 }
 
-/// The version number here may be a false one, for clients that want Elasticsearch 7.10.
+/// The version number here may be 7.10, for clients that require Elasticsearch 7.10.
 #[derive(Debug, Deserialize)]
 struct RootVersion {
     distribution: Option<String>,

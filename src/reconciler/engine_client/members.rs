@@ -1,4 +1,4 @@
-//! Who is in the cluster: the small read that is made again and again while a node is awaited.
+//! The nodes in the cluster: a small read that is repeated while we wait for a node.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ pub struct Members {
     pub cluster_uuid: Option<String>,
     /// The id of the elected master; none while there is none.
     pub elected_master: Option<String>,
-    /// By id. Names can be given twice.
+    /// By id. Two nodes can have the same name.
     pub nodes: Vec<Member>,
 }
 
 /// A node in the list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
-    /// Kept with the data path.
+    /// Stored in the data path.
     pub id: String,
     /// The node's name.
     pub name: String,
-    /// Another one with every start of the process.
+    /// New at every start of the process.
     pub ephemeral_id: String,
 }
 
 impl EngineClient {
-    /// Who is in the cluster now.
+    /// Reads which nodes are in the cluster.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.

@@ -1,8 +1,8 @@
-//! A typed client of Elasticsearch 6.8 to 9 and OpenSearch 1 to 3: what a safe restart has to ask
-//! and to set. Every difference between versions and distributions is in this module.
+//! A typed client of Elasticsearch 6.8 to 9 and OpenSearch 1 to 3, with the requests that a safe
+//! restart needs. Every difference between versions and distributions is in this module.
 //!
-//! * Addresses are several endpoints of one cluster. What could not be sent is sent to the next; a
-//!   read that one endpoint cannot answer is asked of the next.
+//! * A client has several endpoints of one cluster. A request that could not be sent goes to the
+//!   next endpoint; so does a read that one endpoint cannot answer.
 //! * [`Topology`] is one cluster state read as a whole: nodes, votes and shard copies of the same
 //!   instant. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
 //!   that are not needed here, and may be refused for its size.
@@ -42,7 +42,7 @@ pub use version::{Version, VersionError};
 
 use transport::Transport;
 
-/// Talks to one cluster.
+/// The client of one cluster.
 #[derive(Debug)]
 pub struct EngineClient {
     transport: Transport,
@@ -50,8 +50,8 @@ pub struct EngineClient {
 
 impl EngineClient {
     /// A client of the cluster that has these endpoints, in order of preference. Nothing is sent
-    /// yet. `timeout` is how long one endpoint may take for one answer; the engine is asked to give
-    /// up a little earlier, so that it can report why.
+    /// yet. `timeout` is how long one endpoint may take for one answer; the engine gets a shorter
+    /// timeout, so that it can report why it gave up.
     ///
     /// # Errors
     /// [`EngineError::Unusable`] if there is no endpoint, or if an address, a name or a credential

@@ -14,7 +14,7 @@ pub struct Shard {
     pub number: u32,
     /// Whether this copy is the primary.
     pub primary: bool,
-    /// Where it stands.
+    /// Its state.
     pub state: ShardState,
     /// The name of the node that has it; the source while it relocates.
     pub node_name: Option<Arc<str>>,
@@ -22,13 +22,13 @@ pub struct Shard {
     pub relocating_to: Option<Arc<str>>,
 }
 
-/// Where a shard copy stands.
+/// The state of a shard copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ShardState {
     /// No node has it.
     Unassigned,
-    /// It is being built.
+    /// It is being created.
     Initializing,
     /// It serves.
     Started,
@@ -84,8 +84,8 @@ pub(super) struct ShardNumberError {
 }
 
 impl RoutingTable {
-    /// All copies, in order; `names` has the nodes' names by their ids. An id that is not among
-    /// them stands for its name: a copy is never taken for one without a node.
+    /// All copies, in order; `names` has the nodes' names by their ids. For an unknown id the id
+    /// itself is used as the name: a copy with a node never counts as unassigned.
     pub(super) fn shards(
         self,
         names: &BTreeMap<&str, Arc<str>>,

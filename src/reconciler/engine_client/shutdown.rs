@@ -9,20 +9,20 @@ use super::answer::Answer;
 use super::transport::Call;
 use super::{EngineClient, EngineError};
 
-/// One node's record. The engine never takes one away by itself.
+/// One node's record. The engine never removes one by itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct Record {
-    /// The node it is about; that node need not be there.
+    /// The id of its node; that node need not be in the cluster.
     pub node_id: String,
     /// What is to happen to the node.
     #[serde(rename = "type")]
     pub kind: RecordKind,
-    /// Whose record it is, in the words of who made it.
+    /// The reason that the client gave that made it.
     #[serde(default)]
     pub reason: String,
-    /// How far the cluster is with it.
+    /// Status of the engine's preparation.
     pub status: RecordStatus,
-    /// How far the shards are; none on engines that do not report it.
+    /// Status of the shards; none on engines that do not report it.
     #[serde(default)]
     pub shard_migration: Option<ShardMigration>,
 }
@@ -30,9 +30,8 @@ pub struct Record {
 /// How far the shards are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct ShardMigration {
-    /// How far.
     pub status: RecordStatus,
-    /// In the engine's words.
+    /// The explanation that the engine gives.
     #[serde(default)]
     pub explanation: Option<String>,
 }
@@ -58,15 +57,15 @@ pub enum RecordKind {
     Unknown,
 }
 
-/// How far the cluster is with a record.
+/// The status of the preparation for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RecordStatus {
     /// It has not begun.
     NotStarted,
-    /// It is at it.
+    /// It is under way.
     InProgress,
-    /// It cannot go on.
+    /// It cannot continue.
     Stalled,
     /// The node may be stopped.
     Complete,
@@ -76,7 +75,7 @@ pub enum RecordStatus {
 }
 
 impl EngineClient {
-    /// All records. Only for engines that keep them ([`super::Engine::has_node_shutdown`]).
+    /// All records. Only for engines that support them ([`super::Engine::has_node_shutdown`]).
     ///
     /// # Errors
     /// See [`EngineError`].
@@ -100,7 +99,7 @@ impl EngineClient {
         self.transport.send(&call).await?.acknowledged()
     }
 
-    /// Takes the node's record away; one that is not there is gone as well.
+    /// Deletes the node's record. A record that does not exist is no error.
     ///
     /// # Errors
     /// See [`EngineError`].
@@ -109,14 +108,14 @@ impl EngineClient {
     }
 }
 
-/// Asks which methods the record of a node has. Unlike reading the records, that is answered without
-/// a master as well.
+/// Asks which methods the route of a record supports. Unlike reading the records, this also works
+/// without a master.
 pub(super) fn probe() -> Call {
     Call::options("/_nodes/AAAAAAAAAAAAAAAAAAAAAA/shutdown")
 }
 
-/// An engine without records takes the path for a question about the node's metrics, which can only
-/// be read. For the same reason its `GET /_nodes/shutdown` is a 200 with no nodes.
+/// An engine without records reads the path as one for metrics of the node, which allows GET only.
+/// For the same reason its `GET /_nodes/shutdown` is a 200 with no nodes.
 pub(super) fn is_known(answer: &Answer) -> Result<bool, EngineError> {
     match answer.status {
         200 => Ok(answer.allow.as_deref().is_some_and(|methods| methods.contains("PUT"))),

@@ -1,4 +1,4 @@
-//! One cluster state as a whole: nodes, votes and shard copies of the same instant.
+//! One cluster state: nodes, votes and shard copies at the same moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::shards::RoutingTable;
 use super::transport::Call;
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify};
 
-/// What the elected master holds true, of one instant.
+/// The cluster state of the elected master at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Topology {
     /// The cluster's own id.
@@ -22,7 +22,7 @@ pub struct Topology {
     pub elected_master: Option<String>,
     /// The votes that elect a master.
     pub voting: Voting,
-    /// By id. Names can be given twice.
+    /// By id. Two nodes can have the same name.
     pub nodes: Vec<Node>,
     /// By index, number, replica before primary. See [`super::unreplicated`].
     pub shards: Vec<Shard>,
@@ -31,23 +31,23 @@ pub struct Topology {
 /// A node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Kept with the data path.
+    /// Stored in the data path.
     pub id: String,
     /// The node's name.
     pub name: String,
-    /// Another one with every start of the process.
+    /// New at every start of the process.
     pub ephemeral_id: String,
-    /// Where it listens for other nodes, with port.
+    /// Its address and port for other nodes.
     pub transport_address: String,
     /// Such as `zone`; engines add some of their own.
     pub attributes: BTreeMap<String, String>,
     /// As the engine writes them, old names too: `master` and `cluster_manager`. None if the node
-    /// did not answer the master's question in time.
+    /// did not answer the master in time.
     pub roles: Option<BTreeSet<String>>,
     /// None if the node did not answer in time.
     pub version: Option<Version>,
-    /// When its JVM was started, in milliseconds since the epoch, by that machine's clock: evidence
-    /// for people. None if the node did not answer in time.
+    /// When its JVM was started, in milliseconds since the epoch, by that machine's clock; for
+    /// people. None if the node did not answer in time.
     pub jvm_start_ms: Option<u64>,
 }
 
@@ -60,16 +60,17 @@ pub enum Voting {
         committed: BTreeSet<String>,
         /// The last accepted one.
         accepted: BTreeSet<String>,
-        /// The names of nodes that are kept out on request; ids where a name is not known.
+        /// The names of the nodes that are excluded from voting; ids where a name is not known.
         exclusions: BTreeSet<String>,
     },
-    /// Elasticsearch 6: this many master-eligible nodes, whichever.
+    /// Elasticsearch 6: this many of the master-eligible nodes.
     MinimumMasterNodes(u32),
 }
 
 impl EngineClient {
-    /// The cluster as a whole. Two requests, three to Elasticsearch 6: nodes, votes and shard copies
-    /// come from one cluster state; roles, versions and JVM start times from the nodes themselves.
+    /// Reads the cluster as a whole. Two requests, three to Elasticsearch 6: nodes, votes and shard
+    /// copies come from one cluster state; roles, versions and JVM start times from the nodes
+    /// themselves.
     ///
     /// The cluster state may be as large as 256 MiB, which is 10,000 nodes with 200 copies each.
     ///
@@ -147,7 +148,7 @@ pub(super) fn parse_minimum(answer: &Answer) -> Result<u32, EngineError> {
         .map(|level| &body[level]["discovery"]["zen"]["minimum_master_nodes"])
         .find_map(Value::as_str)
         .ok_or_else(|| answer.unexpected("it has no discovery.zen.minimum_master_nodes"))?;
-    // -1 is the default: any one node may elect itself.
+    // -1 is the default: a single node may elect itself.
     let value: i32 = found.parse().map_err(|_| {
         answer.unexpected(format!(
             "discovery.zen.minimum_master_nodes is {found:?}, which is not a number"
@@ -200,7 +201,7 @@ struct Exclusion {
 
 impl From<Coordination> for Voting {
     fn from(coordination: Coordination) -> Self {
-        // `_absent_` stands for what is not known.
+        // `_absent_` means that the name is not known.
         let name = |exclusion: Exclusion| match exclusion.node_name {
             Some(name) if name != "_absent_" => name,
             Some(_) | None => exclusion.node_id,

@@ -19,8 +19,8 @@ use stayput_net::https::{self, Bounds, ExchangeError, Target};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The largest answer, in bytes, that is not a cluster state.
 const MAX_ANSWER: usize = 16 << 20;
-/// The largest cluster state, in bytes: a shard copy takes 92 bytes of it, a node some 300, so 10,000 nodes
-/// with 100 copies each are about 100 MB.
+/// The largest cluster state, in bytes: a shard copy takes 92 bytes of it, a node some 300, so
+/// 10,000 nodes with 100 copies each are about 100 MB.
 const MAX_STATE: usize = 256 << 20;
 
 /// One request, before it has an endpoint.
@@ -122,9 +122,9 @@ impl Transport {
         format!("{}ms", (self.timeout / 4 * 3).as_millis())
     }
 
-    /// Sends one call. What could not be sent goes to the next endpoint. A read that was not
-    /// answered, or answered 502 to 504, as a node that has not joined does, goes to the next one
-    /// too. All endpoints together have twice the time of one.
+    /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was
+    /// not answered, or that was answered with 502 to 504, as by a node that has not joined. All
+    /// endpoints together have twice the time of one.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;

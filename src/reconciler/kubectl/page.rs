@@ -12,7 +12,7 @@ pub(super) enum Tone {
     #[default]
     Neutral,
     Good,
-    /// It takes its time, or somebody should look at it.
+    /// It takes long, or a person should check it.
     Warning,
     Bad,
 }

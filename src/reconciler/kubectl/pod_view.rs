@@ -70,7 +70,7 @@ impl PodView {
         }
     }
 
-    /// The pod as the rules for the order take it. They look at no other field than those set here.
+    /// The pod as the rules for the order take it. They read no other field than those set here.
     pub(super) fn for_ordering(&self) -> restart::Pod {
         restart::Pod {
             uid: self.uid.clone(),

@@ -19,7 +19,7 @@ use stayput_restart::Saved;
 
 /// Where a forwarded port is.
 const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9198";
-/// The reconciler finishes the reconcile in hand first, and then observes the whole cluster.
+/// The reconciler finishes its current reconcile first, and then observes the whole cluster.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(90);
 /// How to make the reconciler reachable.
 const REMEDY: &str = "forward its port (you need get on leases and create on pods/portforward in its \

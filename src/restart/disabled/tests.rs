@@ -1,4 +1,4 @@
-//! What is off, what is not understood, and the way back.
+//! Disabled predicates, unknown names, and the commands that enable them again.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! By made-up ledgers: the pace, its limits, and how often what is said changes.
+//! The estimate from made-up ledgers: its value, its limits, and how often its text changes.
 
 use super::*;
 use crate::{Ending, Member, Outcome, Request};
@@ -116,7 +116,7 @@ fn it_changes_in_steps_however_often_one_looks() {
             before = text;
         }
     }
-    // 27 minutes, looked at 1,620 times; each end of a node is a write of the ledger anyway.
+    // 27 minutes, observed 1,620 times; the end of each node is a write of the ledger anyway.
     assert!((9..=27).contains(&changes), "{changes}");
 }
 

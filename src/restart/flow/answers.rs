@@ -1,16 +1,16 @@
-//! What a manager's answer says about our requests to it, and about other people's.
+//! What a manager's status shows about our requests to it and about requests of other clients.
 
 use super::turn::Turn;
 use crate::{Ending, Manager, Member, Outcome};
 use stayput_api::{Desired, RequestKind, State};
 
-/// Our sequences leave one free before each of them: who calls a manager without a sequence takes
-/// the next one, and is not taken for us.
+/// The distance between our sequences. The one before each of them stays free: a client that sends
+/// no sequence gets the next one, so its request has a sequence that we never use.
 pub(super) const SEQUENCE_GAP: u64 = 2;
 
-/// Whether somebody else gave the manager a request since the member took its slot: with a higher
-/// sequence, with one from the gaps between ours ([`SEQUENCE_GAP`]), or with one of ours for the
-/// opposite.
+/// Whether another client sent the manager a request since the member took its slot: with a higher
+/// sequence, with one from the gaps between ours ([`SEQUENCE_GAP`]), or the opposite request with
+/// one of our sequences.
 pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
     if is_refused(manager) {
         return false;
@@ -24,19 +24,21 @@ pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
         || is_opposite(manager, member.start_sequence, RequestKind::Start)
 }
 
-/// The sequence of a start above these, which [`is_overtaken`] does not take for somebody else's.
+/// A start sequence above both, which [`is_overtaken`] recognizes as ours.
 pub(super) fn start_above(member: &Member, sequence: u64) -> u64 {
     let above = sequence.max(member.start_sequence) + SEQUENCE_GAP;
     above + (above - member.stop_sequence) % 2
 }
 
-/// Whether the last request judged was refused; whoever sent it has changed nothing.
+/// Whether the manager refused the last request that it decided on. Then that request changed
+/// nothing.
 pub(super) fn is_refused(manager: &Manager) -> bool {
     let last = manager.last_request.as_ref();
     last.is_some_and(|last| last.sequence == manager.sequence && !last.accepted)
 }
 
-/// Whether the last request judged has our sequence, and is not what we sent with it.
+/// Whether the last request that the manager decided on has our sequence, but is the opposite of
+/// what we sent.
 pub(super) fn is_opposite(manager: &Manager, sequence: u64, ours: RequestKind) -> bool {
     manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && last.kind != ours)
 }
@@ -46,19 +48,20 @@ pub(super) fn was_refused(manager: &Manager, sequence: u64) -> bool {
     manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && !last.accepted)
 }
 
-/// Somebody else was faster. As long as our stop may still reach an engine that they want to run, it
-/// has to be overtaken by a start with a higher sequence.
+/// Another client sent the manager a request first. If that client wants the engine to run, and our
+/// stop may still arrive, we send a start with a higher sequence, so that the manager refuses the
+/// stop.
 pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
     if manager.sequence < member.stop_sequence && manager.desired == Desired::Running {
-        let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+        let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
         return Turn::Abort(format!("{by} gave its manager a request in the middle"));
     }
     interfered(manager, member)
 }
 
-/// Somebody else gave the manager a request: theirs stands.
+/// Another client sent the manager a request. That request stays in force, and our part ends.
 pub(super) fn interfered(manager: &Manager, member: &Member) -> Turn {
-    let by = manager.last_request.as_ref().map_or("somebody", |last| last.by.as_str());
+    let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
     Turn::finish(Ending {
         outcome: Outcome::Interfered,
         reason: format!(
@@ -93,18 +96,18 @@ pub(super) fn start_failure(manager: &Manager, member: &Member) -> Option<String
                 )
             })
         }
-        // Between the answer and the spawn, or stopped by somebody else.
+        // Between the answer and the spawn, or stopped by another client.
         State::Stopped | State::Stopping | State::Killing | State::Stuck => None,
     }
 }
 
-/// Whether the state leads to stopped by itself.
+/// Whether the engine will be stopped without a further request.
 pub(super) const fn is_ending(state: State) -> bool {
     matches!(state, State::Stopping | State::Killing)
 }
 
-/// The engine's state as its manager reports it, in words.
-pub(super) fn state_in_words(manager: &Manager) -> String {
+/// The engine's state as its manager reports it, for messages.
+pub(super) fn describe_state(manager: &Manager) -> String {
     let state = format!("its engine is {}", manager.state.as_str());
     manager.reason.as_ref().map_or(state.clone(), |why| format!("{state}: {why}"))
 }

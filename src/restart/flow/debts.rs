@@ -1,4 +1,4 @@
-//! What is owed is repaired again and again, until it is.
+//! Pays debts: each is tried again until it is paid.
 
 use super::answers::{is_ending, was_refused};
 use super::engine::{allocation, record::records};
@@ -22,14 +22,14 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     let uid = debt.pod_uid.as_str();
     let mut changes = Changes::default();
     let Some(pod) = context.index.pod(uid) else {
-        // A list that has another pod of this name knows that ours is gone; one that merely lacks it
-        // is believed after a while.
+        // A list with another pod of this name proves that ours is gone. A list without the pod may
+        // be incomplete, and counts only after a while.
         let replaced = context.index.pods().any(|pod| pod.node == debt.node);
         let long = context.snapshot.now.since(debt.since) >= context.policy.phase_timeout;
         if replaced || long || is_deleted_with_its_pods(context) {
             return start_paid(debt, "its pod is gone");
         }
-        let message = format!("{} is owed a start; its pod is gone", debt.node);
+        let message = format!("the engine of {} must be started; its pod is gone", debt.node);
         changes.wait_all(Code::Debts, message);
         return changes;
     };
@@ -37,7 +37,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
             return start_paid(debt, "it is kept stopped now");
         }
-        // Until that is written down, the request may be taken back.
+        // Until that is in the ledger, the request to keep it stopped may be withdrawn.
         changes.wait(uid, Code::KeptStopped, "it is to be kept stopped");
         return changes;
     }
@@ -49,13 +49,13 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         }
     };
     if manager.sequence > debt.sequence {
-        return start_paid(debt, "somebody else has sent it a request since");
+        return start_paid(debt, "another client has sent it a request since");
     }
     if manager.sequence < debt.sequence {
         return send_start(debt, manager);
     }
     if was_refused(manager, debt.sequence) && debt.config == ConfigChoice::Mounted {
-        // There is no other way; the same request is judged afresh.
+        // There is no other config to start on; the manager decides again on the same request.
         return send_start(debt, manager);
     }
     if was_refused(manager, debt.sequence) {
@@ -72,7 +72,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         return start_paid(debt, "it was started");
     }
     if manager.desired == Desired::Stopped {
-        return start_paid(debt, "somebody else stopped it");
+        return start_paid(debt, "another client stopped it");
     }
     changes.wait(
         uid,
@@ -98,13 +98,13 @@ fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
 
 fn start_paid(debt: &StartDebt, why: &str) -> Changes {
     let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
-    let message = format!("{} is no longer owed a start: {why}", debt.node);
+    let message = format!("{} needs no start any more: {why}", debt.node);
     changes.event(None, Reason::DebtPaid, message);
     changes
 }
 
-/// Sets allocation back that nobody holds any more; and removes a marker that belongs to nothing in
-/// the ledger, which a request that arrived late has left.
+/// Restores allocation once no member holds it any more; and removes a marker that no ledger entry
+/// explains: a request that arrived late has set it.
 pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let debt = &ledger.debts.allocation;
@@ -132,7 +132,7 @@ pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes 
     changes
 }
 
-/// Deletes shutdown records of pods that are under way no longer.
+/// Deletes shutdown records of pods that are no longer under way.
 pub(super) fn pay_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let debts = &ledger.debts.records;
@@ -163,7 +163,7 @@ pub(super) fn pay_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
     changes
 }
 
-/// Deletes shutdown records of ours that nothing in the ledger asks for: a request that arrived late
+/// Deletes shutdown records of ours that no ledger entry explains: a request that arrived late has
 /// made them.
 pub(super) fn delete_late_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();

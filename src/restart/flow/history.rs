@@ -1,11 +1,11 @@
-//! What is over: restarts that have ended, and requests that never began.
+//! The history: restarts that have ended, and requests that never began.
 
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::{Ending, HistoryEntry, Outcome, Reason, Request, Restart};
 
-/// Reports how a restart ended, and remembers it.
+/// Reports how a restart ended, and adds it to the history.
 pub(super) fn record_end(
     context: &Context<'_>,
     restart: &Restart,
@@ -37,7 +37,7 @@ pub(super) fn record_end(
     changes
 }
 
-/// Remembers a request that ended before it began.
+/// Adds a request to the history that ended before it began.
 pub(super) fn record_unbegun(
     context: &Context<'_>,
     request: &Request,

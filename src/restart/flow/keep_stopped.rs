@@ -1,4 +1,4 @@
-//! Nodes kept stopped because somebody asked for it; their pods stay.
+//! Nodes that are kept stopped on request of a person; their pods stay.
 
 use super::answers::{is_ending, was_refused};
 use super::begin::may_begin::missing_finalizer;
@@ -16,7 +16,8 @@ use crate::{
 };
 use stayput_api::{ConfigChoice, Desired, State};
 
-/// Forgets nodes whose pod was replaced; a list that lacks the pod says nothing.
+/// Removes entries whose pod was replaced. A list without the pod is no proof: it may be
+/// incomplete.
 pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if ledger.kept_stopped.is_empty() {
@@ -37,7 +38,7 @@ pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes
     changes
 }
 
-/// Stops a node that shall be kept stopped, and starts one that shall not any more: one at a time and
+/// Stops a node that is to be kept stopped, and starts a node that no longer is: one at a time and
 /// by the rules.
 pub(super) fn keep_stopped(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Changes {
     let kept = entry_of(context, ledger, pod);
@@ -61,12 +62,12 @@ pub(super) fn keep_stopped(context: &Context<'_>, ledger: &Ledger, pod: &Pod) ->
 /// A pod's entry among the nodes kept stopped.
 fn entry_of<'l>(context: &Context<'_>, ledger: &'l Ledger, pod: &Pod) -> Option<&'l KeptStopped> {
     let place = context.place_of_kept_stopped(&pod.uid)?;
-    // Entries removed in this plan have made the others move up.
+    // Entries removed in this plan have changed the positions of the others.
     let kept = &ledger.kept_stopped[..ledger.kept_stopped.len().min(place + 1)];
     kept.iter().rfind(|kept| kept.pod_uid == pod.uid)
 }
 
-/// Writes down that a node will be stopped, if the rules allow it.
+/// Writes to the ledger that a node will be stopped, if the rules allow it.
 fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, Blocker> {
     if let Some(action) = missing_finalizer(context) {
         return Ok(Changes::action(action));
@@ -105,10 +106,10 @@ fn may_be_stopped<'a>(
     }
     let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid);
     if owed || is_exclusion_due(context, ledger) {
-        refuse(Code::Debts, "something is owed from before (status.debts)")?;
+        refuse(Code::Debts, "an earlier change must be undone first (status.debts)")?;
     }
     if manager.state == State::Stopped {
-        // It costs nothing; the entry only makes it last.
+        // The engine is stopped already; the entry only keeps it stopped.
         return Ok(manager);
     }
     let mut others = ledger.under_way();
@@ -120,7 +121,7 @@ fn may_be_stopped<'a>(
     rules_allow(context, ledger, pod).map(|()| manager)
 }
 
-/// The rules for a stop that nobody asked a restart for.
+/// The rules for a stop without a restart.
 fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     let evaluation = context.evaluate(ledger)?;
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
@@ -128,7 +129,7 @@ fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     evaluation.check_before_stop(pod, &request)
 }
 
-/// A member that shall be kept stopped is waited for by nobody.
+/// A member that is to be kept stopped leaves the restart: no step waits for it.
 fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
     let mut changes = Changes::default();
     let found = ledger.members().enumerate().filter(|(_, one)| one.step != Step::Finished);
@@ -147,7 +148,7 @@ fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
     changes
 }
 
-/// Stops the node, and reports that it is meant to be.
+/// Stops the node, and reports that it is kept stopped on request.
 fn stop(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -156,7 +157,7 @@ fn stop(
 ) -> Result<Changes, Blocker> {
     let manager = context.index.manager(&pod.uid)?;
     if manager.sequence < kept.sequence {
-        // The rules once more, on what was read just now.
+        // The rules again, on the newest observation.
         may_be_stopped(context, ledger, pod)?;
         return Ok(Changes::action(Action::Stop {
             uid: pod.uid.clone(),
@@ -176,7 +177,7 @@ fn stop(
     Err(Blocker { code, message })
 }
 
-/// It shall be kept stopped again before it was started.
+/// It is to be kept stopped again before it was started.
 fn stop_after_all(
     context: &Context<'_>,
     kept: &KeptStopped,

@@ -1,32 +1,33 @@
 //! The steps of a plan, in their order. Each is a function of the snapshot and of the ledger as the
-//! steps before have changed it; what it returns is merged by [`Draft`], which alone changes a ledger.
+//! steps before have changed it; what it returns is merged by [`Draft`], which alone changes a
+//! ledger.
 //!
 //! From an annotation to a stop request, to be read in this order:
 //!
 //! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once:
 //!    `claim_phase` replaces a phase on the SearchCluster by a request, `accept_request` begins a
-//!    request or puts it in the queue, `accept_cancel` ends what is under way, `supersede` lets the
-//!    queued request take the place of a restart that cannot end, `report_queued` says that a request
-//!    waits, `request_for_drift` asks for a restart of nodes whose config has changed, `open_queued`
-//!    begins the queued request, `report_unknown_names` reports what the policy names and nobody
-//!    knows, `apply_people_changes` reads phases that people wrote on pods. A SearchCluster that is
-//!    being deleted accepts nothing (`end_for_deletion`).
-//! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` repair what is
-//!    owed from before, `delete_late_records` what a late request of ours has left.
+//!    request or puts it in the queue, `accept_cancel` ends what is under way, with `supersede` the
+//!    queued request supersedes a restart that cannot end, `report_queued` says that a request
+//!    waits, `request_for_drift` asks for a restart of nodes whose config has changed,
+//!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
+//!    that are unknown, `apply_people_changes` reads phases that people wrote on pods. A
+//!    SearchCluster that is being deleted accepts nothing (`end_for_deletion`).
+//! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` pay debts of
+//!    earlier steps, `delete_late_records` removes what a late request of ours has left.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
-//!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`], or back by
-//!    [`member::abort`]; then `choose_next` ([`begin`]) gives slots to those whose turn it is.
-//!    In a [`coordinated`] restart one of `begin_all`, `stop_all` and `start_all`, or
-//!    `advance_member` while everybody is turned back.
+//!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`], or
+//!    [`member::abort`]; then `choose_next` ([`begin`]) gives slots to those whose turn it is. In a
+//!    [`coordinated`] restart one of `begin_all`, `stop_all` and `start_all`, or `advance_member`
+//!    while all members are turned back.
 //! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
 //!    and start those that are not any more.
-//! 5. [`finish`]: `finish_restart` ends the restart once nobody is left, `report_progress` and
-//!    `show_phases` show how far it is, `release_finalizer` lets a deleted SearchCluster go,
-//!    `expect_late_requests` plans again soon after an end.
+//! 5. [`finish`]: `finish_restart` ends the restart once no member is left, `report_progress` and
+//!    `show_phases` show how far it is, `release_finalizer` removes the finalizer of a deleted
+//!    SearchCluster, `expect_late_requests` plans again soon after an end.
 //!
-//! What several steps use: [`turn`] (what a member's turn comes to), [`engine`] (what is asked of the
-//! engine around a stop), [`answers`] (what managers' answers say about our requests), [`observed`]
-//! (what the snapshot says), [`shown`], [`target`] and [`history`].
+//! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
+//! engine around a stop), [`answers`] (what a manager's status shows about our requests),
+//! [`observed`] (what the snapshot shows), [`shown`], [`target`] and [`history`].
 
 mod requests;
 
@@ -59,17 +60,17 @@ use super::context::Context;
 use super::draft::{Draft, PlanStep, Run};
 use super::{LATE_REQUEST_WINDOW, Ledger, Restart, Step, Strategy, ended_recently};
 use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
-use requests::{accept, cancel, drift, people, policy_names};
+use requests::{accept, cancel, drift, pod_phases, policy_names};
 
-/// All steps that this snapshot asks for, taken in their order.
+/// All steps for this snapshot, in their order.
 pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
     let mut draft = Draft::new(context);
     each_step(&mut draft, |draft, step| draft.run(step));
     draft
 }
 
-/// The steps in their order, to be taken one by one: which ones there are for the members depends on
-/// what the steps before have changed.
+/// The steps in their order, to be called one by one: which steps there are for the members depends
+/// on what the steps before have changed.
 pub(super) fn each_step<'c, 'a>(
     draft: &mut Draft<'c, 'a>,
     mut take: impl FnMut(&mut Draft<'c, 'a>, &PlanStep),
@@ -114,7 +115,7 @@ const ACCEPT: [PlanStep; 9] = [
     once("request_for_drift", drift::request_for_drift),
     once("open_queued", accept::open_queued),
     once("report_unknown_names", policy_names::report_unknown_names),
-    once("apply_people_changes", people::apply_people_changes),
+    once("apply_people_changes", pod_phases::apply_people_changes),
 ];
 
 const ACCEPT_NOTHING: [PlanStep; 2] = [

@@ -1,11 +1,12 @@
-//! What the snapshot says about a pod or a member.
+//! What the snapshot shows about a pod or a member.
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::{Blocker, Code, Manager, Member, Pod, Restart, Sources, annotation};
 
-/// Whether so many phases' time has passed since the member took its slot. A phase that ends early
-/// leaves its time to the next, so that only the slot's moment must be remembered.
+/// Whether the time of so many phases has passed since the member took its slot. A phase that ends
+/// early leaves its remaining time to the next one, so that only the time of the slot must be
+/// stored.
 pub(super) fn is_over_time(context: &Context<'_>, member: &Member, phases: u64) -> bool {
     context.snapshot.now.since(member.since) >= phases.saturating_mul(context.policy.phase_timeout)
 }
@@ -16,14 +17,14 @@ pub(super) fn has_joined(context: &Context<'_>, member: &Member) -> Result<bool,
     Ok(lists_new_process(context, member))
 }
 
-/// The same, where an engine that cannot be asked lists nobody.
+/// The same; an engine that cannot be asked counts as one that lists no node.
 pub(super) fn lists_new_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
     node.is_some_and(|node| member.ephemeral_id.as_ref() != Some(&node.ephemeral_id))
 }
 
-/// Whether the cluster lists the process that the member had before its turn. An engine that cannot
-/// be asked (it may have been this one) says nothing against the manager's report.
+/// Whether the cluster lists the process that the member had before its turn. If the engine cannot
+/// be asked (it may have been this node), the manager's report counts.
 pub(super) fn lists_old_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
     node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
@@ -40,7 +41,7 @@ pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String
     }
 }
 
-/// Whether somebody wants this node to stay stopped.
+/// Whether the spec or an annotation requests that this node is kept stopped.
 pub(super) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
     context.snapshot.cluster.stopped.contains(&pod.node)
         || pod.annotations.get(annotation::STOPPED).is_some_and(|value| value == "true")
@@ -54,12 +55,12 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
     Ok(())
 }
 
-/// Whether the SearchCluster is deleted together with its pods: then nothing is owed to anybody.
+/// Whether the SearchCluster is deleted together with its pods: then debts need not be paid.
 pub(super) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
     context.snapshot.cluster.deleting && context.snapshot.pods.is_empty()
 }
 
-/// The zone of a restart that stops it as a whole, in words.
-pub(super) fn zone_in_words(restart: &Restart) -> String {
+/// The zone that a restart stops as a whole, for messages.
+pub(super) fn describe_zone(restart: &Restart) -> String {
     format!("zone {}", restart.request.target.zone.as_deref().unwrap_or_default())
 }

@@ -3,8 +3,9 @@
 use crate::{Manager, Member, Phase, Pod, Restart, Step, Strategy, annotation};
 use stayput_api::State;
 
-/// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from what
-/// the manager says of our requests. `shown` is what is there already: a phase never goes back.
+/// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from the
+/// manager's report on our requests. `shown` is the phase on the pod now: a phase never goes back
+/// to an earlier one.
 pub(crate) fn phase_of(
     restart: &Restart,
     member: &Member,
@@ -31,22 +32,22 @@ pub(crate) fn phase_of(
     }
 }
 
-/// What stands on the pod as its phase, whoever wrote it.
+/// The phase annotation of the pod, whether we or a person wrote it.
 pub(super) fn phase_on(pod: &Pod) -> Option<&str> {
     pod.annotations.get(annotation::PHASE).map(String::as_str)
 }
 
-/// The restart and the phase that we have shown on the pod last.
+/// The restart id and the phase that we last wrote on the pod.
 pub(super) fn shown(pod: &Pod) -> Option<(&str, &str)> {
     pod.annotations.get(annotation::SHOWN)?.split_once(' ')
 }
 
-/// Of these the phase.
+/// The phase that we last wrote on the pod.
 pub(super) fn shown_phase(pod: &Pod) -> Option<&str> {
     shown(pod).map(|(_, phase)| phase)
 }
 
-/// The phase of this restart that the pod shows already; another restart's does not count.
+/// The phase of this restart that the pod shows already; none if it shows one of another restart.
 pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
     let (_, phase) = shown(pod).filter(|(of, _)| *of == id)?;
     Phase::parse(phase).ok()

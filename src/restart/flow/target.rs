@@ -1,4 +1,4 @@
-//! Which nodes a request means.
+//! Which nodes a request selects.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::rules::list_names;
 use crate::{Member, Pod, Target, Time};
 
-/// The nodes a target means, by name, without those kept stopped; or why there are none.
+/// The nodes that a target selects, by name, without those kept stopped; or why there are none.
 pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<Member>, String> {
     if let Some(missing) = target.nodes.iter().find(|node| !is_known(context, node)) {
         return Err(format!("there is no node {missing} among the cluster's pods"));
@@ -46,7 +46,7 @@ fn zones<'a>(context: &Context<'a>) -> BTreeSet<&'a str> {
     nodes.filter_map(|node| node.zone.as_deref()).collect()
 }
 
-/// What to ask for instead of a zone that no node is in.
+/// The message about a zone without nodes, with the zones that exist.
 fn no_such_zone(context: &Context<'_>, zone: &str) -> String {
     let attribute = &context.policy.zone_attribute;
     let zones: Vec<&str> = zones(context).into_iter().collect();

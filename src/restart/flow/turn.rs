@@ -1,20 +1,20 @@
-//! What one member's turn comes to, before it is decided what that means for the restart.
+//! The result of one member's turn. What it means for the restart is decided later.
 
 use crate::changes::Changes;
 use crate::{Action, Blocker, Code, Ending, Member, Outcome};
 
-/// What one member's turn comes to.
+/// The result of one member's turn.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Nothing can be done yet, and nothing is left of what was prepared.
+    /// Nothing can be done yet; prepared changes are dropped.
     Wait(Blocker),
-    /// Requests, patches and events, and what is waited for meanwhile.
+    /// Requests, patches and events, and the reason to wait until they take effect.
     Act(Box<Changes>, Option<Blocker>),
-    /// Its entry in the ledger changes, and what belongs to that.
+    /// Its entry in the ledger changes, with further changes that belong to this.
     Change(Box<Member>, Box<Changes>),
     /// It must be brought back, for this reason.
     Abort(String),
-    /// It is over for this member; what belongs to that is written down with it.
+    /// The member is finished, with further changes that belong to this.
     Finish(Ending, Box<Changes>),
 }
 
@@ -30,7 +30,7 @@ impl Turn {
         Self::Act(Box::new(Changes::action(action)), None)
     }
 
-    /// One request, and what is waited for meanwhile.
+    /// One request, and the reason to wait until it takes effect.
     pub(super) fn act_and_wait(action: Action, code: Code, message: impl Into<String>) -> Self {
         let blocker = Blocker { code, message: message.into() };
         Self::Act(Box::new(Changes::action(action)), Some(blocker))
@@ -44,7 +44,7 @@ impl Turn {
         Self::Finish(ending, Box::default())
     }
 
-    /// The end of a member that nothing was done to.
+    /// The end of a member that was neither stopped nor started.
     pub(super) fn untouched(reason: &str) -> Self {
         Self::finish(Ending { outcome: Outcome::Aborted, reason: reason.to_owned() })
     }

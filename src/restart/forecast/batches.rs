@@ -32,7 +32,7 @@ pub(super) fn add_batches(
     }
 }
 
-/// The batches that one count is good for.
+/// The batches that are computed from one count.
 #[derive(Debug, Default)]
 struct Batches {
     /// Uids of the pods that were restarted.

@@ -1,9 +1,9 @@
 //! The forecast of a whole restart (people call it a dry run): which nodes go together, in which
 //! order, if every step succeeds, and what blocks the others.
 //!
-//! The forecast has no rules of its own. What would happen now is what [`super::plan()`] answers. What
-//! comes later is asked of the same rules, on the assumption that each node comes back and that the
-//! cluster is otherwise as in the snapshot ([`returned_nodes`]).
+//! The forecast has no rules of its own. What would happen now is the result of [`super::plan()`].
+//! What comes later is the result of the same rules, on the assumption that each node comes back
+//! and that the cluster is otherwise as in the snapshot ([`returned_nodes`]).
 
 mod batches;
 mod joint_step;
@@ -48,7 +48,7 @@ pub enum Basis {
     UnderWay,
     /// A person or the spec has requested it, and it is about to begin.
     Requested,
-    /// Nobody has requested it.
+    /// No one requested it: an assumption.
     Hypothetical,
 }
 

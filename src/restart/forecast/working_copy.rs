@@ -8,7 +8,7 @@ use crate::{
     Action, Code, Debts, Ending, Ledger, Member, Policy, Request, Snapshot, Step, Waiting,
 };
 
-/// Id of a request that nobody has made.
+/// Id of an assumed request.
 const HYPOTHETICAL_ID: &str = "hypothetical";
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl WorkingCopy {
         self.assume_request(claimed.unwrap_or_else(of_every_node));
     }
 
-    /// Puts the request into the annotation, as if somebody made it now.
+    /// Puts the request into the annotation, as if a user made it now.
     fn assume_request(&mut self, request: Request) {
         let Snapshot { cluster, ledger, .. } = &mut self.snapshot;
         ledger.handled.retain(|id| *id != request.id);
@@ -84,8 +84,8 @@ impl WorkingCopy {
         text.and_then(|text| Request::parse(text).ok()).unwrap_or_default()
     }
 
-    /// Goes to the moment when every node under way is back and all debts are paid. The nodes that
-    /// are `chosen` now are scheduled again.
+    /// Assumes that every node under way is back and all debts are paid. The nodes that are
+    /// `chosen` now are scheduled again.
     pub(super) fn advance_past(
         &mut self,
         ledger: Ledger,

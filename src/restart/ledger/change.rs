@@ -25,15 +25,15 @@ pub(crate) enum LedgerChange {
     AddStartDebt(StartDebt),
     RemoveStartDebt(StartDebt),
     SetAllocationDebt(Option<AllocationDebt>),
-    /// Holds allocation for the debt's holders: they join those of a debt that is there.
+    /// Adds the allocation debt, or adds its holders to the debt that is there.
     HoldAllocation(AllocationDebt),
-    /// Holds allocation no longer for these pods; if it is held for nobody and `is_restored` says
-    /// that nothing of ours is set, nothing is owed any more.
+    /// These pods no longer hold allocation. If no pod holds it and `is_restored` says that nothing
+    /// of ours is set, the debt is gone.
     ReleaseAllocation {
         pod_uids: Vec<String>,
         is_restored: bool,
     },
-    /// What is owed for one pod is owed for the pod in its place.
+    /// The debts of one pod become the debts of the pod that replaced it.
     ReplacePod {
         old: String,
         new: String,
@@ -41,7 +41,7 @@ pub(crate) enum LedgerChange {
     AddRecordDebt(RecordDebt),
     RemoveRecordDebt(RecordDebt),
     SetExclusionDebt(Option<ExclusionDebt>),
-    /// A voting exclusion was seen gone: its debt is paid, and it may come again.
+    /// A voting exclusion no longer exists: its debt is paid. A late request may set it again.
     ExclusionRemoved {
         node: String,
         at: Time,
@@ -55,12 +55,12 @@ pub(crate) enum LedgerChange {
 /// One change of the restart under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RestartChange {
-    /// The first ending stands.
+    /// Ends the restart; a later ending does not replace this one.
     EndWith(Ending),
     SetDirection(Direction),
-    /// A coordinated restart has limited allocation and flushed, which it does once.
+    /// A coordinated restart has limited allocation and flushed; it does this only once.
     PrepareOnce,
-    /// A coordinated restart starts everybody on the checksums that stand now.
+    /// A coordinated restart starts all members on the checksums that the ledger has now.
     Freeze(Time),
     /// The first member got its slot.
     Begin(Time),

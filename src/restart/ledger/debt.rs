@@ -1,4 +1,4 @@
-//! What we owe: changes to managers and engine that we have made, or may have made, and must undo.
+//! Debts: changes to managers and engine that we have made, or may have made, and must undo.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,9 +56,9 @@ pub struct StartDebt {
 pub struct AllocationDebt {
     /// Id of the restart that set it: part of the marker beside the setting.
     pub restart: String,
-    /// What to set back to.
+    /// The values to restore.
     pub before: AllocationBefore,
-    /// Uids of the pods it is held for; nobody left means it is due.
+    /// Uids of the pods it is held for; it is due once there are none.
     pub holders: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub struct ExclusionDebt {
 pub struct RemovedExclusion {
     /// Name of the node.
     pub node: String,
-    /// When it was seen gone.
+    /// When it was found to be removed.
     #[schemars(with = "String")]
     pub at: Time,
 }

@@ -1,4 +1,4 @@
-//! What is over.
+//! Restarts that have ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum Outcome {
     Aborted,
     /// The new config did not come up; the last good one was put back.
     RolledBack,
-    /// Somebody else sent a manager a request in the middle.
+    /// Another client sent a manager a request in the middle.
     Interfered,
     /// Another request took its place.
     Superseded,
@@ -52,7 +52,7 @@ pub struct HistoryEntry {
     pub strategy: Strategy,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it ended so, for people; empty where `done` says it all.
+    /// Why it ended so, in a sentence; empty if `done` needs no explanation.
     #[serde(default)]
     pub reason: String,
     /// When it was accepted.
@@ -74,7 +74,7 @@ pub struct LastRestart {
     pub id: String,
     /// How it ended for this pod.
     pub outcome: Outcome,
-    /// Why, for people; empty where `done` says it all.
+    /// Why, in a sentence; empty if `done` needs no explanation.
     #[serde(default)]
     pub reason: String,
     /// When this pod's turn began.

@@ -1,5 +1,5 @@
-//! The ledger: what is going on, owed and over, as it stands in the SearchCluster's status. Changed
-//! only by compare-and-set; a step is in here before it is done.
+//! The ledger in the SearchCluster's status: restarts under way, debts and history. It is changed
+//! only by compare-and-set, and a step is written here before it is done.
 
 mod change;
 mod debt;
@@ -20,7 +20,7 @@ pub use restart::{Compensation, Direction, Ending, Member, Once, Restart, Step};
 
 /// How many restarts the history keeps.
 pub const MAX_HISTORY: usize = 20;
-/// How many ids of requests are remembered, so that none is ever acted on twice.
+/// How many ids of requests are remembered, so that no request is carried out twice.
 pub const MAX_HANDLED: usize = 100;
 
 /// The part of the status that decisions are made from.
@@ -35,19 +35,19 @@ pub struct Ledger {
     /// The one request that waits for it to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Request>,
-    /// What we owe: it outlives restarts and blocks new stops.
+    /// Debts: they outlive restarts and block new stops.
     #[serde(default, skip_serializing_if = "Debts::is_empty")]
     pub debts: Debts,
-    /// Voting exclusions that were paid a short while ago.
+    /// Voting exclusions that were removed a short while ago.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_exclusions: Vec<RemovedExclusion>,
-    /// Nodes we keep stopped because somebody asked for it.
+    /// Nodes that are kept stopped on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept_stopped: Vec<KeptStopped>,
-    /// Ids of the requests that were taken up, latest last.
+    /// Ids of the requests that were accepted, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handled: Vec<String>,
-    /// What is over, latest last.
+    /// Restarts that have ended, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
@@ -74,36 +74,35 @@ pub struct KeptStopped {
 }
 
 impl Ledger {
-    /// The nodes of the restart under way; nobody where there is none.
+    /// The members of the restart under way; empty if there is none.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.restart.iter().flat_map(|restart| &restart.members)
     }
 
-    /// Of these, those that hold a slot.
+    /// The members that hold a slot.
     pub fn under_way(&self) -> impl Iterator<Item = &Member> {
         self.members().filter(|member| member.is_under_way())
     }
 
-    /// Uids of the pods that something is being done about: of nodes that hold a slot, are owed a
-    /// start, or are kept stopped.
+    /// Uids of the pods whose nodes hold a slot, must be started (a debt), or are kept stopped.
     pub fn busy_pods(&self) -> impl Iterator<Item = &str> {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
         let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
         members.chain(owed).chain(self.kept_stopped.iter().map(|kept| kept.pod_uid.as_str()))
     }
 
-    /// Whether nothing is under way or owed to a pod any more for which something was held.
+    /// Whether the pod is neither under way nor has a debt that still needs what was held for it.
     pub(super) fn is_released(&self, uid: &str) -> bool {
         self.under_way().all(|member| member.pod_uid != uid)
             && self.debts.start.iter().all(|debt| debt.pod_uid != uid)
     }
 
-    /// Whether a request with this id was taken up before.
+    /// Whether a request with this id was accepted before.
     pub fn has_handled(&self, id: &str) -> bool {
         self.handled.iter().any(|handled| handled == id)
     }
 
-    /// Remembers that the request was taken up, and forgets the oldest but `keep`.
+    /// Remembers that the request was accepted, and drops the oldest id but never `keep`.
     pub fn remember(&mut self, id: &str, keep: Option<&str>) {
         self.handled.retain(|handled| handled != id);
         self.handled.push(id.to_owned());

@@ -13,12 +13,12 @@ use stayput_api::ConfigChoice;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Restart {
-    /// What was asked.
+    /// The request.
     pub request: Request,
     /// When it was accepted.
     #[schemars(with = "String")]
     pub started: Time,
-    /// When the first node was given its turn: what is estimated is measured from there.
+    /// When the first node got its slot: estimates are measured from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub began: Option<Time>,
@@ -32,7 +32,7 @@ pub struct Restart {
     /// What a coordinated restart does once, before its first stop.
     #[serde(default)]
     pub once: Once,
-    /// Coordinated: since when the checksums everybody starts with stand and starts are allowed.
+    /// Coordinated: when the checksums were fixed; from then on starts are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub frozen: Option<Time>,
@@ -62,7 +62,7 @@ pub enum Direction {
     Open,
     /// A member has joined, of this restart or of the one whose place it took: forward only.
     Forward,
-    /// Everybody returns to the last good config.
+    /// All members return to the last good config.
     Back,
 }
 
@@ -102,7 +102,7 @@ impl Ending {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Once {
-    /// Allocation was tightened.
+    /// Allocation was limited.
     #[serde(default)]
     pub allocation: bool,
     /// Flush was tried.
@@ -136,7 +136,7 @@ pub struct Member {
     /// Checksum it is to be started with; none if the engine's config is unknown to its manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// Ephemeral id the node had before its stop: joined is proven by another one.
+    /// Ephemeral id the node had before its stop: a new one proves that it has joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeral_id: Option<String>,
     /// Id of the engine's node, under which a shutdown record is kept.
@@ -200,8 +200,8 @@ pub struct Compensation {
 }
 
 impl Restart {
-    /// Why it cannot be cancelled any more, if so: what it has stopped can only be started on the new
-    /// config.
+    /// Why it cannot be cancelled any more; none if it can. Nodes that it has stopped can only be
+    /// started on the new config.
     pub fn why_not_cancellable(&self) -> Option<&'static str> {
         if self.request.strategy != Strategy::Coordinated {
             return None;

@@ -1,4 +1,4 @@
-//! What people are shown, from made-up looks at a cluster of three.
+//! The report, from made-up snapshots of a cluster of three nodes.
 
 mod disabled;
 mod estimate;

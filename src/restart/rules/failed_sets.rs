@@ -1,5 +1,5 @@
-//! Sets that have failed as a whole: pods whose names differ only in the ordinal, of which none serves
-//! any more. Most likely their config is wrong, and waiting does not help.
+//! Sets that have failed as a whole: pods whose names differ only in the ordinal, of which none
+//! serves any more. Most likely their config is wrong, and waiting does not help.
 //!
 //! The managers must confirm the failure; a missing node is not enough:
 //!
@@ -9,8 +9,8 @@
 //!   state of an engine that crashes again and again. It has not served in this run, so that a stop
 //!   costs one start at most.
 //! * An engine that is starting for the first time or after a stop has not failed.
-//! * A running engine was ready in this run. It may hold a vote or a shard that is needed, and without
-//!   the engine's node list this is unknown: it never counts as failed, ready or not.
+//! * A running engine was ready in this run. It may hold a vote or a shard that is needed, and
+//!   without the engine's node list this is unknown: it never counts as failed, ready or not.
 //! * A node under way because of us has failed if it was not in the cluster when it took its slot.
 
 use crate::index::Index;

@@ -1,4 +1,5 @@
-//! Whether a pod and its manager can be stopped and started at all, whatever the state of the cluster.
+//! Whether a pod and its manager can be stopped and started at all, whatever the state of the
+//! cluster.
 
 use crate::blocker::{Blocker, Check, refuse};
 use crate::{Code, Manager, Pod, Sources};
@@ -110,7 +111,7 @@ fn engine(pod: &Pod, manager: &Manager) -> Check {
             Code::EngineBusy,
             format!("{node} is already being stopped: waits until it has stopped"),
         ),
-        // Somebody else stopped it, for a reason that we do not know.
+        // Another client stopped it, for an unknown reason.
         (_, Desired::Stopped) => refuse(
             Code::KeptStopped,
             format!(

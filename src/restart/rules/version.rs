@@ -1,4 +1,4 @@
-//! Versions of running nodes.
+//! Compares the versions of running nodes.
 
 use super::{evaluation::Evaluation, peer::Peer};
 

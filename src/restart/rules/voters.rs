@@ -1,4 +1,4 @@
-//! Voters that are missing in the cluster.
+//! Counts the voters that are not in the cluster.
 
 use crate::lookup::Names;
 use crate::{Engine, Voting};

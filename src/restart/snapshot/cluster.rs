@@ -1,4 +1,4 @@
-//! The SearchCluster object.
+//! The SearchCluster object in a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -71,8 +71,8 @@ impl Node {
         self.roles.contains("master") || self.roles.contains("cluster_manager")
     }
 
-    /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes and a
-    /// stateless Elasticsearch's `index` nodes hold.
+    /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes
+    /// and a stateless Elasticsearch's `index` nodes hold.
     pub fn holds_data(&self) -> bool {
         let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
         self.roles.iter().any(|role| holds(role) || role.starts_with("data_"))
@@ -168,7 +168,7 @@ pub struct Allocation {
     pub marker: Option<Marker>,
 }
 
-/// What we write beside the setting in the same request, so that whoever finds it can undo it.
+/// Our marker, written in the same request as the setting. It contains what is needed to undo it.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,4 +1,4 @@
-//! One pod.
+//! One pod in a snapshot.
 
 use std::collections::BTreeMap;
 

@@ -41,12 +41,13 @@ pub(crate) struct Driver {
     pub(crate) is_off: bool,
     /// The next request that tightens allocation arrives this much later, in milliseconds.
     pub(crate) slow_allocation: Option<u64>,
-    /// As much for the next voting exclusion.
+    /// The same for the next voting exclusion.
     pub(crate) slow_exclusion: Option<u64>,
     /// The least time between two plans while nothing is done, in milliseconds.
     pub(crate) idle: u64,
     pub(crate) flushed: BTreeSet<String>,
-    /// What was done last, and how much had arrived late by then: that may undo it.
+    /// The last actions, and how many late requests had arrived by then: those may undo the
+    /// actions.
     last: Option<(usize, Vec<Action>)>,
     /// Events created by this controller: each is created once.
     events: BTreeSet<crate::Event>,
@@ -98,7 +99,7 @@ impl Driver {
         self.page.note(&mut self.world, None);
     }
 
-    /// Runs for this time, or until the test is content.
+    /// Runs for this time, or until `content` is true.
     pub(crate) fn run(&mut self, span: u64, mut content: impl FnMut(&Self) -> bool) -> bool {
         let until = self.world.now + span;
         let mut still = 0;
@@ -117,7 +118,7 @@ impl Driver {
         content(self)
     }
 
-    /// The plan for a snapshot: the same twice, and without fault.
+    /// The plan for a snapshot. It must be the same twice, and without faults.
     pub(crate) fn make(&mut self, snapshot: &Snapshot) -> Plan {
         self.passes += 1;
         let made = plan(snapshot, &self.policy);
@@ -221,7 +222,7 @@ impl Driver {
                     self.flushed.insert(node.clone());
                 }
                 self.page.action(&mut self.world, action, if done { "" } else { " (refused)" });
-                self.laws.look(&self.world, &self.policy);
+                self.laws.check(&self.world, &self.policy);
                 done
             }
         }

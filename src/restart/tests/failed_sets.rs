@@ -1,4 +1,5 @@
-//! When a set counts as failed: the state of its pods, and which pods may be restarted without a rule.
+//! When a set counts as failed: the state of its pods, and which pods may be restarted without a
+//! rule.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ fn a_set_has_failed_when_nobody_of_it_can_serve() {
         // Kept stopped on request: neither failed nor in the way.
         ("failed kept failed", "logs-0 logs-2"),
         ("kept kept kept", ""),
-        // Somebody may serve.
+        // A pod may serve.
         ("failed failed serves", ""),
         ("failed failed unready", ""),
         ("failed failed recovered", ""),
@@ -134,7 +135,7 @@ fn of(snapshot: &Snapshot, under_way: &[(&str, Option<&str>)]) -> Restart {
 #[test]
 fn one_under_way_counts_by_what_it_was_when_its_turn_began() {
     for (slot, fates, expected) in [
-        // It was down: it is on its way because its set has failed.
+        // It was down: it holds a slot because its set has failed.
         (None, "boots failed failed", "logs-1 logs-2"),
         // It served: it is down because of us, and comes back.
         (Some("process"), "boots failed failed", ""),

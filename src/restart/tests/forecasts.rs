@@ -28,7 +28,7 @@ fn asked(strategy: Strategy, target: Target) -> Request {
 /// A forecast at this time, with the engine read.
 fn forecast_of(driver: &mut Driver, request: Option<&Request>) -> Forecast {
     let (mut snapshot, _) = driver.world.observe(&driver.flushed.clone());
-    snapshot.engine = driver.world.engine.look(driver.world.now);
+    snapshot.engine = driver.world.engine.observe(driver.world.now);
     forecast(&snapshot, &driver.policy, request)
 }
 

@@ -1,4 +1,4 @@
-//! Laws over a whole run, checked on what really happened in the simulation, not on plans.
+//! Laws for a whole run, checked on what really happened in the simulation, not on plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(crate) struct Laws {
     used: BTreeSet<(String, u64)>,
     /// The configs every pod ran on when the restart under way, and those it superseded, began.
     configs: BTreeMap<String, BTreeSet<String>>,
-    /// Pods whose manager got requests of somebody else since the restart began.
+    /// Pods whose manager got requests of another client since the restart began.
     interfered: BTreeSet<String>,
     /// The engine was red.
     pub(crate) was_red: bool,
@@ -55,7 +55,7 @@ impl Laws {
     }
 
     /// Checks the requests since the last call.
-    pub(crate) fn look(&mut self, world: &World, policy: &Policy) {
+    pub(crate) fn check(&mut self, world: &World, policy: &Policy) {
         self.was_red |= world.engine.health(world.now).color == crate::Color::Red;
         let fresh: Vec<_> = world.judged[self.seen..].to_vec();
         self.seen = world.judged.len();
@@ -118,7 +118,7 @@ impl Laws {
     pub(crate) fn ledger(&mut self, world: &World, old: &Ledger, new: &Ledger) {
         let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
         if id(old) != id(new) {
-            // One that takes another's place answers for its nodes as well.
+            // A restart that supersedes another one is responsible for its nodes as well.
             let under_way = |restart: &Restart| restart.members.iter().any(Member::is_under_way);
             let superseded = new.restart.is_some() && old.restart.as_ref().is_some_and(under_way);
             if let Some(before) = old.restart.as_ref().filter(|_| !superseded) {
@@ -144,7 +144,7 @@ impl Laws {
         self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
     }
 
-    /// S11: not some nodes on one config while others are on another.
+    /// S11: no restart ends with some nodes on one config and others on another.
     fn is_over(&mut self, world: &World, before: &Restart, new: &Ledger) {
         if before.request.strategy != Strategy::Coordinated {
             return;
@@ -156,8 +156,8 @@ impl Laws {
             let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
             let Some(pod) = pod.filter(|_| !owed && !is_kept) else { continue };
             let was = self.configs.get(&member.pod_uid);
-            // A pod made anew in the middle, by somebody else, has no config of before to return
-            // to: what its engine first ran on is all that it has.
+            // A pod that was replaced in the middle has no earlier config to return to, only the
+            // one that its engine was first started on.
             let new_pod = was.is_none()
                 && before.direction == Direction::Back
                 && pod
@@ -213,8 +213,8 @@ impl Laws {
                 wrong.push(format!("L1: {id} did not end"));
             }
         }
-        // What is owed to an engine that somebody keeps from forming a cluster stays owed.
-        let can_be_paid = world.engine.look(world.now).is_ok();
+        // A debt to an engine stays unpaid while a person keeps it from forming a cluster.
+        let can_be_paid = world.engine.observe(world.now).is_ok();
         if !ledger.debts.start.is_empty() || can_be_paid && !ledger.debts.is_empty() {
             wrong.push(format!("L2: owed at the end: {:?}", ledger.debts));
         }

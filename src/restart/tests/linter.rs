@@ -8,7 +8,7 @@ use super::world::World;
 use crate::tests::lint::lint;
 use crate::{Action, Plan, Policy, Snapshot, Sources, Step, Unknown, Voting, plan};
 
-/// The moment of a rolling restart in which the plan begins so.
+/// The moment of a rolling restart in which the plan matches.
 fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
     let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
     moment_of(&nodes, "request rolling r1", is_it)
@@ -295,7 +295,7 @@ fn voting_exclusions_against_the_rules_are_found() {
     unowed.ledger.debts.exclusion = None;
     finds("S6: logs-0 is excluded", &unowed, &made);
     finds("not the only vote", &voting(&|voters, _| voters.extend(["id-logs-1".into()])), &made);
-    finds("somebody else", &voting(&|_, excluded| excluded.extend(["old-3".into()])), &made);
+    finds("another client", &voting(&|_, excluded| excluded.extend(["old-3".into()])), &made);
     let mut paused = snapshot.clone();
     paused.cluster.paused = true;
     finds("S9: a node is excluded", &paused, &made);
@@ -311,11 +311,11 @@ fn voting_exclusions_against_the_rules_are_found() {
     {
         excluded.insert("old-3".into());
     }
-    finds("somebody else are removed", &foreign, &made);
+    finds("another client are removed", &foreign, &made);
     let mut forgotten = snapshot.ledger.clone();
     forgotten.debts.exclusion = None;
     let forgets =
         Plan { actions: vec![Action::WriteLedger(Box::new(forgotten))], ..Plan::default() };
     finds("S8: the exclusion of logs-0 is forgotten", &snapshot, &forgets);
-    finds("nobody would know", &snapshot, &forgets);
+    finds("no entry remembers", &snapshot, &forgets);
 }

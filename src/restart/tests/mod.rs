@@ -1,5 +1,5 @@
-//! Tests of whole restarts in a simulated cluster: scenarios that read as pages of text, laws over
-//! whole runs, properties under faults; and the texts that people and programs exchange with us.
+//! Tests of whole restarts in a simulated cluster: scenarios as pages of text, laws for whole runs,
+//! properties under faults; and tests of the formats.
 
 mod driver;
 mod failed_sets;

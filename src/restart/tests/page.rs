@@ -1,8 +1,7 @@
 //! A run as a page of text: a line for whatever changes, with the time since the beginning.
 //!
 //! A wait is printed when its code or its message changes for a node, and not again while the node
-//! itself stays as it is: a reason that comes back, or that differs in a number only, says nothing
-//! new.
+//! itself stays as it is: a reason that comes back, or that differs only in a number, is not new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +47,7 @@ impl Page {
         self.text.push_str(&format!("> {line}\n"));
     }
 
-    /// An action that shows nowhere else.
+    /// An action whose effect no other line shows.
     pub(crate) fn action(&mut self, world: &mut World, action: &Action, how: &str) {
         let who = match action {
             Action::PatchPod { .. } if how.is_empty() => return,
@@ -60,7 +59,7 @@ impl Page {
         };
         let text = match action {
             Action::RecordEvent(event) => format!("{}: {}", event.reason.as_str(), event.message),
-            other => super::world::in_words(other),
+            other => super::world::describe_action(other),
         };
         world.happened(who, format!("{text}{how}"));
     }
@@ -108,7 +107,7 @@ impl Page {
     fn new_waits(&mut self, names: &[String], made: &Plan) -> Vec<(String, String)> {
         let mut changed = Vec::new();
         for wait in &made.waiting {
-            // While the ledger is written everybody waits for that, and it takes no time.
+            // While the ledger is written every pod waits for that, and it takes no time.
             if wait.code == Code::Recording {
                 continue;
             }
@@ -146,8 +145,8 @@ fn meaning(names: &[String], wait: &Waiting) -> String {
 /// How many pods a page names one by one.
 const NAMED: usize = 5;
 
-/// Lines that say the same of several nodes become one, in the order of the first of them; where
-/// there are many pods, a whole pool is called by its name.
+/// Equal lines about several nodes become one, at the place of the first of them; where there are
+/// many pods, a whole pool is printed by its name.
 fn grouped(names: &[String], lines: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for (who, what) in lines {

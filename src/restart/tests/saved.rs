@@ -84,7 +84,7 @@ fn the_sample_has_the_fields_of_the_schema() {
     assert_eq!(super::schema::faults(&schema, &missing), ["/policy has no drain"]);
 }
 
-/// Names and values of Secrets have no place in a snapshot: there is no field for them.
+/// A snapshot contains no names and values of Secrets: there is no field for them.
 #[test]
 fn no_field_is_for_anything_secret() {
     fn names(value: &serde_json::Value, found: &mut Vec<String>) {

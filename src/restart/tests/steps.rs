@@ -1,4 +1,4 @@
-//! A step that is refused leaves nothing behind but the reason to wait.
+//! The only result of a step that is refused is the reason to wait.
 
 use std::collections::BTreeSet;
 
@@ -152,7 +152,7 @@ const REFUSED: &[Refused] = &[
         reported: None,
     },
     Refused {
-        // Everything is prepared, and the rules have the last word.
+        // Everything is prepared, and a rule blocks the stop.
         step: "advance_member",
         script: &["three nodes", "request rolling r1", "run until logs-2 is stopping"],
         but: |snapshot| {
@@ -179,7 +179,7 @@ const REFUSED: &[Refused] = &[
         reported: Some(Reason::RestartSkipped),
     },
     Refused {
-        // A zone of which one node may not go.
+        // A zone of which one node may not be stopped.
         step: "choose_next",
         script: &[
             "logs-0:master+data@a logs-1:data@b logs-2:data@b",
@@ -194,7 +194,8 @@ const REFUSED: &[Refused] = &[
         reported: None,
     },
     Refused {
-        // A zone all of which may go, until allocation turns out to be somebody else's.
+        // A zone whose nodes may all be stopped, until allocation turns out to be limited by
+        // another client.
         step: "choose_next",
         script: &[
             "logs-0:master@a logs-1:data@b logs-2:data@a logs-3:data@a",
@@ -215,7 +216,7 @@ const REFUSED: &[Refused] = &[
         reported: None,
     },
     Refused {
-        // All may begin, until allocation turns out to be somebody else's.
+        // All may begin, until allocation turns out to be limited by another client.
         step: "begin_all",
         script: &["three nodes", "pause", "request coordinated r1", "run 200ms", "resume"],
         but: marked_by_another,
@@ -392,8 +393,8 @@ fn every_step_is_refused_here_or_never() {
     assert_eq!(covered, names().collect());
 }
 
-/// The node that cannot be waited for turns everybody back; what another node's turn came to before
-/// that was found out is not part of it.
+/// A node that is not stopped in time turns all nodes back; the result of another node's turn
+/// before it is dropped.
 #[test]
 fn of_a_coordinated_step_that_turns_back_nothing_else_is_left() {
     let (snapshot, policy) = moment(&[
@@ -424,7 +425,7 @@ fn of_a_coordinated_step_that_turns_back_nothing_else_is_left() {
     assert!(taken);
 }
 
-/// What contradicts that a pod waits, in what one call of a step came to.
+/// What contradicts that a pod waits, in the changes of one call of a step.
 fn contradictions(changes: &Changes) -> Vec<String> {
     let turns_back = changes.ledger.contains(&RestartChange::SetDirection(Direction::Back).into());
     if turns_back {

@@ -61,7 +61,7 @@ fn a_restart_that_takes_anothers_place_wrongly_is_found() {
     }
     finds("which can still turn back", &|s, _| before(s).direction = Direction::Open);
     finds("could turn back to what is gone", &|_, l| after(l).direction = Direction::Open);
-    finds("nobody asked for it", &|s, _| s.cluster.annotations.clear());
+    finds("no user requested it", &|s, _| s.cluster.annotations.clear());
     finds("which ends otherwise", &|_, l| {
         l.history.last_mut().unwrap().outcome = Outcome::Aborted;
     });
@@ -89,5 +89,5 @@ fn a_restart_that_takes_anothers_place_wrongly_is_found() {
         l.debts.allocation.as_mut().unwrap().holders.retain(|uid| !uid.contains("logs-2"));
     });
     finds("S11: r2 begins as Forward", &|s, _| s.ledger.restart = None);
-    finds("S11: r1 is superseded by nobody", &|_, l| l.restart = None);
+    finds("S11: r1 is superseded by no restart", &|_, l| l.restart = None);
 }

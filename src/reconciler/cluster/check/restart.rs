@@ -1,4 +1,4 @@
-//! `spec.restart`.
+//! Checks `spec.restart`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Bad input and what is said about it.
+//! Invalid specs and the messages about them.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use stayput_restart::{Disabled, OnConfigChange, Policy, Predicate, Share, annotation};
 
-/// What is changed in the smallest spec, and what is said then.
+/// What is changed in the smallest spec, and the expected message.
 #[test]
 fn every_fault_is_named_with_its_field_and_its_remedy() {
     let source = |more: serde_json::Value| json!([more]);
@@ -231,7 +231,7 @@ fn what_the_annotation_disables_is_disabled_besides_and_its_faults_are_none_of_t
     assert!(unknown.contains("\"a\" in spec.restart.disabledPredicates"), "{unknown}");
     assert!(unknown.contains("\"b\" in eck.k8s.elastic.co/"), "{unknown}");
     let salvaged = cluster.salvage().unwrap().policy.disabled;
-    assert_eq!(salvaged, disabled, "nobody's mistake elsewhere changes what is off");
+    assert_eq!(salvaged, disabled, "a mistake elsewhere does not change what is disabled");
 }
 
 #[test]

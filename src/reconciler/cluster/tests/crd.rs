@@ -1,4 +1,4 @@
-//! The definition: structural, and as strict as what reads the objects.
+//! The definition is structural, and as strict as the code that reads the objects.
 
 use std::path::Path;
 

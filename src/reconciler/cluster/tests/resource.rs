@@ -1,4 +1,4 @@
-//! The object as it is read and written.
+//! The SearchCluster as JSON: reading and writing.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Who may use which Secret.
+//! Which SearchCluster may use which Secret.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Why the program fails.
+//! Errors of the program, as it prints them.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Why there are no credentials.
+//! Why credentials are missing or cannot be used.
 
 use crate::cluster::NotAllowed;
 use crate::controller::apiserver::ApiError;

@@ -1,4 +1,4 @@
-//! How the managers are reached.
+//! TLS settings and clients for the managers.
 
 use super::error::CredentialsError;
 use super::secrets::{Secrets, pem, version};

@@ -1,4 +1,4 @@
-//! The engine's view of its cluster.
+//! Observes the engine: what it reports about its cluster.
 
 mod convert;
 

@@ -1,4 +1,4 @@
-//! The status of every manager.
+//! Observes the managers: the last status of each.
 
 mod poll;
 

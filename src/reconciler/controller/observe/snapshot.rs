@@ -1,4 +1,4 @@
-//! The part of a snapshot that the watches bring.
+//! The part of a snapshot that comes from the watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

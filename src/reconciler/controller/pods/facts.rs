@@ -1,4 +1,4 @@
-//! What decisions need of a pod.
+//! The part of a pod that decisions need.
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,8 @@ pub(super) async fn report_unlisted(
     cluster: &Arc<SearchCluster>,
     error: &str,
 ) -> Next {
-    // A first status separates old requests from new ones: it is written only once the pods are known.
+    // A first status separates old requests from new ones: it is written only once the pods are
+    // known.
     let Some(status) = &cluster.status else { return Next::after(UNLISTED_INTERVAL) };
     let ledger = status.ledger.clone();
     let report = pods_unlisted(status.report.clone(), error, now());

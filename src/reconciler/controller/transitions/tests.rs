@@ -1,3 +1,5 @@
+//! The transitions between two ledgers.
+
 use serde_json::json;
 
 use super::*;

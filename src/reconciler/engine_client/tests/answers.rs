@@ -1,4 +1,4 @@
-//! Refusals and nonsense: typed, and each a sentence that helps.
+//! Refusals and unexpected answers: the type of each error and its message.
 
 use super::super::{EngineError, health};
 use super::*;

@@ -1,4 +1,4 @@
-//! Health, members, votes.
+//! Health, members and votes, read from recorded answers.
 
 use std::collections::BTreeSet;
 
@@ -153,11 +153,10 @@ fn a_node_that_does_not_answer_is_a_node_all_the_same() {
 fn votes_are_the_two_configurations() {
     for engine in [OPENSEARCH_2, OPENSEARCH_3, ELASTICSEARCH_7, ELASTICSEARCH_8] {
         let topology = topology_of(engine, "state");
-        let everybody: BTreeSet<String> =
-            topology.nodes.iter().map(|node| node.id.clone()).collect();
+        let all: BTreeSet<String> = topology.nodes.iter().map(|node| node.id.clone()).collect();
         let expected = Voting::Configurations {
-            committed: everybody.clone(),
-            accepted: everybody,
+            committed: all.clone(),
+            accepted: all,
             exclusions: BTreeSet::new(),
         };
         assert_eq!(topology.voting, expected, "{engine}");

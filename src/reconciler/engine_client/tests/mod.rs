@@ -1,12 +1,12 @@
-//! What this module makes of answers that were recorded from real engines, and that the requests it
-//! makes are the ones that were recorded.
+//! Reads answers that were recorded from real engines, and checks that our requests are the
+//! recorded ones.
 
 mod answers;
 mod cluster;
-mod excluding;
+mod exclusions;
+mod identify;
 mod settings;
-mod sharding;
-mod which;
+mod shards;
 
 pub(crate) use cluster::topology_of;
 
@@ -15,7 +15,8 @@ use std::fs;
 use super::answer::{Answer, Asked};
 use super::transport::Call;
 
-/// How long the engine was asked to wait for its master in the recordings: three quarters of ten seconds.
+/// How long the engine was asked to wait for its master in the recordings: three quarters of ten
+/// seconds.
 const MASTER_TIMEOUT: &str = "7500ms";
 
 const OPENSEARCH_2: &str = "opensearch-2.19.3";

@@ -1,4 +1,4 @@
-//! Allocation, flush, shutdown records.
+//! Allocation, flush and shutdown records, read from recorded answers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::super::allocation::{self, Allocation};
 use super::super::{EngineError, Flush, RecordKind, RecordStatus, ShardMigration, flush, shutdown};
 use super::*;
 
-/// What was set as mark in the recordings.
+/// The marker that was set in the recordings.
 const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":null}}"#;
 
 fn set(persistent: Option<&str>, transient: Option<&str>, marker: Option<&str>) -> Allocation {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// How often a patch is tried when somebody else has changed the object meanwhile.
+/// How often a patch is tried when another client has changed the object meanwhile.
 pub(super) const MAX_ATTEMPTS: usize = 5;
 
 /// Sets an annotation, or removes it if there is no value. The patch is refused if the object has

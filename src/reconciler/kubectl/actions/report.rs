@@ -1,4 +1,4 @@
-//! What a command has done.
+//! The result of a command, for people and for programs.
 
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::json::{ActionOutput, ActionResult};

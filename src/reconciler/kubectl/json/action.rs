@@ -1,4 +1,4 @@
-//! What a command has done.
+//! The JSON of `restart`, `cancel`, `stop` and `start`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

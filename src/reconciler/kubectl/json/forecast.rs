@@ -1,4 +1,4 @@
-//! A dry run.
+//! The JSON of a dry run.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,7 +37,7 @@ enum BasisOutput {
     UnderWay,
     /// It is about to begin.
     Requested,
-    /// Nobody has made it: the dry run shows what it would do.
+    /// It was not requested: the dry run shows what it would do.
     Hypothetical,
 }
 
@@ -115,19 +115,19 @@ impl ForecastOutput {
 }
 
 impl StepOutput {
-    fn new(stage: &ForecastStep) -> Self {
+    fn new(step: &ForecastStep) -> Self {
         Self {
-            kind: match stage.kind {
+            kind: match step.kind {
                 ForecastStepKind::Restart => StepKindOutput::Restart,
                 ForecastStepKind::Stop => StepKindOutput::Stop,
                 ForecastStepKind::Start => StepKindOutput::Start,
             },
-            when: match stage.when {
+            when: match step.when {
                 ForecastTime::UnderWay => WhenOutput::UnderWay,
                 ForecastTime::Now => WhenOutput::Now,
                 ForecastTime::Later => WhenOutput::Later,
             },
-            nodes: stage.nodes.iter().map(StepNodeOutput::new).collect(),
+            nodes: step.nodes.iter().map(StepNodeOutput::new).collect(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What programs read (`--output json`): `proto/kubectl-stayput.schema.json` is made from these types.
-//! Fields are added, never renamed or removed.
+//! What programs read (`--output json`): `proto/kubectl-stayput.schema.json` is made from these
+//! types. Fields are added, never renamed or removed.
 
 mod action;
 mod forecast;

@@ -1,4 +1,4 @@
-//! One node.
+//! The JSON of one node.
 
 use schemars::JsonSchema;
 use serde::Serialize;

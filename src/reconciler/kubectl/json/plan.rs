@@ -1,4 +1,4 @@
-//! What is next.
+//! The JSON of `plan`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! One line of `watch`.
+//! The JSON of one line of `watch`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! A restart under way.
+//! The JSON of a restart under way.
 
 use schemars::JsonSchema;
 use serde::Serialize;

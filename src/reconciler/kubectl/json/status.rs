@@ -1,4 +1,4 @@
-//! A whole cluster, and its history.
+//! The JSON of `status` and `history`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `why`: one node.
+//! `why`: one page about one node.
 
 use super::common::{NOT_PROCESSED, message, phase_of, tone_of_outcome};
 use super::forecast::add_node;

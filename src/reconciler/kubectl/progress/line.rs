@@ -1,4 +1,4 @@
-//! One line of `watch`.
+//! One line of `watch`, as data.
 
 use crate::kubectl::format::{after_colon, node_count, rounded_duration};
 use crate::kubectl::page::Tone;

@@ -1,4 +1,4 @@
-//! What people and programs read, word for word.
+//! The exact output for people and for programs.
 
 mod forecast;
 mod pages;
@@ -49,11 +49,11 @@ fn rolling() -> Value {
     json!({
         "observedGeneration": 1,
         "phase": "Restarting", "progress": "rolling 1/3",
-        "message": "logs-1 was told to run and has not joined yet",
+        "message": "logs-1 was started and has not joined yet",
         "counts": {"pods": 3, "ready": 2, "restarting": 1, "scheduled": 1},
         "nodes": [
             {"name": "logs-1", "phase": "start", "state": "starting", "checksum": "0123456789ab",
-             "message": "logs-1 was told to run and has not joined yet"},
+             "message": "logs-1 was started and has not joined yet"},
             {"name": "logs-0", "phase": "schedule-rolling", "state": "running",
              "checksum": "ba9876543210", "message": "another node is under way"},
         ],

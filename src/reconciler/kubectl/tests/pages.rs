@@ -1,4 +1,4 @@
-//! The pages.
+//! The text pages of each command.
 
 use serde_json::{Value, json};
 
@@ -17,14 +17,14 @@ fn status_in_the_middle_of_a_restart() {
         "\
 cluster     search/logs
 phase       Restarting, rolling 1/3 done
-            logs-1 was told to run and has not joined yet
+            logs-1 was started and has not joined yet
 restart     rolling 4f2a91c07b3e, requested by alice; 3 nodes
             started 2026-11-21T03:08:00Z (2m ago)
 nodes       3, 2 ready; 1 under way; 1 waiting
 available   True (Yellow): every primary is there, a replica is not
 
 NODE     PHASE              ENGINE     CONFIG         WHY
-logs-1   start              starting   0123456789ab   logs-1 was told to run and has not joined yet
+logs-1   start              starting   0123456789ab   logs-1 was started and has not joined yet
 logs-0   schedule-rolling   running    ba9876543210   another node is under way
 "
     );
@@ -51,7 +51,7 @@ fn status_with_what_is_left_and_what_is_off() {
         "\
 cluster     search/logs
 phase       Restarting, rolling 1/3 done
-            logs-1 was told to run and has not joined yet
+            logs-1 was started and has not joined yet
 restart     rolling 4f2a91c07b3e, requested by alice; 3 nodes
             started 2026-11-21T03:08:00Z (2m ago)
             about 4 minutes left, estimated from 1 of 3 nodes
@@ -160,7 +160,7 @@ fn plan_says_what_is_next_and_why_the_others_wait() {
         pages::plan(&view(&rolling(), &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 restart     rolling 4f2a91c07b3e, requested by alice
-under way   logs-1: logs-1 was told to run and has not joined yet
+under way   logs-1: logs-1 was started and has not joined yet
 waiting     logs-0: another node is under way
 finished    1 node
 no dry run  nobody answers

@@ -1,4 +1,4 @@
-//! Lines, as a restart goes on.
+//! The lines of `watch`, while a restart goes on.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn a_restart_from_the_request_to_its_end() {
         [
             "rolling restart 4f2a91c07b3e of 3 nodes, requested by alice",
             "logs-2: done after 1m 14s",
-            "logs-1: start: logs-1 was told to run and has not joined yet",
+            "logs-1: start: logs-1 was started and has not joined yet",
         ]
     );
     assert_eq!(reported.next_check_in(now()), None);

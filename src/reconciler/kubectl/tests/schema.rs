@@ -1,4 +1,4 @@
-//! The schemas that are handed out are those of the code.
+//! The published schemas are those of the code.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Who goes next in a rolling or immediate restart.
+//! Which nodes are next in a rolling or immediate restart.
 
 use super::may_begin::{may_begin, may_begin_at_all, missing_finalizer, owes_the_engine};
 use super::slot::begin;
@@ -9,7 +9,7 @@ use crate::lookup::Lookup;
 use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
 use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
 
-/// Gives a slot to the members whose turn it is, and says of the others why it is not.
+/// Gives a slot to the members whose turn it is, and gives the others the reason to wait.
 pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
@@ -51,7 +51,7 @@ pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Ch
     changes
 }
 
-/// Gives a slot to every candidate that the rules let go, in their order.
+/// Gives a slot to every candidate that passes the rules, in their order.
 fn begin_in_order<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -86,8 +86,9 @@ fn begin_in_order<'a>(
     changes
 }
 
-/// Reports the first node that is passed over because too few would be left to elect a master. The
-/// event comes as long as it is so; whoever carries plans out reports it once.
+/// Reports the first node that is skipped because too few nodes would be left to elect a master.
+/// Every plan contains the event while this is so; the caller that carries plans out must record it
+/// only once.
 fn report_quorum(context: &Context<'_>, changes: &mut Changes) {
     let is_quorum = |wait: &&Wait| wait.code == Code::Quorum;
     let skipped = changes.waits.iter().filter(is_quorum).find_map(|wait| wait.pod.as_deref());
@@ -97,9 +98,10 @@ fn report_quorum(context: &Context<'_>, changes: &mut Changes) {
     }
 }
 
-/// The members whose set has failed as a whole, if they may go at once: they are down already, so no
-/// rule has anything to protect, and masters among them cannot elect one of them one by one. Nor do
-/// they wait for others under way, or for what is owed to an engine that cannot be asked.
+/// The members whose whole set has failed, if they may be restarted at once. They are down already,
+/// so the rules have nothing to protect; and failed masters that are restarted one by one cannot
+/// elect a master. They do not wait for other nodes under way, nor for debts to an engine that
+/// cannot be asked.
 fn failed_as_a_set<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -124,7 +126,8 @@ fn failed_as_a_set<'a>(
     candidates.iter().copied().filter(|pod| sets.whole_set_failed(pod)).collect()
 }
 
-/// Lets all of those go whose set has failed, and the others wait for them; none if nobody can.
+/// Gives a slot to all members whose set has failed; the others wait for them. None if no member
+/// can get one.
 fn begin_failed(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -161,7 +164,7 @@ fn begin_failed(
     Some(changes)
 }
 
-/// What the engine's silence means for a set that has failed in part: it is not let go by that alone.
+/// Why a set that has failed only in part waits while the engine does not answer.
 fn failed_in_part(sets: &FailedSets<'_>, pod: &Pod, blocker: Blocker) -> Blocker {
     let set = sets.set(pod);
     let unreachable = matches!(blocker.code, Code::EngineUnreachable | Code::WrongCluster);

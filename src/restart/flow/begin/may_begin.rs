@@ -1,4 +1,4 @@
-//! What keeps every node of a restart from beginning.
+//! Conditions that block all nodes of a restart.
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
@@ -15,7 +15,7 @@ pub(in crate::flow) fn may_begin(
 ) -> Check {
     may_begin_at_all(context, ledger, restart)?;
     if owes_the_engine(context, ledger) {
-        return refuse(Code::Debts, "something is owed from before (status.debts)");
+        return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
     }
     let under_way = restart.members.iter().filter(|member| member.is_under_way());
     let names: Vec<&str> = under_way.map(|member| member.node.as_str()).collect();
@@ -33,7 +33,7 @@ pub(in crate::flow) fn may_begin(
     Ok(())
 }
 
-/// What keeps every node from going, also those that have failed.
+/// Conditions that block every node, also nodes that have failed.
 pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
     let now = context.snapshot.now;
     if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
@@ -48,19 +48,19 @@ pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
     }
     let owed = |debts: &Debts| !debts.start.is_empty();
     if owed(&ledger.debts) || owed(&context.snapshot.ledger.debts) {
-        return refuse(Code::Debts, "something is owed from before (status.debts)");
+        return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
     }
     Ok(())
 }
 
-/// Whether something set on the engine for nobody under way any more is still to be set back.
+/// Whether a change on the engine must be undone that no member under way needs any more.
 pub(super) fn owes_the_engine(context: &Context<'_>, ledger: &Ledger) -> bool {
     let allocation = ledger.debts.allocation.as_ref();
     allocation.is_some_and(|debt| debt.holders.is_empty()) || is_exclusion_due(context, ledger)
 }
 
-/// What puts our finalizer on the SearchCluster, unless it is there. It comes before anything that
-/// would have to be undone.
+/// The action that adds our finalizer to the SearchCluster, unless it is there. It comes before any
+/// action that would have to be undone.
 pub(in crate::flow) fn missing_finalizer(context: &Context<'_>) -> Option<Action> {
     (!context.snapshot.cluster.finalizer).then_some(Action::AddFinalizer)
 }

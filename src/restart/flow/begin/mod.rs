@@ -1,4 +1,5 @@
-//! Who gets a slot: the nodes that may be stopped next, in which order, and why the others may not.
+//! Which nodes get a slot: the nodes that may be stopped next, their order, and why the others
+//! wait.
 
 pub(super) mod choose_next;
 pub(super) mod may_begin;

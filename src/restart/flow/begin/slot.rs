@@ -1,4 +1,4 @@
-//! A member takes its slot: everything its turn needs is written down at once.
+//! A member takes its slot: everything that its turn needs is written to the ledger at once.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -9,9 +9,9 @@ use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::StopImpact;
 use crate::{Blocker, Code, Event, Ledger, Manager, Member, Node, Pod, Reason, Restart, Step};
 
-/// Both sequences, the checksum expected, the process that must be gone, and what will have to be
-/// undone. Where a whole set has failed (`terms.whole_set_failed`) the engine need not answer: then there is no
-/// process to be gone, and nothing is asked of the engine that would be undone.
+/// Writes both sequences, the expected checksum, the old process, and the debts. Where a whole set
+/// has failed (`terms.whole_set_failed`) the engine need not answer: then there is no old process,
+/// and nothing is changed on the engine.
 pub(crate) fn begin(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -62,7 +62,7 @@ pub(crate) fn begin(
     Ok(changes)
 }
 
-/// Reports that a node's turn has come, and on what terms.
+/// Reports that the restart of a node begins, and what it costs.
 pub(in crate::flow) fn begun_event(member: &Member, terms: &str) -> Event {
     let reason = if member.master_eligible {
         Reason::MasterRestartStarted

@@ -1,21 +1,21 @@
-//! A zone goes as a whole or not at all: its nodes get their slots in one write, and nobody is
-//! stopped before everybody can be.
+//! A zone is restarted as a whole or not at all: its nodes get their slots in one write, and no
+//! node is stopped before all of them can be.
 
 use super::slot::begin;
 use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
-use crate::flow::observed::zone_in_words;
+use crate::flow::observed::describe_zone;
 use crate::lookup::{Lookup, Names};
 use crate::rules::{Evaluation, StopImpact, list_names, preflight};
 use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, Step};
 
-/// How many nodes a sentence names.
+/// How many nodes a message names.
 const NAMED: usize = 5;
 
-/// A pod that may not go, and why.
+/// A pod that may not be stopped, and why.
 type Blocked<'a> = (&'a Pod, Blocker);
 
-/// Gives all candidates their slots in one write, if every rule lets them go as one.
+/// Gives all candidates their slots in one write, if they pass every rule together.
 pub(super) fn begin_zone<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -26,18 +26,19 @@ pub(super) fn begin_zone<'a>(
     if candidates.len() < scheduled.len() {
         return Err(wait_for_pods(context, restart, candidates));
     }
-    let everybody_waits =
-        |blocked: Vec<Blocked<'a>>| all_wait(context, ledger, restart, candidates, &blocked);
-    let judged = judge_together(context, ledger, restart, candidates).map_err(everybody_waits)?;
+    let block_all = |blocked: Vec<Blocked<'a>>| {
+        blocked_as_a_whole(context, ledger, restart, candidates, &blocked)
+    };
+    let judged = judge_together(context, ledger, restart, candidates).map_err(block_all)?;
     let mut changes = Changes::default();
     for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
         let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);
-        changes.merge(begun.map_err(|blocker| everybody_waits(vec![(pod, blocker)]))?);
+        changes.merge(begun.map_err(|blocker| block_all(vec![(pod, blocker)]))?);
     }
     Ok(changes)
 }
 
-/// A node whose pod is being replaced belongs to its zone all the same.
+/// A node whose pod is being replaced still belongs to its zone, so the zone waits for it.
 fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
     let gone = restart.members.iter().filter(|member| {
         member.step == Step::Scheduled && context.index.pod(&member.pod_uid).is_none()
@@ -45,14 +46,14 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
     let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
     let message = format!(
         "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
-        zone_in_words(restart),
+        describe_zone(restart),
         list_names(&gone)
     );
     let blocker = Blocker { code: Code::PodGone, message };
     candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
 }
 
-/// The managers of all candidates, or who may not go and why.
+/// The managers of all candidates, or the candidates that may not be stopped and why.
 fn judge_together<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -77,8 +78,8 @@ fn judge_together<'a>(
     if blocked.is_empty() { Ok(managers) } else { Err(blocked) }
 }
 
-/// Says of everybody why the zone does not go, and what smaller step could.
-fn all_wait(
+/// The reason to wait of every node of the zone, and which smaller step would be possible.
+fn blocked_as_a_whole(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -86,7 +87,7 @@ fn all_wait(
     blocked: &[Blocked<'_>],
 ) -> Waits {
     let Some((_, first)) = blocked.first() else { return Waits::new() };
-    let zone = zone_in_words(restart);
+    let zone = describe_zone(restart);
     let alone = one_by_one(context, ledger, restart, candidates);
     let whole = format!(
         "{zone} goes as a whole or not at all, and {} of its {} nodes may not ({}: {}); {alone}",
@@ -107,14 +108,14 @@ fn all_wait(
     waits
 }
 
-/// Which of them could go one after the other.
+/// Which of them could be restarted one after the other, for messages.
 fn one_by_one(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
     candidates: &[&Pod],
 ) -> String {
-    // As if each were asked for by itself: then nobody is waited for that only this zone wants.
+    // As if each node had its own request: otherwise it would wait for the other nodes of the zone.
     let ledger = Ledger {
         kept_stopped: ledger.kept_stopped.clone(),
         debts: ledger.debts.clone(),

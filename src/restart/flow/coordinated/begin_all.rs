@@ -1,4 +1,4 @@
-//! Every member gets its slot, all in one write: or nobody, if something is in the way of one.
+//! Every member gets its slot, all in one write; if one is blocked, no member gets one.
 
 use super::active;
 use crate::changes::{Changes, Wait, Waits};
@@ -16,8 +16,8 @@ pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     };
     if let Err(blocker) = may_begin_all(context, ledger, restart) {
         let mut waits = vec![Wait::cluster(blocker.code, blocker.message.clone())];
-        let everybody = active(restart);
-        waits.extend(everybody.map(|(_, member)| Wait::pod(&member.pod_uid, blocker.clone())));
+        let members = active(restart);
+        waits.extend(members.map(|(_, member)| Wait::pod(&member.pod_uid, blocker.clone())));
         return waits.into();
     }
     if let Some(action) = missing_finalizer(context) {
@@ -39,7 +39,7 @@ fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> R
     Ok(())
 }
 
-/// What becomes of members whose pods are not listed; none if all are.
+/// What happens to members whose pods are not listed; none if all are.
 fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Option<Changes> {
     let turns = active(restart).filter_map(|(index, member)| {
         let turn = before_its_turn(context, member)?;
@@ -51,7 +51,7 @@ fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Op
     })
 }
 
-/// The slots of all, or the first member that cannot have one and why.
+/// The slots of all, or the first member that cannot get one and why.
 fn begin_each(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Result<Changes, Waits> {
     let mut changes = Changes::default();
     for (index, member) in active(restart) {

@@ -8,7 +8,7 @@ use crate::flow::member::finish::finish_member;
 use crate::ledger::LedgerChange;
 use crate::{Code, Ending, Ledger, Restart};
 
-/// Allocation as it was, then all are done in one write.
+/// Restores allocation; then all members are finished in one write.
 pub(super) fn complete(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     if ledger.debts.allocation.is_some() {

@@ -1,5 +1,6 @@
-//! All nodes stopped, then all started. One direction for everybody: until the first has joined it
-//! can turn back; after that it goes forward only, so that the cluster is never left split.
+//! All nodes are stopped, then all are started. All members have the same direction: until the
+//! first one has joined, the restart can turn back; after that it goes forward only, so that the
+//! nodes never run on different configs.
 
 pub(super) mod begin_all;
 mod complete;
@@ -11,7 +12,7 @@ mod turn_back;
 
 use crate::{Member, Restart, Step};
 
-/// The one flush a coordinated restart has.
+/// The name of the single flush of a coordinated restart.
 const WHOLE_CLUSTER: &str = "*";
 
 /// Members that still take part.

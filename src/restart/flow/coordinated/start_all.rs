@@ -1,14 +1,14 @@
-//! The second half: every start, masters first, and the proof of all.
+//! The second half: all starts, masters first, and the proof that all are back.
 
 use super::active;
 use super::complete::complete;
-use super::stranded::{Obstacle, is_stranded, way_out};
+use super::stranded::{Obstacle, is_stranded, stranded_blocker};
 use super::supersede::why_not_superseded;
 use super::turn_back::turn_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    interfered, is_overtaken, is_refused, start_above, start_failure, state_in_words, was_refused,
+    describe_state, interfered, is_overtaken, is_refused, start_above, start_failure, was_refused,
 };
 use crate::flow::member::{changes_of, mounted::nudge_and_wait, replaced, start::send_start};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
@@ -18,17 +18,18 @@ use crate::rules::preflight;
 use crate::{Action, Code, Direction, Ledger, Manager, Member, Pod, Restart};
 use stayput_api::State;
 
-/// A start that failed after the restart went forward only is tried again no sooner than after this
-/// many milliseconds.
+/// The least time before a failed start is repeated once the restart only goes forward, in
+/// milliseconds.
 const RETRY: u64 = 30_000;
 
-/// Starts, masters first and never waiting for anybody to be ready; then the proof of all.
+/// Starts all nodes, masters first, without waiting until one is ready; then waits until all are
+/// back.
 pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
-    let masters_asked = have_masters_been_asked(context, restart);
+    let masters_asked = are_masters_requested(context, restart);
     let obstacle = why_not_superseded(context, ledger, restart);
-    let mut everybody = true;
+    let mut all_back = true;
     for (index, member) in active(restart) {
         let may = member.master_eligible || masters_asked;
         match start_member(context, ledger, restart, member, may, obstacle.as_ref()) {
@@ -38,11 +39,11 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
                 return turn_back(context, restart, &reason, changes.waits);
             }
             Err(Turn::Abort(reason)) => {
-                everybody = false;
+                all_back = false;
                 changes.merge(try_again(context, index, member, &reason));
             }
             Err(turn) => {
-                everybody = false;
+                all_back = false;
                 changes.merge(changes_of(context, ledger, index, member, turn));
             }
         }
@@ -50,17 +51,17 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     if !changes.ledger.is_empty() || context.has_changed(ledger) {
         return changes;
     }
-    if restart.direction == Direction::Open && has_anybody_joined(context, restart) {
+    if restart.direction == Direction::Open && has_any_joined(context, restart) {
         changes.change(RestartChange::SetDirection(Direction::Forward));
-    } else if everybody {
+    } else if all_back {
         changes.merge(complete(context, ledger, restart));
     }
     changes
 }
 
-/// Whether every master-eligible member has been asked to start. Where nothing can be turned back, a
-/// master that cannot be started keeps nobody else down.
-fn have_masters_been_asked(context: &Context<'_>, restart: &Restart) -> bool {
+/// Whether every master-eligible member has been asked to start. Once the restart only goes
+/// forward, a master that cannot be started does not delay the other nodes.
+fn are_masters_requested(context: &Context<'_>, restart: &Restart) -> bool {
     let is_asked = |member: &Member| {
         let manager = context.index.manager(&member.pod_uid);
         manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
@@ -72,7 +73,7 @@ fn have_masters_been_asked(context: &Context<'_>, restart: &Restart) -> bool {
 }
 
 /// The first member that joins decides the direction.
-fn has_anybody_joined(context: &Context<'_>, restart: &Restart) -> bool {
+fn has_any_joined(context: &Context<'_>, restart: &Restart) -> bool {
     active(restart).any(|(_, member)| {
         let manager = context.index.manager(&member.pod_uid);
         manager.is_ok_and(|manager| manager.sequence >= member.start_sequence)
@@ -109,12 +110,12 @@ fn start_member(
         return Err(interfered(manager, member));
     }
     if is_stranded(context, restart, member) {
-        return Err(Turn::Wait(way_out(context, restart, member, obstacle)));
+        return Err(Turn::Wait(stranded_blocker(context, restart, member, obstacle)));
     }
     let may_turn_back = restart.direction == Direction::Open;
     if manager.sequence < member.start_sequence {
         if is_late && may_turn_back {
-            return Err(Turn::Abort(format!("not started in time: {}", state_in_words(manager))));
+            return Err(Turn::Abort(format!("not started in time: {}", describe_state(manager))));
         }
         if !may {
             return Err(wait(Code::Barrier, "nodes that can be elected are started first"));
@@ -127,9 +128,9 @@ fn start_member(
         return Err(send_start(member));
     }
     if was_refused(manager, member.start_sequence) {
-        // Nothing was started; the same request is judged afresh.
+        // Nothing was started, and the manager decides again on the same request.
         if is_late {
-            let message = state_in_words(manager);
+            let message = describe_state(manager);
             return Err(Turn::Abort(format!("its start is refused: {message}")));
         }
         return Err(send_start(member));
@@ -138,7 +139,7 @@ fn start_member(
         return Err(Turn::Abort(reason));
     }
     if is_late && may_turn_back {
-        return Err(Turn::Abort(format!("not back in time: {}", state_in_words(manager))));
+        return Err(Turn::Abort(format!("not back in time: {}", describe_state(manager))));
     }
     match has_joined(context, member) {
         Ok(true) if manager.state == State::Running && manager.ready != Some(false) => Ok(()),
@@ -147,8 +148,8 @@ fn start_member(
     }
 }
 
-/// A pod that took a member's place after the others were stopped has an engine that runs: passes
-/// once that is stopped, too.
+/// A pod that replaced a member's pod after the others were stopped has a running engine: passes
+/// once that engine is stopped, too.
 fn stop_new_pod(
     context: &Context<'_>,
     pod: &Pod,
@@ -156,11 +157,11 @@ fn stop_new_pod(
     manager: &Manager,
 ) -> Result<(), Turn> {
     if manager.sequence >= member.stop_sequence {
-        // One that has ended by itself can be started as it is.
+        // An engine that has ended by itself can be started without a stop.
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
         return match is_down {
             true => Ok(()),
-            false => Err(wait(Code::Stopping, state_in_words(manager))),
+            false => Err(wait(Code::Stopping, describe_state(manager))),
         };
     }
     not_paused(context)?;
@@ -169,7 +170,7 @@ fn stop_new_pod(
     Err(Turn::act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0 }))
 }
 
-/// Forward only: a start that failed is tried again, with a sequence of its own.
+/// Once the restart only goes forward, a failed start is repeated with a new sequence.
 fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let mut changes = Changes::default();
     let uid = &member.pod_uid;

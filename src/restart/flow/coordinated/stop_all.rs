@@ -1,11 +1,12 @@
-//! The first half: config everywhere, allocation and flush once, every stop, the checksums frozen.
+//! The first half: the config is mounted everywhere, allocation is limited, the indices are
+//! flushed, all nodes are stopped, and the checksums are frozen.
 
 use super::supersede::may_be_stopped_again;
 use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{is_overtaken, overtaken, state_in_words};
+use crate::flow::answers::{describe_state, is_overtaken, overtaken};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{changes_of, mounted::until_mounted, replaced};
 use crate::flow::observed::{is_over_time, not_paused};
@@ -16,7 +17,8 @@ use crate::rules::preflight;
 use crate::{Action, Blocker, Code, Ledger, Member, Restart};
 use stayput_api::{Desired, State};
 
-/// Config everywhere, allocation and flush once, then every stop; then the checksums are frozen.
+/// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all
+/// nodes; then the checksums are frozen.
 pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
@@ -45,7 +47,7 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
     }
     changes.merge(match stopped {
         true => freeze(context, ledger, restart),
-        false => stop_everybody(context, ledger, restart),
+        false => prepare_and_stop(context, ledger, restart),
     });
     changes
 }
@@ -69,7 +71,7 @@ fn stop_member(
         return Err(replaced::taken_over(context, ledger, member));
     };
     let late = |message: String| Turn::Abort(format!("not stopped in time: {message}"));
-    // With nodes down that only the new config can bring back nothing is turned back.
+    // If nodes are down that can only be started on the new config, the restart does not turn back.
     let forward = !replaced::may_turn_back(ledger);
     let over = !forward && is_over_time(context, member, 1);
     let manager = match context.index.manager(&member.pod_uid) {
@@ -77,7 +79,7 @@ fn stop_member(
         Err(blocker) if over => return Err(late(blocker.message)),
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
-    // An engine that somebody has started meanwhile is stopped like the others.
+    // An engine that another client has started meanwhile is stopped like the others.
     let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
     if is_overtaken(manager, member) && !(forward && started) {
         return Err(overtaken(manager, member));
@@ -85,8 +87,8 @@ fn stop_member(
     if manager.sequence >= member.stop_sequence {
         return match manager.state == State::Stopped {
             true => Ok(Stop::Done),
-            false if over => Err(late(state_in_words(manager))),
-            false => Ok(Stop::Pending(state_in_words(manager))),
+            false if over => Err(late(describe_state(manager))),
+            false => Ok(Stop::Pending(describe_state(manager))),
         };
     }
     if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {
@@ -106,7 +108,7 @@ fn stop_member(
     Ok(Stop::Due)
 }
 
-/// Writes down the process that must be gone, where the engine could not be asked before.
+/// Writes the old process to the ledger if the engine could not be asked before.
 fn know_process(context: &Context<'_>, member: &Member) -> Result<(), Turn> {
     let node = context.index.node(&member.node).filter(|_| member.ephemeral_id.is_none());
     let Some(node) = node else { return Ok(()) };
@@ -115,8 +117,8 @@ fn know_process(context: &Context<'_>, member: &Member) -> Result<(), Turn> {
     Err(Turn::change(known))
 }
 
-/// Allocation and flush, once and for all; then everybody is stopped.
-fn stop_everybody(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
+/// Limits allocation and flushes, once for all nodes; then sends the stop to every node.
+fn prepare_and_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     if !restart.once.flush {
         return prepare_once(context, ledger, restart).unwrap_or_else(|blocked| *blocked);
     }
@@ -134,7 +136,7 @@ fn stop_everybody(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> 
     changes
 }
 
-/// Allocation limited and everything flushed; `Err` is what is done and waited for until then.
+/// Limits allocation and flushes; `Err` has the actions and reasons to wait until that is done.
 fn prepare_once(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -142,7 +144,7 @@ fn prepare_once(
 ) -> Result<Changes, Box<Changes>> {
     let held = ledger.debts.allocation.iter().flat_map(|debt| &debt.holders);
     let held: Names<'_> = held.map(String::as_str).collect();
-    // What is to be done is the same for everybody it is held for.
+    // Allocation is held for several members, and the action is the same for each.
     let holder = active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
     if let Some((_, member)) = holder
         && let Err(turn) = tighten(context, ledger, member)
@@ -152,7 +154,8 @@ fn prepare_once(
             Turn::Wait(blocker) => (Box::default(), Some(blocker)),
             Turn::Change(..) | Turn::Abort(_) | Turn::Finish(..) => (Box::default(), None),
         };
-        // Taken over tight, it is not waited for where nobody is left to be asked.
+        // If allocation was limited already by the superseded restart, a cluster that no longer
+        // answers is not waited for.
         let is_needless =
             |blocker: &Blocker| restart.once.allocation && blocker.code == Code::EngineUnreachable;
         if let Some(blocker) = blocker.filter(|blocker| !is_needless(blocker)) {
@@ -168,7 +171,7 @@ fn prepare_once(
     Ok(Changes::of_ledger(RestartChange::PrepareOnce))
 }
 
-/// Everybody is stopped: what each will start with is fixed, in one write.
+/// All nodes are stopped: one write fixes the checksum that each of them is started with.
 fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     let mut mounted = true;

@@ -1,5 +1,5 @@
-//! What keeps a restart that has gone forward from its end: a node that cannot be brought to the
-//! config that was frozen for it.
+//! A restart that only goes forward cannot end while a node is stranded: that node cannot be
+//! started on the config that was frozen for it.
 
 use super::active;
 use crate::context::Context;
@@ -8,21 +8,22 @@ use crate::{Blocker, Code, Direction, Manager, Member, Restart, Strategy};
 use stayput_api::State;
 use stayput_api::checksum::short;
 
-/// What keeps a request from taking a restart's place.
+/// Why a request cannot supersede a restart.
 pub(in crate::flow) struct Obstacle {
     /// Id of the request.
     pub(super) asked: String,
     pub(in crate::flow) message: String,
 }
 
-/// Whether a person may have another restart take the place of this one.
+/// Whether a person may request another restart that supersedes this one.
 pub(super) fn has_stranded(context: &Context<'_>, restart: &Restart) -> bool {
     restart.request.strategy == Strategy::Coordinated
         && active(restart).any(|(_, member)| is_stranded(context, restart, member))
 }
 
-/// Whether a member can no longer be brought to what was frozen for it: nothing of ours takes
-/// it there, and what is mounted and declared has moved on, or what runs was stopped once already.
+/// Whether a member can no longer be started on the config that was frozen for it: the mounted
+/// config and the sources have changed, or its engine was already stopped once and runs on another
+/// config.
 pub(super) fn is_stranded(context: &Context<'_>, restart: &Restart, member: &Member) -> bool {
     if restart.direction != Direction::Forward || restart.frozen.is_none() {
         return false;
@@ -41,7 +42,7 @@ pub(super) fn is_stranded(context: &Context<'_>, restart: &Restart, member: &Mem
 }
 
 /// Why a stranded member waits, and what a person can do about it.
-pub(super) fn way_out(
+pub(super) fn stranded_blocker(
     context: &Context<'_>,
     restart: &Restart,
     member: &Member,
@@ -64,7 +65,8 @@ pub(super) fn way_out(
     }
     let name = cluster.name.rsplit('/').next().unwrap_or_default();
     match obstacle {
-        // Nothing is asked for any more; what a person does to it ends a node's part.
+        // A deleted SearchCluster accepts no requests; a stop or start by a person ends the node's
+        // part.
         _ if cluster.deleting => {
             ways.push(format!("stop and start the engine of {node} yourself"));
         }
@@ -87,20 +89,20 @@ pub(super) fn way_out(
     }
 }
 
-/// Whether a member is back, in the cluster and on what it was to be started with.
-pub(super) fn is_well(context: &Context<'_>, member: &Member) -> bool {
+/// Whether a member is back in the cluster, on the config that was frozen for it.
+pub(super) fn is_back(context: &Context<'_>, member: &Member) -> bool {
     let manager = context.index.manager(&member.pod_uid);
     manager.is_ok_and(|manager| runs_as_asked(manager, member))
         && has_joined(context, member) == Ok(true)
 }
 
-/// Whether its engine runs, or comes up, by our start and on the config asked for.
+/// Whether its engine runs, or is starting, because of our start and on the requested config.
 fn runs_as_asked(manager: &Manager, member: &Member) -> bool {
     manager.sequence >= member.start_sequence && is_up(manager) && !is_on_another(manager, member)
 }
 
-/// Whether its engine runs after our stop, and not on the config asked for: whoever brought it up
-/// took what was mounted then.
+/// Whether its engine runs after our stop on another config than requested: another client started
+/// it on the config that was mounted then.
 fn is_on_another(manager: &Manager, member: &Member) -> bool {
     let run =
         manager.run.as_ref().filter(|_| is_up(manager) && manager.sequence >= member.stop_sequence);

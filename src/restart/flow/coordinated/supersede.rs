@@ -1,10 +1,10 @@
-//! A person replaces the frozen configs of a restart that has gone forward and cannot come to its
-//! end: its nodes, those that are back and those that are down, become nodes of a new one.
+//! A person replaces the frozen configs of a restart that only goes forward and cannot end: its
+//! nodes, running or stopped, become members of a new restart.
 
 use std::collections::BTreeSet;
 
 use super::active;
-use super::stranded::{Obstacle, has_stranded, is_well};
+use super::stranded::{Obstacle, has_stranded, is_back};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{SEQUENCE_GAP, is_overtaken};
@@ -23,26 +23,26 @@ use crate::{
 };
 use stayput_api::State;
 
-/// What a new restart takes over in one write.
+/// What a new restart takes over, in one write.
 struct TakenOver {
     members: Vec<Member>,
     allocation: Option<AllocationDebt>,
 }
 
-/// Lets the coordinated request that waits take the place of a restart that has gone forward and
-/// cannot be ended. In one write, so that no node is nobody's at any moment.
+/// The queued coordinated request supersedes a restart that only goes forward and cannot end. This
+/// is one write, so that every node always belongs to a restart.
 pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let (Some(restart), Some(request)) = (&ledger.restart, &ledger.queued) else { return changes };
     if !is_coordinated(request) || !has_stranded(context, restart) {
         return changes;
     }
-    // Why not is reported with the node that waits.
+    // The reason is reported for the node that waits.
     let Ok(taken) = take_over(context, ledger, restart, request) else { return changes };
     if let Some(action) = missing_finalizer(context) {
         return Changes::action(action);
     }
-    let back = active(restart).filter(|(_, member)| is_well(context, member)).count();
+    let back = active(restart).filter(|(_, member)| is_back(context, member)).count();
     let reason = format!(
         "restart {} took its place: not every node could be brought to the config it was to run",
         request.id
@@ -59,7 +59,7 @@ pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Chan
     changes.event(None, Reason::RestartStarted, message);
     changes.events.extend(taken.members.iter().map(|member| begun_event(member, "")));
     changes.change(LedgerChange::SetQueued(None));
-    // The mark beside the setting bears the id of whoever set it; so does the debt.
+    // The marker beside the setting has the id of the restart that set it; so has the debt.
     let tightened = restart.once.allocation && ledger.debts.allocation.is_some();
     changes.change(LedgerChange::SetAllocationDebt(taken.allocation));
     changes.change(LedgerChange::OpenRestart(Box::new(Restart {
@@ -75,8 +75,7 @@ pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Chan
     changes
 }
 
-/// The coordinated request that waits, and why it cannot take the place of a restart in which a
-/// member is stranded.
+/// The queued coordinated request, and why it cannot supersede a restart with a stranded member.
 pub(in crate::flow) fn why_not_superseded(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -90,14 +89,15 @@ pub(in crate::flow) fn why_not_superseded(
     Some(Obstacle { asked: queued.id.clone(), message })
 }
 
-/// What the new restart begins with, or why it cannot.
+/// What the new restart begins with, or why it cannot begin.
 fn take_over(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
     request: &Request,
 ) -> Result<TakenOver, String> {
-    // An engine without a majority may be the very reason: only its roles and zones are needed.
+    // The engine may have lost its majority because of this restart. Only its roles and zones are
+    // needed.
     if let Err(refusal) = context.index.engine()
         && (request.target.is_by_engine() || refusal.code != Code::EngineUnreachable)
     {
@@ -119,7 +119,7 @@ fn take_over(
             ));
         }
         if !is_meant {
-            // Down because of us: it is kept stopped only once that is written down.
+            // We stopped it. It counts as kept stopped only once that is in the ledger.
             members.push(scheduled(pod, context.snapshot.now));
         }
     }
@@ -137,7 +137,8 @@ fn take_over(
     may_begin(context, ledger, &next).map_err(|refusal| refusal.message)?;
     let active = active(restart).map(|(_, one)| (one.pod_uid.as_str(), one));
     let active: Lookup<'_, &Member> = active.collect();
-    // What a person has stopped since is theirs: it is down, and on no other config.
+    // A node that a person has stopped since then is left out: it is down, so it runs on no other
+    // config.
     members.retain(|member| {
         active.contains_key(&*member.pod_uid) || !is_kept_down(context, &member.pod_uid)
     });
@@ -150,7 +151,8 @@ fn take_over(
     Ok(TakenOver { members, allocation })
 }
 
-/// A member as it begins: with sequences above all requests that may still reach its manager.
+/// A member of the new restart: its sequences are above those of all requests that may still reach
+/// its manager.
 fn begun_again(
     context: &Context<'_>,
     member: &Member,
@@ -160,7 +162,7 @@ fn begun_again(
     let pod = context.index.pod(&member.pod_uid);
     let pod = pod.filter(|_| before.is_none_or(|before| !is_overtaken(manager, before)));
     let Some(pod) = pod else {
-        let message = "somebody else gave its manager a request, which is settled first";
+        let message = "another client gave its manager a request, which is settled first";
         return Err(Blocker { code: Code::Interfered, message: message.into() });
     };
     match before {
@@ -184,13 +186,13 @@ fn begun_again(
     Ok(begun)
 }
 
-/// Whether somebody but us keeps the engine of this pod stopped.
+/// Whether another client keeps the engine of this pod stopped.
 fn is_kept_down(context: &Context<'_>, uid: &str) -> bool {
     let refusal = context.index.pod(uid).and_then(|pod| preflight(pod).err());
     refusal.is_some_and(|refusal| refusal.code == Code::KeptStopped)
 }
 
-/// Allocation stays as it is: what is owed is held for the nodes of the new restart.
+/// Allocation stays limited: the debt is held for the members of the new restart.
 fn allocation_taken_over(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -211,8 +213,8 @@ fn allocation_taken_over(
     }
 }
 
-/// As [`preflight`], for a node that we may have stopped ourselves: such a one is stopped once more
-/// only by the sequence, so that no start of before can reach it any more.
+/// As [`preflight`], for a node that we may have stopped ourselves. Such a node gets one more stop
+/// request only for its higher sequence: the manager then refuses any earlier start.
 pub(super) fn may_be_stopped_again(pod: &Pod, manager: &Manager) -> Result<(), Blocker> {
     let is_down =
         |refusal: &Blocker| refusal.code == Code::KeptStopped && manager.state == State::Stopped;

@@ -1,4 +1,4 @@
-//! Compensation for everybody.
+//! Turns a coordinated restart back: compensation for all members.
 
 use super::active;
 use crate::changes::{Changes, Waits};
@@ -7,8 +7,8 @@ use crate::flow::member::abort::{compensation_for, outcome_of, set_back};
 use crate::ledger::RestartChange;
 use crate::{Direction, Outcome, Reason, Restart};
 
-/// Turns everybody back: on the last good config where there is one. Of the step that found out that
-/// it has to be, only what it waited for is left.
+/// Turns all members back, to the last good config where there is one. Of the step that failed,
+/// only the reasons to wait are kept.
 pub(super) fn turn_back(
     context: &Context<'_>,
     restart: &Restart,

@@ -1,5 +1,5 @@
-//! Protecting the shards of a node that goes: by the allocation setting, with a marker beside it
-//! in the same request, or by the engine's own node-shutdown record.
+//! Protects the shards of a node that is stopped: by the allocation setting, with a marker beside
+//! it in the same request, or by the engine's own node-shutdown record.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -10,11 +10,11 @@ use crate::{
     Member, Reason, RecordDebt, Strategy,
 };
 
-/// What we set: primaries still find a place, replicas stay where they are.
+/// The value we set: primaries are still allocated, replicas are not.
 const OURS: &str = "primaries";
 
-/// How much a value allows; what we do not know counts as everything.
-fn looseness(value: Option<&str>) -> u8 {
+/// How much a value allows; an unknown value counts as the one that allows all.
+fn permissiveness(value: Option<&str>) -> u8 {
     match value {
         Some("none") => 0,
         Some("new_primaries") => 1,
@@ -28,16 +28,16 @@ fn in_force(setting: &AllocationBefore) -> Option<&str> {
     setting.transient.as_deref().or(setting.persistent.as_deref())
 }
 
-/// Whether replicas may be allocated.
+/// Whether allocation is limited to primaries or less.
 pub(in crate::flow) fn is_tight(allocation: &Allocation) -> bool {
-    looseness(in_force(&allocation.setting)) <= looseness(Some(OURS))
+    permissiveness(in_force(&allocation.setting)) <= permissiveness(Some(OURS))
 }
 
-/// What to set back to. What somebody else has set beside ours, or over it, stands.
+/// The values to restore. A value that another client has set beside ours, or in its place, stays.
 fn set_back(now: &AllocationBefore, before: &AllocationBefore) -> AllocationBefore {
     let ours = |value: &Option<String>| value.as_deref() == Some(OURS);
     let persistent = if ours(&now.persistent) { &before.persistent } else { &now.persistent };
-    // The transient one is only touched where there was one.
+    // The transient setting is restored only if there was one.
     let transient = if before.transient.is_some() && ours(&now.transient) {
         &before.transient
     } else {
@@ -46,7 +46,7 @@ fn set_back(now: &AllocationBefore, before: &AllocationBefore) -> AllocationBefo
     AllocationBefore { persistent: persistent.clone(), transient: transient.clone() }
 }
 
-/// What will have to be undone for a member that takes its slot, if anything.
+/// The debt of a member that takes its slot: what must be undone later, if anything.
 pub(in crate::flow) fn owe_protection(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -77,7 +77,7 @@ pub(in crate::flow) fn owe_protection(
     Ok(debt.map(LedgerChange::HoldAllocation))
 }
 
-/// What will have to be set back; nothing where allocation is as tight as we want it.
+/// The allocation debt; none if allocation is already limited enough.
 pub(in crate::flow) fn allocation_debt(
     context: &Context<'_>,
     restart_id: &str,
@@ -99,7 +99,7 @@ pub(in crate::flow) fn allocation_debt(
     Ok(Some(AllocationDebt { restart: restart_id.to_owned(), before, holders }))
 }
 
-/// Tightens allocation if that is owed for this member.
+/// Limits allocation if the ledger has a debt for it that this member holds.
 pub(in crate::flow) fn tighten(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -122,12 +122,12 @@ pub(in crate::flow) fn tighten(
         ),
         Some(marker) if marker.restart != ours.restart => wait(
             Code::ForeignController,
-            format!("allocation carries the mark of another restart ({})", marker.restart),
+            format!("allocation has the marker of another restart ({})", marker.restart),
         ),
         Some(_) if is_tight(allocation) => return Ok(()),
         Some(_) => {
             let message = format!(
-                "somebody set cluster.routing.allocation.enable back to {} while we hold it at \
+                "another client set cluster.routing.allocation.enable back to {} while we hold it at \
                  {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/managed=false on the \
                  Elasticsearch resource)",
                 in_force(&allocation.setting).unwrap_or("its default")
@@ -145,7 +145,7 @@ pub(in crate::flow) fn tighten(
     })
 }
 
-/// Sets allocation back once nobody but this member holds it.
+/// Restores allocation once no other member holds it.
 pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     if debt.holders.iter().any(|holder| *holder != member.pod_uid) {
@@ -161,14 +161,14 @@ pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) ->
     }
 }
 
-/// What sets allocation back, if it is ours.
+/// The action that restores allocation, if its marker is ours.
 pub(in crate::flow) fn restore(context: &Context<'_>, allocation: &Allocation) -> Option<Action> {
     let marker = allocation.marker.as_ref().filter(|marker| is_ours(context, marker))?;
     Some(Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) })
 }
 
-/// A member's part is over: allocation is no longer held for it. If it is held for nobody, and was
-/// set back already or never set, nothing is owed.
+/// A member is finished and no longer holds allocation. If no member holds it, and it was restored
+/// already or never set, the debt is gone.
 pub(in crate::flow) fn release(
     context: &Context<'_>,
     ledger: &Ledger,

@@ -1,5 +1,5 @@
-//! What is asked of the engine around a stop, and undone afterwards: its vote, its shutdown record,
-//! the allocation of shards.
+//! Changes on the engine before a stop, and how they are undone afterwards: votes, shutdown
+//! records, allocation of shards.
 
 pub(super) mod allocation;
 pub(super) mod record;
@@ -20,8 +20,8 @@ pub(super) fn prepare(
     allocation::tighten(context, ledger, member)
 }
 
-/// After the proof, or at the end of a compensation: passes once nothing of ours is left at the
-/// engine for this member.
+/// Once the node is proven back, or at the end of a compensation: passes when none of our changes
+/// on the engine is left for this member.
 pub(super) fn clean_up(
     context: &Context<'_>,
     ledger: &Ledger,

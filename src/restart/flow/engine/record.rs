@@ -1,23 +1,24 @@
-//! The engine's own record of a node that will be back soon, where it has such a thing.
+//! The engine's own node-shutdown record of a node that will be back soon, where the engine
+//! supports it.
 
 use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Member, Record, RecordDebt, Restart};
 
-/// The record owed for a member, if there is one.
+/// The debt for a member's record, if there is one.
 fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
     ledger.debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid)
 }
 
-/// The records the engine has, where it has any.
+/// The records of the engine; none where it does not support them.
 pub(in crate::flow) fn records<'a>(context: &Context<'a>) -> Result<&'a [Record], Blocker> {
     let records = context.index.engine()?.records.as_ref();
     let records = records.map_err(Blocker::engine_unreachable)?;
     Ok(records.as_deref().unwrap_or_default())
 }
 
-/// Before the stop: announces the restart, and waits until the engine has prepared for it.
+/// Before the stop: creates the record, and waits until the engine has prepared for the restart.
 pub(super) fn announce(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -35,8 +36,8 @@ pub(super) fn announce(
         Some(record) if record.reason != debt.restart || !record.is_restart => wait(
             Code::ForeignController,
             format!(
-                "the engine already has a shutdown record for this node, by {:?}; whoever put it \
-                 there must delete it first",
+                "the engine already has a shutdown record for this node, by {:?}; the \
+                 client that made it must delete it first",
                 record.reason
             ),
         ),
@@ -45,7 +46,7 @@ pub(super) fn announce(
     })
 }
 
-/// After the proof: deletes the record.
+/// Once the node is proven back: deletes the record.
 pub(super) fn withdraw(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -62,7 +63,7 @@ pub(super) fn withdraw(
     ))
 }
 
-/// A member's part is over: its records that are seen gone are no longer owed.
+/// A member is finished: a record of it that no longer exists is no longer a debt.
 pub(in crate::flow) fn settle(
     context: &Context<'_>,
     ledger: &Ledger,

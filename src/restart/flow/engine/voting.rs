@@ -1,6 +1,6 @@
-//! Handing the only vote over for the time of a restart: by a voting exclusion, which must be
-//! removed again. Engines remove all exclusions at once, so where there are others beside ours, ours
-//! is neither set nor removed.
+//! Transfers the only vote to another node for the time of a restart, by a voting exclusion, which
+//! must be removed again. Engines remove all exclusions at once, so while there are exclusions of
+//! other clients, ours is neither set nor removed.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,18 @@ use crate::ledger::LedgerChange;
 use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Voting};
 
-/// What removes every exclusion, for a person.
+/// The request that removes every exclusion, for messages.
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
 
-/// Who votes, where there are configurations.
+/// The voting configurations and the exclusions.
 struct QuorumAfterStop<'a> {
     committed: &'a BTreeSet<String>,
     accepted: &'a BTreeSet<String>,
     excluded: &'a BTreeSet<String>,
 }
 
-/// Whether a member that takes its slot on these terms is to hand its vote over. If somebody else's
-/// exclusions are in the way, an outage is what is left, where that is allowed.
+/// Whether a member that takes its slot on these terms has to hand its vote over first. While there
+/// are exclusions of other clients it cannot, and only an outage is left, where that is allowed.
 pub(in crate::flow) fn hands_over(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -39,7 +39,7 @@ pub(in crate::flow) fn hands_over(
     }
 }
 
-/// With the member's slot: it will have to vote again.
+/// The debt that is written with the member's slot: the exclusion must be removed later.
 pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange {
     LedgerChange::SetExclusionDebt(Some(ExclusionDebt {
         node: member.node.clone(),
@@ -48,7 +48,7 @@ pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange 
     }))
 }
 
-/// Before the stop: passes once neither configuration has the node any more.
+/// Before the stop: passes once neither voting configuration contains the node any more.
 pub(in crate::flow) fn hand_over(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -72,8 +72,8 @@ pub(in crate::flow) fn hand_over(
     Err(Turn::act_and_wait(action, Code::HandingOver, message))
 }
 
-/// After the proof, or at the end of a compensation: passes once the node may vote again, or once
-/// that is left to be owed because others are excluded beside it.
+/// Once the node is proven back, or at the end of a compensation: passes when the node may vote
+/// again. If there are exclusions of other clients it passes as well, and the debt stays.
 pub(super) fn vote_again(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -93,7 +93,7 @@ pub(super) fn vote_again(
     ))
 }
 
-/// A member's part is over: its exclusion that is seen gone is no longer owed.
+/// A member is finished: if its exclusion no longer exists, it is no longer a debt.
 pub(in crate::flow) fn settle(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -106,7 +106,8 @@ pub(in crate::flow) fn settle(
     votes(context).is_ok_and(is_gone).then(|| removed(context, debt))
 }
 
-/// Whether an exclusion is owed that no member under way is going to remove, or was until this plan.
+/// Whether there is a debt for an exclusion that no member under way is going to remove, now or
+/// when this plan began.
 pub(in crate::flow) fn is_exclusion_due(context: &Context<'_>, ledger: &Ledger) -> bool {
     [ledger, &context.snapshot.ledger].into_iter().any(|ledger| {
         let debt = ledger.debts.exclusion.as_ref();
@@ -147,7 +148,7 @@ pub(in crate::flow) fn pay(context: &Context<'_>, ledger: &Ledger) -> Changes {
     changes
 }
 
-/// Removes exclusions of ours that nothing in the ledger asks for: a request that arrived late made
+/// Removes exclusions of ours that no ledger entry explains: a request that arrived late has made
 /// them.
 fn remove_late_exclusions(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let ours = |node: &String| was_removed_recently(context, ledger, node);
@@ -167,7 +168,7 @@ fn exclusion_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l Exclusi
     ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == member.pod_uid)
 }
 
-/// Who votes; none where there are no configurations.
+/// The voting configurations; none where the engine has none.
 fn votes<'a>(context: &Context<'a>) -> Result<Option<QuorumAfterStop<'a>>, Blocker> {
     match context.index.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
         Voting::Configurations { committed, accepted, excluded } => {
@@ -177,7 +178,7 @@ fn votes<'a>(context: &Context<'a>) -> Result<Option<QuorumAfterStop<'a>>, Block
     }
 }
 
-/// Passes if nobody is excluded but `ours`, or by a late request of ours.
+/// Passes if only `ours` is excluded, or nodes that a late request of ours has excluded.
 fn none_but(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -194,7 +195,7 @@ fn none_but(
     Err(Blocker {
         code: Code::ForeignController,
         message: format!(
-            "somebody else has excluded {} from voting, and exclusions can only be removed all at \
+            "another client has excluded {} from voting, and exclusions can only be removed all at \
              once; if they are needed no more, remove them: {COMMAND}",
             foreign.join(", ")
         ),

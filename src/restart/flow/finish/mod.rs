@@ -1,4 +1,4 @@
-//! The end of a restart, and of the SearchCluster itself; and what is reported of both.
+//! The end of a restart and of the SearchCluster itself, and the reports about them.
 
 pub(super) mod progress;
 pub(super) mod show_phases;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::{Action, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation};
 
-/// Ends the restart once nobody is under way and nobody is left to go.
+/// Ends the restart once no node is under way and none waits for its turn.
 pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
@@ -33,8 +33,8 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
         member.step == Step::Finished && member.stop_sequence > 0 && shows
     });
     if has_unreported {
-        // How each node's turn ended is shown on its pod before the restart's end is all that is
-        // known.
+        // First the result of each node is shown on its pod: the history has only the result of the
+        // whole restart.
         return changes;
     }
     let is_done = |member: &&Member| {
@@ -47,9 +47,9 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     changes
 }
 
-/// Removes our finalizer from a SearchCluster that is being deleted, once nothing is owed, nothing of
-/// ours is left on its pods, and every node no longer to be kept stopped is started. Those that
-/// are to be stay stopped.
+/// Removes our finalizer from a SearchCluster that is being deleted, once no debt is left, nothing
+/// of ours is left on its pods, and every node that is not to be kept stopped is started. Nodes
+/// that are to be kept stopped stay stopped.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     if !cluster.deleting || !cluster.finalizer || context.has_changed(ledger) {
@@ -65,7 +65,7 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     Changes::default()
 }
 
-/// How a restart ends that nobody has ended: done if all of its nodes are.
+/// The ending of a restart that was not aborted or cancelled: done if all of its members are done.
 fn ending_of_members(restart: &Restart) -> Ending {
     let left = restart.members.iter().find_map(|member| {
         let ending = member.ending.as_ref()?;

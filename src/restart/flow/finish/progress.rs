@@ -1,15 +1,15 @@
-//! How far a long restart has come, reported now and then.
+//! Events about the progress of a long restart.
 
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::estimate::Estimate;
 use crate::{Ledger, Reason, Step};
 
-/// Of fewer nodes each is reported anyway, and that is enough.
+/// With fewer nodes there are no such events: the event of each node is enough.
 const MANY: usize = 10;
 
-/// Reports every tenth of the nodes that is done, in the write of the ledger that makes it so: once,
-/// however often it is planned. The end has an event of its own.
+/// Reports when another tenth of the nodes is done. The event belongs to the ledger write that
+/// finishes the node, so it is recorded once. The end of the restart has its own event.
 pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let before = done(&context.snapshot.ledger);
@@ -23,7 +23,7 @@ pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -
     }
     let estimate = ledger.restart.as_ref();
     let estimate = estimate.and_then(|restart| Estimate::of(restart, context.snapshot.now));
-    let left = estimate.map(|estimate| format!(", {} by their pace", estimate.left()));
+    let left = estimate.map(|estimate| format!(", estimate: {}", estimate.left()));
     let message = format!("Restart {id}: {done} of {nodes} nodes done{}", left.unwrap_or_default());
     changes.event(None, Reason::RestartProgress, message);
     changes

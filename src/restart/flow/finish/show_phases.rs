@@ -1,4 +1,5 @@
-//! Shows on the pods what the ledger says: the phase of the ADR, and how the last restart ended.
+//! Writes to the pods what the ledger contains: the phase of the restart, and how the last restart
+//! ended.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -8,7 +9,7 @@ use crate::{
     HistoryEntry, LastRestart, Ledger, Member, Outcome, Phase, Pod, Restart, Time, annotation,
 };
 
-/// Brings every pod's annotations to what the ledger says, once that is written.
+/// Sets the annotations of every pod as the ledger requires, once the ledger is written.
 pub(in crate::flow) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if context.has_changed(ledger) {
@@ -52,17 +53,17 @@ fn show(changes: &mut Changes, now: Time, restart: &Restart, member: &Member, po
     }
 }
 
-/// Removes what an ended restart has left on a pod.
+/// Removes the annotations that an ended restart has left on a pod.
 fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod) {
     let Some(shown) = pod.annotations.get(annotation::SHOWN) else { return };
     let (id, phase) = shown.split_once(' ').unwrap_or((shown, ""));
     if !ledger.has_handled(id) {
-        // Another SearchCluster's, which selects the pod as well.
+        // The phase belongs to another SearchCluster that selects the same pod.
         return;
     }
-    // One that still waited when the restart ended never had its turn.
+    // A node that still waited when the restart ended was never restarted.
     let had_its_turn = !Phase::parse(phase).is_ok_and(Phase::is_scheduled);
-    // A patch that was late comes after the end of the pod's own turn has been written.
+    // A late patch may put an old phase back after the result of this pod was already written.
     let is_reported = pod.annotations.get(annotation::LAST_RESTART).is_some_and(|text| {
         serde_json::from_str::<LastRestart>(text).is_ok_and(|last| last.id == id)
     });
@@ -79,7 +80,7 @@ fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod) {
 
 fn remove(changes: &mut Changes, pod: &Pod, last: Option<LastRestart>) {
     let mut wanted = vec![(annotation::SHOWN, None)];
-    // A phase that a person has written meanwhile asks for something new.
+    // A phase that a person has written meanwhile is a new request.
     if phase_on(pod) == shown_phase(pod) {
         wanted.push((annotation::PHASE, None));
     }
@@ -89,7 +90,7 @@ fn remove(changes: &mut Changes, pod: &Pod, last: Option<LastRestart>) {
     changes.annotate(pod, &wanted);
 }
 
-/// How a member's turn ended, for its pod; nothing if it never had one.
+/// How a member's restart ended, for its pod; none if it never began.
 fn last_of(id: &str, member: &Member, seconds: u64) -> Option<LastRestart> {
     if member.stop_sequence == 0 {
         return None;

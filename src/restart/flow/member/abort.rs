@@ -3,7 +3,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    interfered, is_ending, is_opposite, is_refused, state_in_words, was_refused,
+    describe_state, interfered, is_ending, is_opposite, is_refused, was_refused,
 };
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
@@ -15,7 +15,7 @@ use crate::{
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
-/// Turns a member back. The entry is written before anything is sent.
+/// Aborts the restart of a member. The entry is written before anything is sent.
 pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let manager = context.index.manager(&member.pod_uid).ok();
     let compensation = compensation_for(member, manager, context.policy.rollback);
@@ -28,7 +28,7 @@ pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason
     changes
 }
 
-/// Writes down that a member is being brought back.
+/// Writes to the ledger that a member is being brought back.
 pub(in crate::flow) fn set_back(
     context: &Context<'_>,
     index: usize,
@@ -45,8 +45,8 @@ pub(in crate::flow) fn set_back(
     RestartChange::SetMember { index, member: Box::new(back) }
 }
 
-/// How to bring a member back: on the config that last worked, if there is another one than what it
-/// was to be started with and `rollback` asks for it.
+/// How to bring a member back. With `rollback` on the last good config, unless that is mounted or
+/// the engine still runs on its old config; otherwise on the mounted config.
 pub(in crate::flow) fn compensation_for(
     member: &Member,
     manager: Option<&Manager>,
@@ -55,15 +55,15 @@ pub(in crate::flow) fn compensation_for(
     let above = manager.map_or(0, |manager| manager.sequence).max(member.start_sequence) + 1;
     let start = |config| Compensation { stop_sequence: None, start_sequence: above, config };
     let Some(manager) = manager else {
-        // An engine that still runs refuses the last good config and stays as it is; one that was
-        // stopped is to be started on nothing else.
+        // If the engine still runs, its manager refuses this start, and the engine stays as it is.
+        // If it was stopped, it must be started on this config only.
         return start(if rollback { ConfigChoice::LastGood } else { ConfigChoice::Mounted });
     };
     let Some(last_good) = manager.last_good.as_ref().filter(|_| rollback) else {
         return start(ConfigChoice::Mounted);
     };
     match manager.state {
-        // It runs: on what it had before, or on what our start gave it.
+        // It runs: on its old config, or on the config of our start.
         State::Starting | State::Running => {
             let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
             if run == Some(last_good) || manager.sequence < member.start_sequence {
@@ -72,7 +72,7 @@ pub(in crate::flow) fn compensation_for(
             let config = ConfigChoice::LastGood;
             Compensation { stop_sequence: Some(above), start_sequence: above + 1, config }
         }
-        // It will be started anew.
+        // It is to be started again.
         State::Stopped
         | State::Stopping
         | State::Killing
@@ -106,7 +106,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
         let next = compensation_for(member, Some(manager), rolls_back(context, ledger));
-        return change_course(member, ending, next, manager.sequence);
+        return change_compensation(member, ending, next, manager.sequence);
     }
     if manager.sequence > back.start_sequence
         || is_opposite(manager, back.start_sequence, RequestKind::Start)
@@ -116,7 +116,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     }
     let refused = was_refused(manager, back.start_sequence);
     if (manager.sequence < back.start_sequence || refused) && is_late {
-        return owe_start(format!("{}; then {}", ending.reason, state_in_words(manager)));
+        return owe_start(format!("{}; then {}", ending.reason, describe_state(manager)));
     }
     if manager.sequence < back.start_sequence {
         return send_back(context, ledger, member, manager, back, ending);
@@ -135,7 +135,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     }
     let gives_up = matches!(manager.state, State::Failed | State::Backoff);
     if !gives_up && !is_late {
-        // An engine that was never stopped keeps its process.
+        // An engine that was never stopped still has its old process.
         let never_left = manager.state == State::Running && lists_old_process(context, member);
         match has_joined(context, member) {
             Ok(joined) if joined || never_left => {}
@@ -160,12 +160,12 @@ fn send_back(
     back: &Compensation,
     ending: &Ending,
 ) -> Turn {
-    // A stop that was sent before has arrived meanwhile: what was right for an engine that ran would
-    // start this one on the config that is given up.
+    // An earlier stop has arrived meanwhile. The planned start was for a running engine; it would
+    // start this stopped one on the config that is given up.
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
     let better = compensation_for(member, Some(manager), rolls_back(context, ledger));
     if !sent && better.config != back.config && manager.sequence >= member.stop_sequence {
-        return change_course(member, ending, better, back.start_sequence);
+        return change_compensation(member, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence
         && manager.sequence < stop
@@ -176,10 +176,10 @@ fn send_back(
     start_back(member, manager, back)
 }
 
-/// The start of a compensation, once nothing of the engine is being ended any more.
+/// The start of a compensation, once the engine is no longer being stopped.
 fn start_back(member: &Member, manager: &Manager, back: &Compensation) -> Turn {
     if is_ending(manager.state) || manager.state == State::Stuck {
-        let message = format!("{}; it is started after that", state_in_words(manager));
+        let message = format!("{}; it is started after that", describe_state(manager));
         return wait(Code::Aborting, message);
     }
     Turn::act(Action::Start {
@@ -190,8 +190,8 @@ fn start_back(member: &Member, manager: &Manager, back: &Compensation) -> Turn {
     })
 }
 
-/// The start of a compensation was refused: the engine is not what it was taken for, or has no last
-/// good config after all. Then what is mounted is what is left.
+/// The start of a compensation was refused: the engine is in another state than expected, or has no
+/// last good config. Then only the mounted config is left.
 fn after_refusal(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -205,14 +205,14 @@ fn after_refusal(
         next.config = ConfigChoice::Mounted;
     }
     if next.stop_sequence.is_none() && next.config == back.config {
-        // There is no other way; the same request is judged afresh.
+        // There is no other config to start on; the manager decides again on the same request.
         return start_back(member, manager, back);
     }
-    change_course(member, ending, next, back.start_sequence)
+    change_compensation(member, ending, next, back.start_sequence)
 }
 
 /// Whether members are brought back to the last good config: a coordinated restart turns back as a
-/// whole, whatever the policy says of single nodes.
+/// whole, whatever the policy sets for single nodes.
 fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
     let restart = ledger.restart.as_ref();
     context.policy.rollback
@@ -220,7 +220,12 @@ fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
 }
 
 /// Another compensation, with sequences above those of the first.
-fn change_course(member: &Member, ending: &Ending, mut next: Compensation, above: u64) -> Turn {
+fn change_compensation(
+    member: &Member,
+    ending: &Ending,
+    mut next: Compensation,
+    above: u64,
+) -> Turn {
     let first = next.stop_sequence.unwrap_or(next.start_sequence);
     let up = (above + 1).saturating_sub(first);
     next.stop_sequence = next.stop_sequence.map(|stop| stop + up);
@@ -232,7 +237,7 @@ fn change_course(member: &Member, ending: &Ending, mut next: Compensation, above
     Turn::change(again)
 }
 
-/// What cannot be repaired now is owed.
+/// The start cannot be sent now: it becomes a debt.
 fn owe_start(
     context: &Context<'_>,
     member: &Member,
@@ -252,7 +257,7 @@ fn owe_start(
     Turn::Finish(Ending { outcome, reason }, Box::new(changes))
 }
 
-/// How it ends when a member comes back on this config.
+/// The outcome of a member that comes back on this config.
 pub(in crate::flow) const fn outcome_of(config: ConfigChoice) -> Outcome {
     match config {
         ConfigChoice::LastGood => Outcome::RolledBack,

@@ -1,4 +1,4 @@
-//! The end of a member's part in a restart.
+//! The end of a member in a restart.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::flow::engine::{allocation, record, voting};
 use crate::ledger::RestartChange;
 use crate::{Ending, Ledger, Member, Outcome, Reason, Step};
 
-/// Ends a member's part, and settles what was held for it.
+/// Finishes a member, and settles its debts.
 pub(in crate::flow) fn finish_member(
     context: &Context<'_>,
     ledger: &Ledger,

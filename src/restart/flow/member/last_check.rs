@@ -1,16 +1,15 @@
-//! The rules of the last moment before a stop, on what was read just now.
+//! The rules right before a stop, on the newest observation.
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::{allocation::is_tight, record::records};
-use crate::flow::observed::{expected_now, zone_in_words};
+use crate::flow::observed::{describe_zone, expected_now};
 use crate::rules::preflight;
 use crate::{Blocker, Code, Ledger, Member, Pod, Record, Restart, Step};
 
-/// Passes if a member may be stopped; for a node that goes with its zone also whether all of that
-/// can be stopped. Once one is, the others
-/// can no longer be kept running, and each of the others follows as soon as it
-/// can itself.
+/// Passes if a member may be stopped. For a node that is restarted with its zone, all nodes of the
+/// zone must be ready to be stopped. Once one of them is stopped this is not checked again, and
+/// each of the others is stopped as soon as it can be.
 pub(super) fn may_stop(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -41,7 +40,7 @@ fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> C
             code: blocker.code,
             message: format!(
                 "{} is stopped as a whole, and {} cannot be yet: {}",
-                zone_in_words(restart),
+                describe_zone(restart),
                 member.node,
                 blocker.message
             ),
@@ -50,7 +49,7 @@ fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> C
     Ok(())
 }
 
-/// Whether nothing is missing for a member's stop.
+/// Passes if everything for the stop of a member is ready.
 fn is_ready_to_stop(
     context: &Context<'_>,
     ledger: &Ledger,

@@ -1,5 +1,5 @@
-//! The way of one member through a rolling or immediate restart: stopped, started, proven; or brought
-//! back.
+//! The steps of one member in a rolling or immediate restart: stopped, started, proven back; or
+//! aborted.
 
 pub(super) mod abort;
 pub(super) mod finish;
@@ -37,7 +37,7 @@ pub(super) fn advance_member(
     changes_of(context, ledger, index, member, turn)
 }
 
-/// What a member's turn changes.
+/// The changes that follow from a member's turn.
 pub(super) fn changes_of(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -90,7 +90,8 @@ fn restart_member(
         return overtaken(manager, member);
     }
     if manager.sequence > member.start_sequence {
-        // Refused, but now it takes only sequences above our start.
+        // The other request was refused, but the manager now accepts only sequences above our
+        // start.
         let mut above = member.clone();
         above.start_sequence = start_above(member, manager.sequence);
         return Turn::change(above);

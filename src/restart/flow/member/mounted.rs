@@ -1,4 +1,5 @@
-//! The config a node is to be started with: what its sources say, and whether it is mounted.
+//! The config that a node is to be started with: the checksum of its sources, and whether it is
+//! mounted.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -8,12 +9,12 @@ use crate::flow::turn::Turn;
 use crate::{Blocker, Code, Manager, Member, Pod, Time, annotation};
 use stayput_api::checksum::short;
 
-/// How long the kubelet is given before it is nudged again, in milliseconds: it may read the
-/// Secret a moment after the first nudge.
+/// How long to wait before the kubelet is nudged again, in milliseconds: at the first nudge it may
+/// have read an old version of the Secret.
 const NUDGE_AGAIN: u64 = 10_000;
 
-/// Passes once the sources' config is the member's expected one and is mounted. `start` says that a
-/// request with the old checksum may have been sent: then its sequence is given up as well.
+/// Passes once the sources' config is the member's expected one and is mounted. `start`: a start
+/// request with the old checksum may have been sent already; then its sequence is replaced as well.
 pub(in crate::flow) fn until_mounted(
     context: &Context<'_>,
     member: &Member,

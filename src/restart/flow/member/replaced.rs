@@ -1,4 +1,4 @@
-//! A member whose pod is not listed, or has another one in its place.
+//! A member whose pod is not listed, or was replaced by another pod.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -10,8 +10,8 @@ use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Sources};
 
-/// The pod of a member that waits for its turn; none while it is listed. Another one in its place
-/// takes the turn over.
+/// A member that waits for its turn while its pod is not listed; none if it is listed. The pod that
+/// replaces it becomes the member's pod.
 pub(in crate::flow) fn before_its_turn(context: &Context<'_>, member: &Member) -> Option<Turn> {
     if context.index.pod(&member.pod_uid).is_some() {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
         (Sources::Undeclared | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
     };
     if joined && context.index.is_up(successor) && other {
-        // The kubelet mounted what it still had: the new pod's turn is to come.
+        // The kubelet mounted an old config: the new pod still has to be restarted.
         return taken_over(context, ledger, member);
     }
     if joined && context.index.is_up(successor) {
@@ -63,13 +63,13 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     wait(Code::Joining, "the pod was replaced; waiting for the new one to join")
 }
 
-/// The pod in the place of a member's is a new member with sequences of its own; a list that lacks it
-/// for a moment is waited for.
+/// The pod that replaced a member's pod becomes the member's pod, with new sequences. While no such
+/// pod is listed, the member waits.
 pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
     let Some(successor) = context.index.successor(member) else {
-        // A list may lack a pod whose engine runs on: once nothing can be turned back it would be
-        // left behind on another config.
+        // A list may lack a pod whose engine still runs. If the restart only goes forward, giving
+        // up would leave that engine on another config.
         if gives_up() {
             return Turn::Abort("its pod is gone and no other took its place".into());
         }

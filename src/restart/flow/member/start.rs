@@ -1,22 +1,22 @@
-//! The `start` phase of one node: from stopped to proven in the cluster.
+//! The `start` phase of one node: from stopped until it is proven to be back in the cluster.
 
 use super::mounted::until_mounted;
 use crate::context::Context;
-use crate::flow::answers::{is_ending, start_failure, state_in_words, was_refused};
+use crate::flow::answers::{describe_state, is_ending, start_failure, was_refused};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, Ending, Ledger, Manager, Member, Pod};
 use stayput_api::{ConfigChoice, State};
 
-/// Our stop was accepted; from here to the start that is answered.
+/// The stop was accepted: waits until the engine is stopped, and sends the start.
 pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
     if is_over_time(context, member, 2) {
-        return Turn::Abort(format!("not started in time: {}", state_in_words(manager)));
+        return Turn::Abort(format!("not started in time: {}", describe_state(manager)));
     }
     if manager.state != State::Stopped {
         if is_over_time(context, member, 1) && !is_ending(manager.state) {
-            return Turn::Abort(format!("not stopped in time: {}", state_in_words(manager)));
+            return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
         }
         return wait(Code::Stopping, format!("its engine is {}", manager.state.as_str()));
     }
@@ -39,7 +39,7 @@ pub(in crate::flow) fn send_start(member: &Member) -> Turn {
     })
 }
 
-/// Our start was judged; from here to the proof that a new process serves.
+/// The manager has decided on the start: waits until a new process is proven to serve.
 pub(super) fn prove(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -48,14 +48,14 @@ pub(super) fn prove(
     manager: &Manager,
 ) -> Turn {
     if was_refused(manager, member.start_sequence) {
-        // Nothing was started. The same request is judged afresh.
+        // Nothing was started, and the manager decides again on the same request.
         return start(context, member, pod, manager);
     }
     if let Some(reason) = start_failure(manager, member) {
         return Turn::Abort(reason);
     }
     if is_over_time(context, member, 2) {
-        return Turn::Abort(format!("not back in time: {}", state_in_words(manager)));
+        return Turn::Abort(format!("not back in time: {}", describe_state(manager)));
     }
     match has_joined(context, member) {
         Err(blocker) => return Turn::Wait(blocker),

@@ -1,5 +1,5 @@
-//! The `stop` phase of one node: config first, then the engine's preparation, then the rules once
-//! more, then the stop.
+//! The `stop` phase of one node: first the config, then the preparation of the engine, then the
+//! rules again, then the stop.
 
 use super::last_check::may_stop;
 use super::mounted::until_mounted;
@@ -10,7 +10,7 @@ use crate::flow::turn::Turn;
 use crate::rules::preflight;
 use crate::{Action, Code, Ledger, Manager, Member, Pod, Restart};
 
-/// What comes before and with `POST /es/stop`.
+/// Prepares `POST /es/stop` and sends it.
 pub(super) fn stop(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -39,7 +39,8 @@ fn prepare_stop(
     manager: &Manager,
 ) -> Result<(), Turn> {
     if let Some(ending) = &restart.ending {
-        // Nothing was done to this engine; the compensation overtakes a stop that may still arrive.
+        // This engine was not stopped. The compensation has a higher sequence than a stop that may
+        // still arrive.
         return Err(Turn::Abort(ending.reason.clone()));
     }
     if is_over_time(context, member, 1) {
@@ -49,8 +50,7 @@ fn prepare_stop(
     not_paused(context)?;
     preflight(pod)?;
     until_mounted(context, member, pod, manager, false)?;
-    // An engine that has failed together with its whole set: there is nothing its stop could take
-    // away.
+    // The engine has failed together with its whole set: a stop costs nothing.
     if context.failed_sets().whole_set_failed(pod) {
         return prepare_failed(context, ledger, restart, member);
     }
@@ -78,7 +78,7 @@ fn prepare_failed(
     }
 }
 
-/// What the stop waited for, for the reason of the abort.
+/// What the stop waited for: the reason of the abort.
 fn why_not_stopped(
     context: &Context<'_>,
     ledger: &Ledger,

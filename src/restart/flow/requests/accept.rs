@@ -21,7 +21,7 @@ pub(in crate::flow) fn end_for_deletion(_: &Context<'_>, ledger: &Ledger) -> Cha
     changes
 }
 
-/// Replaces a phase on the SearchCluster by a request: what is asked there is asked once.
+/// Replaces a phase on the SearchCluster by a request, so that it is accepted only once.
 pub(in crate::flow) fn claim_phase(context: &Context<'_>, _: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let Some(written) = cluster.annotations.get(annotation::PHASE) else {
@@ -62,7 +62,8 @@ pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) ->
     }
 }
 
-/// Nobody asks now for what was asked before we were there.
+/// A request that is older than the status is not carried out: it was made before the reconciler
+/// was there.
 fn adopt(context: &Context<'_>, request: &Request) -> Changes {
     let mut changes = Changes::of_ledger(remember(context, &request.id));
     let message =

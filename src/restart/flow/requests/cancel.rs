@@ -21,7 +21,7 @@ pub(in crate::flow) fn accept_cancel(context: &Context<'_>, ledger: &Ledger) -> 
     let clear = Action::ClearAnnotation { key: annotation::CANCEL.to_owned(), value: id.clone() };
     let restart = ledger.restart.as_ref().filter(|restart| restart.request.id == *id);
     match restart.filter(|restart| restart.ending.is_none()) {
-        // Over, cancelled already, or never known: nothing is left to do for it.
+        // Ended, cancelled already, or unknown: nothing is left to do.
         None => changes.act(clear),
         Some(restart) => match restart.why_not_cancellable() {
             Some(why) => {

@@ -1,4 +1,5 @@
-//! Restarts we ask for ourselves: nodes that run on another config than their sources'.
+//! Restarts that the reconciler requests itself: of nodes that run on another config than their
+//! sources have.
 
 use super::open::{open, remember};
 use crate::changes::Changes;
@@ -8,7 +9,7 @@ use crate::index::Index;
 use crate::{Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 use stayput_api::State;
 
-/// Asks for a restart of the drifting nodes, where the policy says so; names them otherwise.
+/// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
 pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if ledger.restart.is_some() || !context.snapshot.cluster.has_status {
@@ -61,14 +62,14 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     changes
 }
 
-/// Whether the run's config is not what the sources say. An absent source is unknown, and an engine
-/// that does not run drifts from nothing.
+/// Whether the engine runs on another config than its sources have. False if a source is absent,
+/// the engine does not run, or the manager belongs to another pod.
 fn is_pending(pod: &Pod) -> bool {
     drifts(pod) && Index::manager_of(pod).is_ok()
 }
 
-/// A name for what the sources have now, of all pods: asked for once, also when it did not come up
-/// and was rolled back.
+/// An id for the current sources of all pods. A change with the same id is requested only once,
+/// also if it was rolled back.
 fn change_id(context: &Context<'_>) -> String {
     let mut wanted: Vec<(&str, &[u8])> = context
         .index
@@ -84,13 +85,15 @@ fn change_id(context: &Context<'_>) -> String {
     format!("config-{short}")
 }
 
-/// Whether this is the change we asked for last; one that comes back later is asked for again.
+/// Whether this is the change that was requested last. An older change that comes back is requested
+/// again.
 fn has_tried(ledger: &Ledger, id: &str) -> bool {
     let mut ours = ledger.handled.iter().rev().filter(|id| id.starts_with("config-"));
     ours.next().is_some_and(|last| last == id)
 }
 
-/// Whether a pod's engine runs on another config than its sources have, whoever's the manager is.
+/// Whether a pod's engine runs on another config than its sources have. Does not check that the
+/// manager belongs to the pod.
 pub(crate) fn drifts(pod: &Pod) -> bool {
     let (Sources::Checksum(wanted), Ok(manager)) = (&pod.sources, &pod.manager) else {
         return false;

@@ -1,17 +1,17 @@
-//! What people and the spec ask for: requests on the SearchCluster, phases on pods, changed configs.
-//! What is accepted is in the ledger, once, by its id, whatever the annotation says later.
+//! Requests of people and of the spec: on the SearchCluster, as phases on pods, by changed configs.
+//! An accepted request is in the ledger once, by its id, whatever the annotation contains later.
 
 pub(super) mod accept;
 pub(super) mod cancel;
 pub(super) mod drift;
 pub(super) mod open;
-pub(super) mod people;
+pub(super) mod pod_phases;
 pub(super) mod policy_names;
 
 use crate::changes::Changes;
 use crate::{Code, Reason};
 
-/// Reports that something a person wrote cannot be understood, and leaves it.
+/// Reports input of a person that cannot be understood, and does not change it.
 fn ignore_input(pod: Option<&str>, message: String) -> Changes {
     let mut changes = Changes::default();
     match pod {

@@ -1,4 +1,4 @@
-//! A restart begins: its nodes are written down, and none of them has a slot yet.
+//! A restart begins: its members are written to the ledger, and none of them has a slot yet.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::flow::target::members_of;
 use crate::ledger::LedgerChange;
 use crate::{Direction, Once, Outcome, Reason, Request, Restart, annotation};
 
-/// Opens a restart of the nodes the request means.
+/// Begins a restart of the nodes that the request selects.
 pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
     let mut changes = Changes::default();
     if request.target.is_by_engine()
@@ -48,8 +48,8 @@ pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
     changes
 }
 
-/// A request was accepted. The one that is on the SearchCluster is never forgotten: it would be
-/// taken for a new one.
+/// Remembers an accepted request. The id of the request that is still on the SearchCluster is never
+/// dropped: otherwise it would count as a new request.
 pub(super) fn remember(context: &Context<'_>, id: &str) -> LedgerChange {
     let text = context.snapshot.cluster.annotations.get(annotation::REQUEST);
     let present = text.and_then(|text| Request::parse(text).ok());

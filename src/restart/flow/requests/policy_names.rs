@@ -1,4 +1,4 @@
-//! What the policy names and nobody knows: reported, and never in the way.
+//! Unknown names in the policy: they are reported, and block nothing.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::{Ledger, Reason};
 
-/// Reports what cannot be understood in the policy: a rule that somebody thinks is off is asked all
-/// the same, and a limit that somebody thinks is there limits nothing.
+/// Reports names in the policy that are unknown. The user may expect that a rule is disabled that
+/// is still evaluated, or that a limit applies that limits nothing.
 pub(in crate::flow) fn report_unknown_names(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if let Some(message) = context.policy.disabled.unknown() {
         changes.event(None, Reason::InputIgnored, message);
     }
-    // Once a restart, at its beginning: later a node that is down takes its roles along.
+    // Only once, when a restart begins: later a role may be missing because its node is down.
     let begins = context.snapshot.ledger.restart.is_none() && ledger.restart.is_some();
     if begins && let Some(message) = unknown_roles(context) {
         changes.event(None, Reason::InputIgnored, message);
@@ -45,8 +45,8 @@ fn unknown_roles(context: &Context<'_>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "spec.restart.maxUnavailableOfRole limits {}, a role that no node has: it holds nobody \
-         back; roles there are {}",
+        "spec.restart.maxUnavailableOfRole limits {}, a role that no node has: it limits \
+         nothing; the nodes have the roles {}",
         unknown.join(", "),
         roles.into_iter().collect::<Vec<_>>().join(", ")
     ))

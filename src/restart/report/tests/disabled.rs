@@ -1,4 +1,4 @@
-//! What is off is shown until it is on again.
+//! Disabled predicates are shown until they are enabled again.
 
 use super::{condition, three};
 use crate::{Code, Disabled, Plan, Policy, Predicate, report};

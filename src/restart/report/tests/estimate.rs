@@ -1,4 +1,4 @@
-//! How much longer it takes, where people look.
+//! The estimate in the report.
 
 use super::{shown, under_way, waits};
 use crate::{Code, Predicate, Report, Snapshot, Time, Waiting};

@@ -5,8 +5,8 @@ use super::{Check, Evaluation, Peer, Predicate, block, disable_hint};
 /// The last master-eligible node to be restarted waits until all other nodes are done, so that the
 /// cluster keeps a master that was not restarted as long as possible.
 ///
-/// In place a node that does not serve does not wait: if it is the only one, the others may be waiting
-/// for it.
+/// In place a node that does not serve does not wait: if it is the only one, the others may be
+/// waiting for it.
 pub(super) fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,

@@ -1,4 +1,4 @@
-//! Somebody else has a started copy.
+//! Whether another node has a started copy.
 
 use super::{engine, names, shards, unknown};
 use crate::Engine;
@@ -17,7 +17,7 @@ fn lost(engine: &Engine, candidate: &str, down: &str) -> Option<String> {
     Some(format!("{} / {}", lost.replicated.join(", "), lost.single.join(", ")))
 }
 
-/// What it shows, the shards, the candidate, who is down, and what is lost.
+/// Name of the case, the shards, the candidate, the nodes that are down, and what is lost.
 type Case = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str);
 
 const NOTHING: &str = " / ";
@@ -125,9 +125,9 @@ fn one_look_answers_for_every_node() {
         .map(|shard| format!("index/{shard}: n-{}* n-{}", shard % 200, (shard + 1) % 200))
         .collect();
     engine.shards = Ok(shards(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
-    let look = Copies::of(&engine);
+    let copies = Copies::of(&engine);
     let down = names("n-7");
-    let loses = |name: &str| !look.lost(name, &down).expect("known").replicated.is_empty();
+    let loses = |name: &str| !copies.lost(name, &down).expect("known").replicated.is_empty();
     let refused: Vec<&str> =
         engine.nodes.iter().map(|node| node.name.as_str()).filter(|name| loses(name)).collect();
     assert_eq!(refused, ["n-6", "n-8"], "the neighbors of the one that is down");

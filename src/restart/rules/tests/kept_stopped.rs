@@ -1,5 +1,5 @@
-//! A node to be kept stopped is judged as any other, also once that stands in the ledger: between
-//! that and its stop others may have gone down.
+//! The rules are the same for a node to be kept stopped, also once it is in the ledger: before its
+//! stop other nodes may go down.
 
 use super::table::cases;
 use crate::index::Index;
@@ -7,12 +7,12 @@ use crate::lookup::Names;
 use crate::rules::Evaluation;
 use crate::{Request, Strategy};
 
-/// What the rules say of d-0, which stands in the ledger to be kept stopped, at either time.
+/// The rules for d-0, before and after it is in the ledger to be kept stopped.
 fn blockers(text: &str) -> [Option<&'static str>; 2] {
     let case = cases(&format!("case: any\n{text}")).remove(0);
     let view = Index::new(&case.snapshot);
-    let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
-    let evaluation = look.expect("an engine that answers");
+    let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+    let evaluation = evaluation.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
     let before = evaluation.check_rules(pod, Strategy::Immediate);

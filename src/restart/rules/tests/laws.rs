@@ -1,5 +1,5 @@
-//! What holds for every cluster that can be described, however unusual: nothing panics, the order of what was
-//! read is of no matter, and counting on gives what counting anew does.
+//! Laws for every cluster that can be described, however unusual: nothing panics, the order of the
+//! input does not matter, and updated counts are the same as new ones.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn cluster_text() -> impl Strategy<Value = String> {
             let nodes: Vec<String> = nodes
                 .into_iter()
                 .map(|(name, roles, one, other)| {
-                    // A second node of the same name is one that Kubernetes does not know.
+                    // A second node of the same name has no pod.
                     let states = match seen.insert(name) {
                         true => format!("{}; {}", STATES[one], STATES[other]),
                         false => "no pod".to_owned(),
@@ -157,8 +157,8 @@ proptest! {
     fn counting_on_is_counting_anew(text in cluster_text()) {
         let case = case(&text);
         let view = Index::new(&case.snapshot);
-        let look = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
-        let Ok(mut evaluation) = look else { return Ok(()) };
+        let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+        let Ok(mut evaluation) = evaluation else { return Ok(()) };
         let asked: Vec<&Pod> =
             case.snapshot.pods.iter().filter(|pod| case.asked.contains(&pod.name)).collect();
         for pod in order(asked.into_iter(), view.engine().ok()) {

@@ -21,8 +21,8 @@ use crate::{
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
-/// A green cluster from `"a master elected, b data_hot ingest, c"`: names and roles. Everybody who
-/// can be elected is a voter, and there are no shards.
+/// A green cluster from `"a master elected, b data_hot ingest, c"`: names and roles. Every
+/// electable node is a voter, and there are no shards.
 pub(super) fn engine(nodes: &str) -> Engine {
     let mut master = None;
     let nodes: Vec<Node> = nodes
@@ -134,7 +134,7 @@ fn pod(name: &str) -> Pod {
     }
 }
 
-/// A pod nothing is wrong with.
+/// A pod that passes every check.
 fn fit(name: &str) -> Pod {
     let mut pod = pod(name);
     pod.manager = Ok(Manager {

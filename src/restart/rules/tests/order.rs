@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! The order of restarts.
 
 use proptest::prelude::*;
 

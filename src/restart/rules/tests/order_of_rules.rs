@@ -1,10 +1,10 @@
-//! The ten are asked in their published order.
+//! The ten predicates are evaluated in their published order.
 
 use super::table::cases;
 use crate::{Disabled, Predicate};
 
-/// Who says no to the first that is asked for, each disabled once it has answered; and what says no
-/// when none of the ten is left.
+/// The predicates that block the first candidate, each disabled once it has blocked; and the code
+/// that blocks when none of the ten is left.
 fn one_after_the_other(case: usize) -> (Vec<Predicate>, &'static str) {
     let mut case = cases(include_str!("tables/disabled.txt")).remove(case);
     let mut asked: Vec<Predicate> = Vec::new();

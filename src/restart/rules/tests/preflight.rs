@@ -1,4 +1,4 @@
-//! Fit for a stop, or not.
+//! Which faults of a pod or its manager block a stop.
 
 use super::{fit, unknown};
 use crate::rules::preflight;

@@ -1,4 +1,4 @@
-//! A majority stays, by tables.
+//! The quorum rule, by tables of cases.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn minimum(nodes: &str, minimum: u32) -> Engine {
     Engine { voting: Ok(Voting::MinimumMasterNodes(minimum)), ..engine(nodes) }
 }
 
-/// What the rule says of one node; a vote that is handed over first is one not handed over yet.
+/// The rule for one node. A vote that has to be handed over first counts as not handed over yet.
 fn quorum(engine: &Engine, candidate: &str, down: &str) -> Check {
     match MasterVoters::of(engine).after_stop(candidate, &names(down), None) {
         QuorumAfterStop::Kept => Ok(()),

@@ -1,5 +1,5 @@
-//! A majority stays, held against enumeration: of every question about up to nine masters one is
-//! asked of each kind that differs in more than names.
+//! The quorum rule, compared with enumeration: every case of up to nine masters is checked, except
+//! those that differ only in names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,8 @@ fn masters(listed: u32, committed: u32, accepted: u32) -> Engine {
     engine
 }
 
-/// The vote handed over as an engine would do it leaves whoever is left with a majority.
+/// Whether the nodes that are left have a majority once the vote is handed over as an engine would
+/// do it.
 fn is_handed_over(listed: u32, candidate: &str, left: u32) -> bool {
     let ids = |set: u32| members(set).iter().map(|name| format!("id-{name}")).collect();
     let mut model = Model::of(&[candidate]);
@@ -179,8 +180,9 @@ fn no_step_up_to_nine_masters_loses_a_majority_and_no_safe_one_is_refused() {
     assert_eq!(enumerate(9), 747_410);
 }
 
-/// With all masters voting and `ready` of them in. The rule `ready > (n + 1) / 2` that another
-/// operator uses is wrong in exactly four places up to nine masters; and both refuse a single one.
+/// All masters vote, and `ready` of them are in the cluster. The rule `ready > (n + 1) / 2` that
+/// another operator uses is wrong in exactly four places up to nine masters; and both refuse a
+/// single one.
 #[test]
 fn counting_ready_masters_is_wrong_for_even_numbers() {
     let mut differ = Vec::new();

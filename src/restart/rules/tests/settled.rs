@@ -1,4 +1,4 @@
-//! Yellow for good, or not yet: what it takes, one by one.
+//! Whether yellow is settled: each condition alone.
 
 use super::{code, engine, message, names, shards, unknown};
 use crate::rules::SettledYellow;

@@ -1,4 +1,4 @@
-//! The tables of `tables/`, each a page to be read by people who know clusters and not this code.
+//! The tables of `tables/`, written for people who know clusters but not this code.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::lookup::Names;
 use crate::rules::{Evaluation, order, predicates, select};
 use crate::{Disabled, Pod, Predicate};
 
-/// A name, who it waits for as a code, and the message; no code if it goes.
+/// A name, the code that blocks it, and the message; no code if it is restarted.
 type Answer = (String, Option<(&'static str, String)>);
 
 impl Case {
@@ -17,8 +17,9 @@ impl Case {
         found.unwrap_or_else(|| panic!("{}: no pod {name}", self.name))
     }
 
-    /// Lets `ask` look at the cluster, with those picked that are; or says why nobody can.
-    fn look<'s, T>(
+    /// Calls `ask` with the evaluation, in which the picked nodes have slots; or returns why there
+    /// is no evaluation.
+    fn evaluate<'s, T>(
         &'s self,
         ask: impl FnOnce(&mut Evaluation<'s>, &Index<'s>) -> T,
     ) -> Result<T, Answer> {
@@ -26,17 +27,17 @@ impl Case {
         let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
         let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
         let evaluation = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);
-        let mut evaluation = evaluation
-            .map_err(|no| ("everybody".to_owned(), Some((no.code.as_str(), no.message))))?;
+        let mut evaluation =
+            evaluation.map_err(|no| ("all".to_owned(), Some((no.code.as_str(), no.message))))?;
         self.picked.iter().for_each(|name| evaluation.take_slot(&self.pod(name).uid));
         Ok(ask(&mut evaluation, &view))
     }
 
-    /// What comes of one evaluation over all that are asked for: as when nodes are chosen.
+    /// The result of one evaluation of all requested nodes, as when nodes are chosen.
     pub(super) fn select(&self) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
         let asked: Vec<&Pod> = asked.map(|name| self.pod(name)).collect();
-        let turns = self.look(|evaluation, view| {
+        let turns = self.evaluate(|evaluation, view| {
             let candidates = order(asked.iter().copied(), view.engine().ok());
             select(evaluation, &candidates, self.strategy, |_, _, _| Ok(()))
         });
@@ -50,10 +51,10 @@ impl Case {
         turns.into_iter().map(answer).collect()
     }
 
-    /// What one predicate alone says of each that is asked for.
+    /// The result of one predicate for each requested node.
     fn ask(&self, predicate: Predicate) -> Vec<Answer> {
         let asked = self.asked.iter().filter(|name| !self.picked.contains(name));
-        let answers = self.look(|evaluation, _| {
+        let answers = self.evaluate(|evaluation, _| {
             asked
                 .map(|name| {
                     let peer = evaluation.peer(&self.pod(name).uid).expect("not kept stopped");
@@ -65,7 +66,7 @@ impl Case {
         answers.unwrap_or_else(|no| vec![no])
     }
 
-    /// What is not as the case says: one text, empty if all is.
+    /// How the answers differ from the case; empty if they do not.
     fn differences(&self, answers: &[Answer], rule: &str) -> String {
         let goes: Vec<&str> =
             answers.iter().filter(|(_, no)| no.is_none()).map(|(name, _)| name.as_str()).collect();
@@ -78,16 +79,20 @@ impl Case {
             .collect();
         waits.sort_unstable();
         expected.sort_unstable();
-        let said = |name: &String| {
+        let message = |name: &String| {
             let answer = answers.iter().find(|(other, _)| other == name);
             answer.and_then(|(_, no)| Some(no.as_ref()?.1.as_str())).unwrap_or_default()
         };
-        let silent = self.says.iter().find(|(name, text)| !said(name).contains(text));
-        if goes == self.goes && waits == expected && silent.is_none() && !self.name.is_empty() {
+        let wrong_message = self.says.iter().find(|(name, text)| !message(name).contains(text));
+        if goes == self.goes
+            && waits == expected
+            && wrong_message.is_none()
+            && !self.name.is_empty()
+        {
             return String::new();
         }
         format!(
-            "case {}\n  says {:?} {expected:?} {silent:?}\n  is {answers:?}\n",
+            "case {}\n  says {:?} {expected:?} {wrong_message:?}\n  is {answers:?}\n",
             self.name, self.goes
         )
     }

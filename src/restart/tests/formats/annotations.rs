@@ -1,4 +1,4 @@
-//! What `proto/annotations.md` says is what is read and written.
+//! The annotations are read and written as `proto/annotations.md` describes.
 
 use crate::{LastRestart, Outcome, Phase, Request, Strategy, annotation};
 

@@ -1,4 +1,4 @@
-//! The texts that people and programs exchange with us.
+//! The formats of annotations, requests, phases and times.
 
 mod annotations;
 mod phase;

@@ -1,4 +1,4 @@
-//! The seven phases.
+//! The seven phases as text.
 
 use crate::{Phase, Strategy};
 
@@ -62,7 +62,7 @@ fn what_is_shown_of_each_strategy() {
         (Strategy::Coordinated, "schedule-coordinated stop-coordinated start-coordinated"),
     ] {
         assert_eq!(shown(strategy), words);
-        // What waits is asked for by the same word.
+        // The value that requests a restart is also the one of a waiting pod.
         assert_eq!(Phase::scheduled(strategy).asks_for(), Some(strategy));
     }
 }

@@ -1,4 +1,4 @@
-//! The request on the SearchCluster.
+//! The format of the request on the SearchCluster.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What `docs/rules.md` says is what is asked.
+//! The rules and codes in `docs/rules.md` are those of the code.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Moments.
+//! Times as text.
 
 use proptest::prelude::*;
 

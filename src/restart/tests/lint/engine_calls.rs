@@ -54,8 +54,8 @@ pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<
         wrong.push("allocation is restored and has no marker of ours".into());
         return;
     };
-    // A value that somebody else has set since stays, and only our marker is removed. This holds for
-    // each of the two settings: only one that still has our value is restored.
+    // A value that another client has set since stays, and only our marker is removed. This holds
+    // for each of the two settings: only one that still has our value is restored.
     let mut right = allocation.setting.clone();
     if right.persistent.as_deref() == Some("primaries") {
         right.persistent.clone_from(&marker.before.persistent);

@@ -173,8 +173,8 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// The manager has confirmed, durably, a start with this sequence or a higher one; or somebody
-    /// else has sent a request since.
+    /// The manager has confirmed, durably, a start with this sequence or a higher one; or another
+    /// client has sent a request since.
     pub(super) fn is_started(&self, uid: &str, sequence: u64) -> bool {
         let Some(manager) = self.manager(uid) else {
             return self.pod(uid).is_none();

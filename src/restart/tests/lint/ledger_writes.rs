@@ -171,7 +171,7 @@ fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
             wrong.push(format!("{} is lifted and was not asked to be", entry.node));
         }
         if !entry.releasing && !asked {
-            wrong.push(format!("{} is kept stopped and nobody asked", entry.node));
+            wrong.push(format!("{} is kept stopped without a request", entry.node));
         }
         if before.is_some_and(|before| before.sequence >= entry.sequence) {
             wrong.push(format!("S4: the sequence of {}'s entry falls", entry.node));
@@ -183,7 +183,8 @@ fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     for entry in &facts.snapshot.ledger.kept_stopped {
         let stays = new.kept_stopped.iter().any(|other| other.pod_uid == entry.pod_uid);
         let paid = facts.is_started(&entry.pod_uid, entry.sequence);
-        // A pod that is not in this look may be in the next one, unless another is in its place.
+        // A pod that is not in this snapshot may be in the next one, unless another pod replaced
+        // it.
         let missing = facts.pod(&entry.pod_uid).is_none()
             && !facts.snapshot.pods.iter().any(|pod| pod.node == entry.node);
         if !stays && missing {
@@ -217,7 +218,7 @@ fn memory(old: &Ledger, new: &Ledger, wrong: &mut Vec<String>) {
     }
 }
 
-/// Whether `new` is `old` with some left away at the front and some added at the end.
+/// Whether `new` is `old` without some entries at the front and with some added at the end.
 fn goes_on_from<T: PartialEq>(old: &[T], new: &[T]) -> bool {
     (0..=old.len()).any(|dropped| {
         let kept = &old[dropped..];

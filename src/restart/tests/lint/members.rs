@@ -41,7 +41,7 @@ pub(super) fn check(
     });
     let is_lost =
         |member: &Member| facts.pod(&member.pod_uid).is_some_and(|pod| facts.whole_set_failed(pod));
-    // A set that failed as a whole goes at once: it is down already.
+    // A set that failed as a whole is restarted at once: it is down already.
     let only_lost =
         newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral_id.is_none());
     if restart_is_zone(after) {
@@ -57,7 +57,7 @@ pub(super) fn check(
     }
 }
 
-/// Its nodes go together.
+/// Whether the nodes of the restart are stopped together.
 fn restart_is_zone(restart: &Restart) -> bool {
     restart.request.strategy == Strategy::Rolling && restart.request.target.zone.is_some()
 }
@@ -90,8 +90,8 @@ fn check_member(
     if old.step == Step::Finished && old != new {
         wrong.push(format!("S4: {node} is finished and changes"));
     }
-    // A start on another config, or one that is tried again, has a sequence of its own.
-    // One that ends in the same write sends neither of them any more.
+    // A start on another config, or one that is tried again, has a sequence of its own. A member
+    // that is finished in the same write sends neither of them any more.
     let again = matches!(new.step, Step::Restarting | Step::Finished)
         && old.stop_sequence == new.stop_sequence;
     if old.step != Step::Scheduled
@@ -238,7 +238,8 @@ fn finished(
     }
 }
 
-/// A member whose part is over: no stop of ours is left without an answered start, or it is owed.
+/// Whether each stop of ours for a finished member was followed by an accepted start, or the start
+/// is a debt.
 pub(super) fn is_started_or_owed(facts: &Facts, member: &Member, new: &Ledger) -> bool {
     let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
     let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
@@ -246,15 +247,16 @@ pub(super) fn is_started_or_owed(facts: &Facts, member: &Member, new: &Ledger) -
         .compensation
         .as_ref()
         .map_or(member.start_sequence, |compensation| compensation.start_sequence);
-    // Somebody's start has taken the sequence of our stop: that stop can only be refused.
+    // The start of another client has the sequence of our stop: the manager refuses that stop.
     let pre_empted = facts.manager(&member.pod_uid).is_some_and(|manager| {
         manager.last_request.as_ref().is_some_and(|last| {
             (last.sequence == member.stop_sequence && last.kind == RequestKind::Start)
-                // Started by somebody, after our stop was taken.
+                // Started by another client, after our stop was accepted.
                 || (last.sequence > member.stop_sequence
                     && last.accepted
                     && last.kind == RequestKind::Start)
-                // Stopped by somebody, with a sequence that is none of ours: it is to be stopped.
+                // Stopped by another client, with a sequence that is none of ours: it is to be
+                // stopped.
                 || (last.sequence != member.stop_sequence
                     && last.sequence < member.start_sequence
                     && last.sequence + 1 >= member.stop_sequence

@@ -132,7 +132,7 @@ fn stop_of_turn(
     check_allowed(facts, name, wrong);
     check_pod(pod, manager, wrong);
     let Some(restart) = facts.restart() else { return };
-    // One that has gone forward has nodes down that nothing but its end brings back.
+    // A restart that only goes forward has stopped nodes, which only its end starts again.
     let forward = restart.direction == Direction::Forward;
     if !forward {
         not_deleted(facts, name, wrong);
@@ -159,7 +159,7 @@ fn stop_of_turn(
         wrong.push(format!("{name} is stopped, though a source is absent"));
     }
     let declared = matches!(pod.sources, Sources::Checksum(_));
-    // Once frozen, the entry counts, and what the sources say later is for the next restart.
+    // Once frozen, the entry counts; later changes of the sources are for the next restart.
     let wanted = match restart.frozen {
         Some(_) => member.expected.clone(),
         None => Facts::wanted_config(pod),
@@ -225,7 +225,7 @@ fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
         }
         return;
     };
-    // What is missing with another node of the batch was to be expected.
+    // Copies that are missing because another node of the batch is down are expected.
     let members = facts.restart().into_iter().flat_map(|restart| &restart.members);
     let others = members.filter(|other| other.is_under_way() && other.node != pod.node).count();
     let missed = if others > 0 { 0 } else { health.delayed };
@@ -324,7 +324,7 @@ fn start_of_turn(
             wrong.push(format!("{name} is started before the checksums are frozen"));
         }
         if restart.direction == Direction::Back {
-            wrong.push(format!("S11: {name} is started forward, though everybody turns back"));
+            wrong.push(format!("S11: {name} is started forward, though all members turn back"));
         }
     } else if let Sources::Checksum(now) = &pod.sources
         && Some(now) != member.expected.as_ref()

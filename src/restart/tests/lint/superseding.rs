@@ -17,7 +17,7 @@ pub(super) fn happens(before: &Restart, new: &Ledger) -> bool {
 pub(super) fn check(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let id = &before.request.id;
     let Some(after) = &new.restart else {
-        wrong.push(format!("S11: {id} is superseded by nobody"));
+        wrong.push(format!("S11: {id} is superseded by no restart"));
         return;
     };
     let next = &after.request.id;
@@ -36,7 +36,7 @@ pub(super) fn check(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut V
         (entry.is_some_and(|entry| entry.outcome == Outcome::Superseded), "which ends otherwise"),
         (
             queued == Some(&after.request) || asked.as_ref() == Some(&after.request),
-            "and nobody asked for it",
+            "and no user requested it",
         ),
         (
             after.request.not_before.is_none_or(|moment| facts.snapshot.now >= moment),

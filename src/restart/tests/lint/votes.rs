@@ -1,5 +1,5 @@
 //! Voting exclusions: the debt is written first, only the node with the only vote is excluded, the
-//! exclusion is removed after the proof, and never an exclusion of somebody else.
+//! exclusion is removed after the proof, and never an exclusion of another client.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{Engine, ExclusionDebt, Ledger, Step, Strategy, Voting};
 /// Longer than any request may be delayed, in milliseconds.
 const LATE_REQUEST_WINDOW: u64 = 300_000;
 
-/// Committed and accepted configuration, and who is excluded.
+/// Committed and accepted configuration, and the excluded nodes.
 type Seen<'a> = (&'a BTreeSet<String>, &'a BTreeSet<String>, &'a BTreeSet<String>);
 
 fn seen<'a>(facts: &Facts<'a>) -> Option<Seen<'a>> {
@@ -25,7 +25,7 @@ fn debt<'a>(facts: &Facts<'a>) -> Option<&'a ExclusionDebt> {
     facts.snapshot.ledger.debts.exclusion.as_ref()
 }
 
-/// Excluded, and not by us.
+/// The nodes that are excluded, but not by us.
 fn foreign(facts: &Facts, excluded: &BTreeSet<String>) -> Vec<String> {
     let ledger = &facts.snapshot.ledger;
     let late = |node: &String| {
@@ -69,7 +69,7 @@ pub(super) fn exclude(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
     }
     let others = foreign(facts, excluded);
     if !others.is_empty() {
-        wrong.push(format!("{node} is excluded from voting beside {others:?} of somebody else"));
+        wrong.push(format!("{node} is excluded from voting beside {others:?} of another client"));
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
     }
     let others = foreign(facts, excluded);
     if !others.is_empty() {
-        wrong.push(format!("voting exclusions of somebody else are removed: {others:?}"));
+        wrong.push(format!("voting exclusions of another client are removed: {others:?}"));
     }
     let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();
     for member in members.iter().filter(|member| member.step == Step::Restarting) {
@@ -94,7 +94,7 @@ pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
     }
 }
 
-/// What one write may change of what is owed.
+/// What one write may change of the debts.
 pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     let excluded = seen(facts).map(|(.., excluded)| excluded);
     match (debt(facts), &new.debts.exclusion) {
@@ -109,7 +109,10 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
                 wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));
             }
             if excluded.is_none_or(|excluded| !foreign(facts, excluded).is_empty()) {
-                wrong.push(format!("an exclusion of {} is owed beside somebody else's", made.node));
+                wrong.push(format!(
+                    "an exclusion of {} is owed beside that of another client",
+                    made.node
+                ));
             }
         }
         (Some(before), Some(after)) if before.node != after.node => {
@@ -128,23 +131,23 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
             }
             let deleted = facts.snapshot.cluster.deleting && facts.snapshot.pods.is_empty();
             if !deleted && !new.removed_exclusions.iter().any(|one| one.node == before.node) {
-                wrong.push(format!("nobody would know a late exclusion of {}", before.node));
+                wrong.push(format!("no entry remembers a late exclusion of {}", before.node));
             }
         }
         (None, None) | (Some(_), Some(_)) => {}
     }
 }
 
-/// An exclusion stands, or may, nobody under way is going to remove it, and the engine answers, so
-/// that it could be removed now.
+/// An exclusion exists, or may exist, that no member under way is going to remove, and the engine
+/// answers, so that it could be removed now.
 pub(super) fn is_exclusion_unowned(facts: &Facts) -> bool {
-    let by_nobody = |debt: &ExclusionDebt| {
+    let by_no_member = |debt: &ExclusionDebt| {
         facts.member(&debt.pod_uid).is_none_or(|member| !member.is_under_way())
     };
-    facts.engine().is_some() && debt(facts).is_some_and(by_nobody)
+    facts.engine().is_some() && debt(facts).is_some_and(by_no_member)
 }
 
-/// Whether `node` may be the one who takes the vote of another that is handing it over.
+/// Whether `node` may be the recipient of a vote that another node is handing over.
 pub(super) fn taken_away(facts: &Facts, engine: &Engine, node: &str) -> Option<String> {
     let other = debt(facts).map(|debt| &debt.node).filter(|other| *other != node)?;
     let this = engine.nodes.iter().find(|listed| listed.name == node)?;

@@ -1,4 +1,4 @@
-//! For every pod something is done, or it waits with a reason.
+//! For every pod there is an action, or a reason to wait.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a forecast says is what the controller then does.
+//! A forecast matches what the controller then does.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ fn stopped(driver: &Driver) -> Vec<String> {
 }
 
 /// Whether `done` is what was predicted: step after step, in any order within one. An immediate
-/// restart takes the next node whenever one is back, so that only who goes can be predicted.
+/// restart stops the next node whenever one is back, so that only the set of nodes can be
+/// predicted.
 fn is_as_forecast(predicted: &Forecast, before: &[String], done: &[String]) -> Result<(), String> {
     if predicted.request.strategy == How::Immediate {
         let expected = predicted.steps.iter().flat_map(|step| &step.nodes).map(|node| &node.name);
@@ -46,10 +47,10 @@ fn is_as_forecast(predicted: &Forecast, before: &[String], done: &[String]) -> R
 }
 
 /// A snapshot with the engine read, as a forecast needs it.
-fn look(driver: &mut Driver) -> Snapshot {
+fn observed(driver: &mut Driver) -> Snapshot {
     let (mut snapshot, _) = driver.world.observe(&driver.flushed.clone());
     if !needs_engine(&snapshot) {
-        snapshot.engine = driver.world.engine.look(driver.world.now);
+        snapshot.engine = driver.world.engine.observe(driver.world.now);
     }
     snapshot
 }
@@ -68,7 +69,7 @@ proptest! {
     fn a_restart_goes_as_was_forecast_before_it(case in case()) {
         let mut driver = driver(&case);
         play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
-        let snapshot = look(&mut driver);
+        let snapshot = observed(&mut driver);
         let predicted = forecast(&snapshot, &driver.policy, None);
         driver.run(40 * 60_000, |driver| driver.is_at_rest() && !driver.world.ledger().history.is_empty());
         let done = stopped(&driver);
@@ -85,7 +86,7 @@ proptest! {
         let mut driver = driver(&case);
         play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
         driver.run(at, |_| false);
-        let snapshot = look(&mut driver);
+        let snapshot = observed(&mut driver);
         // Past its end there is nothing to predict.
         prop_assume!(snapshot.ledger.restart.is_some());
         let before = stopped(&driver);
@@ -99,13 +100,13 @@ proptest! {
     #[test]
     fn asking_beforehand_is_as_asking(case in case()) {
         let mut driver = driver(&case);
-        let snapshot = look(&mut driver);
+        let snapshot = observed(&mut driver);
         let request = crate::Request {
             id: "r1".into(), strategy: case.how, ..crate::Request::default()
         };
         let before = forecast(&snapshot, &driver.policy, Some(&request));
         play_line(&mut driver, &format!("request {} r1", case.how.as_str()));
-        let asked = forecast(&look(&mut driver), &driver.policy, None);
+        let asked = forecast(&observed(&mut driver), &driver.policy, None);
         prop_assert_eq!(&before.steps, &asked.steps);
         prop_assert_eq!(&before.never, &asked.never);
         prop_assert_eq!(&before.waiting, &asked.waiting);
@@ -116,12 +117,12 @@ proptest! {
         let mut driver = case.driver();
         driver.policy.max_unavailable = case.max_unavailable;
         play_line(&mut driver, &format!("request {} r1", case.how.as_str()));
-        for (moment, trouble) in case.troubles.iter().filter(|(moment, _)| *moment < at) {
+        for (moment, fault) in case.faults.iter().filter(|(moment, _)| *moment < at) {
             driver.run(moment.saturating_sub(driver.world.now - super::super::world::START), |_| false);
-            trouble.happens(&mut driver);
+            fault.happens(&mut driver);
         }
         driver.run(at, |_| false);
-        let mut snapshot = look(&mut driver);
+        let mut snapshot = observed(&mut driver);
         for request in [None, Some(crate::Request { id: "other".into(), ..Default::default() })] {
             let predicted = forecast(&snapshot, &driver.policy, request.as_ref());
             let mut seen: Vec<&str> = predicted.steps.iter().filter(|step| step.kind != ForecastStepKind::Start)

@@ -1,9 +1,9 @@
-//! Properties: with any faults a restart ends with one of the outcomes, the plan for any snapshot has no
-//! faults, and the order of its input does not matter.
+//! Properties: with any faults a restart ends with one of the outcomes, the plan for any snapshot
+//! has no faults, and the order of its input does not matter.
 
+mod faults;
 mod forecasts;
 mod snapshots;
-mod trouble;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -12,11 +12,11 @@ use super::driver::{ActionFate, Driver};
 use super::scenario::play_line;
 use super::world::World;
 use crate::{Direction, Policy, Share, Strategy as How};
+use faults::{Fault, faults};
 pub(crate) use snapshots::snapshots;
-use trouble::{Trouble, troubles};
 
 /// For how long faults happen, in milliseconds.
-const TROUBLED: u64 = 6 * 60_000;
+const FAULT_TIME: u64 = 6 * 60_000;
 /// How long after that the restart must be over, in milliseconds.
 const OVER: u64 = 40 * 60_000;
 
@@ -33,7 +33,7 @@ pub(crate) struct Case {
     /// The target: all nodes, a zone at once, or a role.
     part: &'static str,
     fates: Vec<ActionFate>,
-    troubles: Vec<(u64, Trouble)>,
+    faults: Vec<(u64, Fault)>,
 }
 
 fn fate() -> impl Strategy<Value = ActionFate> {
@@ -41,7 +41,7 @@ fn fate() -> impl Strategy<Value = ActionFate> {
         6 => Just(ActionFate::Done),
         1 => Just(ActionFate::Lost),
         1 => Just(ActionFate::Doubled),
-        // Nobody waits longer for an answer; for so long the engine is looked at afterwards.
+        // No request takes longer than this: the engine is observed for as long after a restart.
         1 => (100_u64..45_000).prop_map(ActionFate::Late),
         1 => Just(ActionFate::Crash),
         1 => Just(ActionFate::CrashAfter),
@@ -58,7 +58,7 @@ fn cluster() -> impl Strategy<Value = Vec<(String, String)>> {
     ];
     let zone = prop_oneof![Just(""), Just("@a"), Just("@a"), Just("@b"), Just("@b")];
     prop::collection::vec((roles, zone), 1..6).prop_map(|roles| {
-        // Somebody has to be elected.
+        // One node must be electable.
         let node = |(at, (role, zone)): (usize, (&str, &str))| {
             let role = if at == 0 { "master+data" } else { role };
             (format!("logs-{at}"), format!("{role}{zone}"))
@@ -81,8 +81,8 @@ fn part() -> impl Strategy<Value = &'static str> {
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let how = prop_oneof![Just(How::Rolling), Just(How::Immediate), Just(How::Coordinated)];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), share(), part());
-    let faults = (prop::collection::vec(fate(), 0..40), troubles(TROUBLED));
-    (cluster(), how, flags, faults).prop_map(|(nodes, how, flags, (fates, troubles))| {
+    let faults = (prop::collection::vec(fate(), 0..40), faults(FAULT_TIME));
+    (cluster(), how, flags, faults).prop_map(|(nodes, how, flags, (fates, faults))| {
         let (change, rollback, allow_outage, records, max_unavailable, part) = flags;
         Case {
             nodes,
@@ -94,7 +94,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             max_unavailable,
             part,
             fates,
-            troubles,
+            faults,
         }
     })
 }
@@ -125,7 +125,7 @@ impl Case {
         }
         let asked = format!("request {} r1 deadline 15m{}", self.how.as_str(), self.part);
         play_line(&mut driver, &asked);
-        self.go_wrong(driver)
+        self.run_with_faults(driver)
     }
 
     /// As [`Self::play`], but faults begin only after a coordinated restart has gone forward with a
@@ -142,7 +142,7 @@ impl Case {
             restart.is_none_or(|restart| restart.direction == Direction::Forward)
         };
         driver.run(1_000, |_| false);
-        driver.run(TROUBLED, is_forward);
+        driver.run(FAULT_TIME, is_forward);
         for line in [
             format!("engine of {last} refuses v2"),
             format!("engine of {last} dies"),
@@ -153,34 +153,34 @@ impl Case {
             play_line(&mut driver, &line);
         }
         driver.fates = fates;
-        self.go_wrong(driver)
+        self.run_with_faults(driver)
     }
 
     /// Faults happen and are repaired. Returns what is wrong at the end.
-    fn go_wrong(&self, mut driver: Driver) -> (String, Vec<String>) {
+    fn run_with_faults(&self, mut driver: Driver) -> (String, Vec<String>) {
         let begin = driver.world.now;
-        for (at, trouble) in &self.troubles {
+        for (at, fault) in &self.faults {
             let until = begin + at;
             if driver.world.now < until {
                 driver.run(until - driver.world.now, |_| false);
             }
-            trouble.happens(&mut driver);
+            fault.happens(&mut driver);
         }
-        let rest = (begin + TROUBLED).saturating_sub(driver.world.now);
+        let rest = (begin + FAULT_TIME).saturating_sub(driver.world.now);
         driver.run(rest, |_| false);
-        trouble::is_over(&mut driver);
+        faults::repair_all(&mut driver);
         driver.run(OVER, |driver| {
-            driver.is_at_rest() && driver.world.now > begin + TROUBLED + 100_000
+            driver.is_at_rest() && driver.world.now > begin + FAULT_TIME + 100_000
         });
-        // What is still on its way arrives, and is looked at.
+        // Late requests arrive, and their effects are checked.
         driver.run(100_000, |_| false);
-        driver.laws.look(&driver.world, &driver.policy);
+        driver.laws.check(&driver.world, &driver.policy);
         let wrong = driver.verdict();
         (driver.page.text().to_owned(), wrong)
     }
 }
 
-/// The same cases in every run: a test that fails only now and then helps nobody. Others are
+/// The same cases in every run: a test that fails only sometimes is of no use. Other cases are
 /// tried with `PROPTEST_RNG_SEED=N` and more of them with `PROPTEST_CASES=N`.
 pub(crate) fn always_the_same(cases: u32) -> ProptestConfig {
     let asked = ProptestConfig::default();

@@ -76,11 +76,11 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["controller", "on"] => driver.is_off = false,
         ["delay", "allocation", span] => driver.slow_allocation = Some(span_of(span)),
         ["delay", "exclusion", span] => driver.slow_exclusion = Some(span_of(span)),
-        ["somebody", "excludes", node, "from", "voting"] => {
+        ["another", "client", "excludes", node, "from", "voting"] => {
             driver.laws.excluded.insert(node.into());
             driver.world.engine.exclude(node);
         }
-        ["somebody", "removes", "all", "voting", "exclusions"] => {
+        ["another", "client", "removes", "all", "voting", "exclusions"] => {
             driver.laws.excluded.clear();
             driver.world.engine.clear_exclusions();
         }
@@ -89,11 +89,11 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "reachable"] => driver.world.engine.unreachable = false,
         ["engine", "is", "another", "cluster"] => driver.world.engine.uuid = "uuid-of-b".into(),
-        ["somebody", "sets", "allocation", to] => {
+        ["another", "client", "sets", "allocation", to] => {
             driver.world.engine.allocation.setting.transient = Some(to.into());
             driver.laws.before.transient = Some(to.into());
         }
-        ["somebody", "resets", "allocation"] => {
+        ["another", "client", "resets", "allocation"] => {
             driver.world.engine.allocation = crate::Allocation::default();
         }
         ["freeze", "manager", pod] => driver.world.pod(pod).machine.freeze(),

@@ -1,5 +1,5 @@
-//! Scripts for the simulated cluster, and the page of text that each must give.
-//! `UPDATE_DOCS=1 cargo test -p stayput-restart scenario` writes the pages again.
+//! Scripts for the simulated cluster, and the page of text that each must produce. `UPDATE_DOCS=1
+//! cargo test -p stayput-restart scenario` writes the pages again.
 
 mod command;
 mod wait;
@@ -14,7 +14,7 @@ use crate::Policy;
 pub(crate) fn play_line(driver: &mut Driver, line: &str) {
     driver.page.script(line);
     command::carry_out(driver, line);
-    driver.laws.look(&driver.world, &driver.policy);
+    driver.laws.check(&driver.world, &driver.policy);
 }
 
 /// Plays a script. Returns the page, and the faults.

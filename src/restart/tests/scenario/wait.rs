@@ -14,7 +14,7 @@ pub(super) fn until(driver: &mut Driver, words: &[&str]) {
             let came = driver.run(LONGEST, |driver| {
                 driver.is_at_rest() && driver.world.engine.allocation.marker.is_none()
             });
-            // What follows at once belongs to it.
+            // Actions that follow at once belong to it.
             came && {
                 driver.run(2_000, |_| false);
                 true

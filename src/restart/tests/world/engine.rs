@@ -1,5 +1,5 @@
-//! A simulated engine cluster: its nodes, its voters and its shard copies. It shows what a real cluster
-//! shows during a restart.
+//! A simulated engine cluster: its nodes, its voters and its shard copies. It shows what a real
+//! cluster shows during a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ impl Searching {
         }
         self.elect();
         self.votes.reconfigure(&eligible, self.master.as_deref());
-        // A master that is to do without its vote abdicates.
+        // A master that is excluded from voting steps down.
         self.elect();
         let data: BTreeSet<String> =
             self.joined.keys().filter(|node| self.holds_data(node)).cloned().collect();
@@ -163,7 +163,7 @@ impl Searching {
     }
 
     /// What its API reports.
-    pub(crate) fn look(&self, now: u64) -> Result<Engine, Unknown> {
+    pub(crate) fn observe(&self, now: u64) -> Result<Engine, Unknown> {
         if self.unreachable || self.joined.is_empty() {
             let message = "no node of the engine answers with an elected master".to_owned();
             return Err(Unknown { message });
@@ -188,7 +188,7 @@ impl Searching {
             nodes: self.joined.iter().map(node).collect(),
             master: self.master.as_ref().map(|master| id_of(master)),
             health: Ok(self.health(now)),
-            voting: Ok(self.votes.look()),
+            voting: Ok(self.votes.observe()),
             shards: Ok(self.shards.copies(now)),
             allocation: Ok(self.allocation.clone()),
             records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),

@@ -238,7 +238,7 @@ impl Machine {
                 }
                 other => self.carry_out(now, other),
             };
-            // What follows from an effect comes before what was wanted after it.
+            // An event that an effect causes is handled before the effects after it.
             if let Some(event) = next {
                 for effect in self.life.step(now, event).into_iter().rev() {
                     todo.push_front(effect);

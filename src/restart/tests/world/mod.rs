@@ -1,5 +1,5 @@
-//! The simulated cluster, as plain data with its own clock: the SearchCluster, pods and their managers,
-//! the kubelet, the engine's cluster.
+//! The simulated cluster, as plain data with its own clock: the SearchCluster, pods and their
+//! managers, the kubelet, the engine's cluster.
 
 pub(crate) mod engine;
 pub(crate) mod machine;
@@ -16,7 +16,7 @@ use crate::{Ledger, Snapshot, Time, Unknown, needs_engine};
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
 pub(crate) use object::Object;
-pub(crate) use perform::in_words;
+pub(crate) use perform::describe_action;
 pub(crate) use pods::SimPod;
 
 /// The time at which every simulation starts.
@@ -162,7 +162,10 @@ impl World {
         while let Some((&key, _)) = self.late.first_key_value().filter(|((at, _), _)| *at <= now) {
             if let Some(action) = self.late.remove(&key) {
                 self.arrived += 1;
-                self.happened("late", format!("a request arrives: {}", perform::in_words(&action)));
+                self.happened(
+                    "late",
+                    format!("a request arrives: {}", perform::describe_action(&action)),
+                );
                 self.carry_out(&action);
             }
         }
@@ -180,12 +183,12 @@ impl World {
             fresh_id: format!("fresh-{fresh}"),
             cluster: self.object.cluster.clone(),
             ledger: self.object.ledger.clone(),
-            pods: listed.map(|pod| pod.look(now)).collect(),
+            pods: listed.map(|pod| pod.observe(now)).collect(),
             engine: Err(not_read),
             flushed: flushed.clone(),
         };
         if needs_engine(&snapshot) {
-            snapshot.engine = self.engine.look(now);
+            snapshot.engine = self.engine.observe(now);
         }
         (snapshot, self.object.version)
     }

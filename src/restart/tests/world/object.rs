@@ -27,7 +27,7 @@ impl Object {
         true
     }
 
-    /// Somebody else writes another part of it.
+    /// Another client writes another part of it.
     pub(crate) fn touch(&mut self) -> &mut Cluster {
         self.version += 1;
         &mut self.cluster

@@ -11,10 +11,10 @@ use stayput_api::{Span, StartRequest, State, StopRequest};
 pub(crate) const US: &str = "stayput-reconciler";
 
 /// The action as a line of the page.
-pub(crate) fn in_words(action: &Action) -> String {
+pub(crate) fn describe_action(action: &Action) -> String {
     match action {
         Action::WriteLedger(_) => "write the ledger".into(),
-        Action::RecordEvent(event) => format!("tell {}: {}", event.reason.as_str(), event.message),
+        Action::RecordEvent(event) => format!("event {}: {}", event.reason.as_str(), event.message),
         Action::AddFinalizer => "put the finalizer on".into(),
         Action::RemoveFinalizer => "take the finalizer off".into(),
         Action::ClaimTrigger { phase, request } => {
@@ -22,14 +22,14 @@ pub(crate) fn in_words(action: &Action) -> String {
         }
         Action::ClearAnnotation { key, value } => format!("remove {key}={value}"),
         Action::PatchPod { uid, changes } => {
-            let said = |(key, change): (&String, &Change)| {
+            let describe = |(key, change): (&String, &Change)| {
                 let short = key.rsplit('/').next().unwrap_or_default();
                 match &change.wanted {
                     Some(wanted) => format!("{short}={wanted}"),
                     None => format!("no {short}"),
                 }
             };
-            format!("patch {uid}: {}", changes.iter().map(said).collect::<Vec<_>>().join(", "))
+            format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
         Action::Stop { uid, sequence, .. } => format!("stop {sequence} to {uid}"),
         Action::Start { uid, sequence, checksum, config } => {
@@ -182,7 +182,7 @@ impl World {
             Asked::Stop(request) => (true, request.sequence),
             Asked::Start(request) => (false, request.sequence),
         };
-        let word = match &verdict {
+        let outcome = match &verdict {
             Verdict::Accepted => "accepted".into(),
             Verdict::Again => "accepted before".into(),
             Verdict::Refused(code) => format!("refused, {}", code.as_str()),
@@ -192,7 +192,7 @@ impl World {
         let kind = if is_stop { "stop" } else { "start" };
         let number = sequence.map(|sequence| format!(" {sequence}")).unwrap_or_default();
         let whose = if by == US { String::new() } else { format!(" by {by}") };
-        self.happened("ask", format!("{pod} {kind}{number}{whose}: {word}"));
+        self.happened("ask", format!("{pod} {kind}{number}{whose}: {outcome}"));
         let uid = uid.to_owned();
         let by = by.to_owned();
         self.judged.push(Judgement { uid, pod, is_stop, sequence, by, verdict, took_effect });

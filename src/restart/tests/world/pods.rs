@@ -91,7 +91,7 @@ impl SimPod {
         }
     }
 
-    pub(crate) fn look(&self, now: u64) -> Pod {
+    pub(crate) fn observe(&self, now: u64) -> Pod {
         let silent = self.machine.frozen || self.machine.unreachable;
         let manager = if silent || self.container_back_at.is_some() {
             Err(Unknown { message: format!("the manager of {} does not answer", self.name) })

@@ -74,7 +74,7 @@ impl QuorumAfterStop {
         true
     }
 
-    pub(crate) fn look(&self) -> Voting {
+    pub(crate) fn observe(&self) -> Voting {
         Voting::Configurations {
             committed: self.voters.clone(),
             accepted: self.voters.clone(),

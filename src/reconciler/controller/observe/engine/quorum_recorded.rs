@@ -90,8 +90,8 @@ fn of_two_masters_the_one_with_the_vote_hands_it_over() {
         engine.master = Some(first.clone());
         engine.voting = voting(&first, "");
         assert_eq!(without(&engine, "logs-1", ""), QuorumAfterStop::Kept, "{recorded}");
-        let handed = QuorumAfterStop::KeptByHandover("logs-1".into());
-        assert_eq!(without(&engine, "logs-0", ""), handed, "{recorded}");
+        let expected = QuorumAfterStop::KeptByHandover("logs-1".into());
+        assert_eq!(without(&engine, "logs-0", ""), expected, "{recorded}");
         assert!(
             matches!(without(&engine, "logs-0", "logs-1"), QuorumAfterStop::Lost(Code::Quorum, _)),
             "{recorded}"

@@ -1,10 +1,10 @@
-//! What an engine may say that is stale, partial or odd: what the snapshot makes of it.
+//! Stale, partial or odd answers of an engine, and the snapshot made from them.
 
 use super::*;
 use crate::engine_client::ShardState;
 use stayput_restart::Color;
 
-/// A node with these roles, or one that has not answered about itself.
+/// A node with these roles, or one that has not reported its details.
 fn node(name: &str, ephemeral_id: &str, roles: Option<&[&str]>) -> engine_client::Node {
     engine_client::Node {
         id: format!("id-{name}"),
@@ -39,7 +39,7 @@ fn a_node_that_has_joined_between_two_reads_is_waited_for() {
     assert!(!error.is_about_credentials());
     // At the next observation it has.
     let seen = topology(vec![node("logs-1", "e1", Some(&["data", "quantum"]))]);
-    let nodes = view.nodes(&seen, "zone").expect("all told");
+    let nodes = view.nodes(&seen, "zone").expect("all have reported");
     assert_eq!(nodes[0].roles, ["data", "quantum"].map(str::to_owned).into());
     assert_eq!((nodes[0].zone.as_deref(), nodes[0].version.as_str()), (Some("z1"), "2.19.3"));
 }
@@ -47,8 +47,8 @@ fn a_node_that_has_joined_between_two_reads_is_waited_for() {
 #[test]
 fn a_process_that_hangs_is_what_it_said_before_and_another_one_is_not() {
     let mut view = EngineView::default();
-    let told = topology(vec![node("logs-0", "e0", Some(&["data"]))]);
-    let before = view.nodes(&told, "zone").expect("told");
+    let reported = topology(vec![node("logs-0", "e0", Some(&["data"]))]);
+    let before = view.nodes(&reported, "zone").expect("it has reported");
     let silent = |ephemeral| topology(vec![node("logs-0", ephemeral, None)]);
     // However often it hangs.
     for _ in 0..2 {
@@ -63,7 +63,7 @@ fn two_nodes_of_one_name_are_two_nodes() {
     let mut view = EngineView::default();
     let twice =
         topology(vec![node("logs-0", "e0", Some(&["data"])), node("logs-0", "e9", Some(&[]))]);
-    let nodes = view.nodes(&twice, "zone").expect("both told");
+    let nodes = view.nodes(&twice, "zone").expect("both have reported");
     let seen: Vec<_> = nodes.iter().map(|node| (&*node.ephemeral_id, node.roles.len())).collect();
     assert_eq!(seen, [("e0", 1), ("e9", 0)]);
 }
@@ -88,7 +88,7 @@ fn a_relocating_copy_is_a_started_one_at_its_source() {
 
 #[test]
 fn a_health_that_timed_out_says_so_and_no_count_is_beyond_a_number() {
-    let said = engine_client::Health {
+    let answer = engine_client::Health {
         cluster_name: "logs".into(),
         status: engine_client::Color::Unknown,
         timed_out: true,
@@ -102,7 +102,7 @@ fn a_health_that_timed_out_says_so_and_no_count_is_beyond_a_number() {
         number_of_pending_tasks: 9,
         number_of_in_flight_fetch: 4,
     };
-    let health = health(&said);
+    let health = health(&answer);
     assert_eq!((health.color, health.timed_out), (Color::Unknown, true));
     assert_eq!((health.data_nodes, health.unassigned), (u32::MAX, u32::MAX));
     assert_eq!((health.initializing, health.relocating), (1, 2));

@@ -1,4 +1,4 @@
-//! Nodes and health in text.
+//! Parses the nodes and the health of a table's case.
 
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};

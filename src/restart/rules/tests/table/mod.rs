@@ -1,4 +1,5 @@
-//! Reads tables of cases: a cluster in text, and who goes or which rule holds whom back.
+//! Reads tables of cases: a cluster in text, which nodes are restarted, and which rule blocks the
+//! others.
 //!
 //! Cases are apart by an empty line; `#` begins a remark; a line is `key: text`. The keys are the
 //! arms of [`Case::line`] here, the states of a node those of [`cluster`].
@@ -100,7 +101,7 @@ impl Case {
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
             ("picked", _) => self.picked = list(text),
-            ("goes", "nobody") => {}
+            ("goes", "none") => {}
             ("goes", _) => self.goes = list(text),
             ("waits", _) => self.waits.extend(pairs().map(owned)),
             ("says", _) => self.says.push(owned(text.split_once(' ').expect("a name and text"))),

@@ -1,4 +1,4 @@
-//! Which engine it is.
+//! Distribution and version, read from recorded answers.
 
 use super::super::{Distribution, Engine, Version, identify, shutdown};
 use super::*;
@@ -69,7 +69,7 @@ fn a_cluster_that_was_never_formed_has_no_id() {
         r#"{"cluster_uuid":"_na_","version":{"distribution":"opensearch","number":"7.10.2"}}"#;
     let engine = local.with_root(identify::parse_root(&made_up(200, body)).unwrap());
     assert_eq!(engine.cluster_uuid, None);
-    // And the number that is there for old clients is not believed.
+    // The compatibility version for old clients is ignored.
     assert_eq!(engine.version, Version::new(2, 19, 3));
 }
 

@@ -1,4 +1,4 @@
-//! Voting exclusions: which engine is asked how.
+//! Voting exclusions: the requests for each kind of engine.
 
 use super::super::{Distribution, Engine, EngineError, Version, exclusions};
 use super::*;

@@ -1,4 +1,4 @@
-//! Shard copies.
+//! Shard copies, read from recorded answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

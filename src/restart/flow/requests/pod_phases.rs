@@ -1,4 +1,4 @@
-//! Phases on pods that are not ours: what a person asks for there.
+//! Phases that a person wrote on pods, and phases that a person removed.
 
 use super::ignore_input;
 use super::open::{open, remember};
@@ -51,12 +51,13 @@ pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledg
     changes
 }
 
-/// A phase that is gone: its node waits no longer; in the middle of its turn it means cancel.
+/// A phase was removed: a node that waits is left out of the restart; for a node under way this
+/// cancels the restart.
 fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)) -> Changes {
     let mut changes = Changes::default();
     let cancelled = || format!("cancelled: the phase of {} was taken away", pod.node);
     match member.step {
-        // All together means all together: without one of them there is no such restart.
+        // A coordinated restart needs all of its nodes: without one of them it is cancelled.
         Step::Scheduled if restart.request.strategy == Strategy::Coordinated => {
             changes.end_with(Outcome::Aborted, cancelled());
         }
@@ -70,7 +71,7 @@ fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)
             changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
         }
         Step::Restarting => match restart.why_not_cancellable() {
-            // What is shown there is put back by `show_phases`.
+            // `show_phases` writes the phase again.
             Some(why) => {
                 let message = format!(
                     "The phase of {} was taken away; put back, for its restart cannot be cancelled \
@@ -86,15 +87,15 @@ fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)
     changes
 }
 
-/// What a phase comes to that somebody wrote.
+/// The meaning of a phase that a person wrote.
 enum Written {
-    /// Nothing is left to ask for.
+    /// It requests nothing more.
     Settled(Changes),
-    /// It asks for a restart that is not under way.
+    /// It requests a restart that is not under way.
     AsksFor(Strategy),
 }
 
-/// A phase that somebody wrote. `restart` is the one under way, unless it is being ended.
+/// Reads a phase that a person wrote. `restart` is the one under way, unless it is being ended.
 fn phase_written(
     context: &Context<'_>,
     restart: Option<&Restart>,
@@ -104,7 +105,7 @@ fn phase_written(
 ) -> Written {
     let mut changes = Changes::default();
     if member.is_some_and(|member| member.step != Step::Finished) {
-        // What we have shown there is put back by `show_phases`.
+        // `show_phases` writes our phase again.
         let message =
             format!("{} on {} does not match its restart; put back", phase.as_str(), pod.node);
         if shown_phase(pod).is_some() {
@@ -131,7 +132,7 @@ fn phase_written(
     Written::AsksFor(strategy)
 }
 
-/// Opens one restart for the pods on which the same was asked; others wait for its end.
+/// Begins one restart for the pods with the same phase; pods with another phase wait for its end.
 fn open_for(context: &Context<'_>, ledger: &Ledger, asked: &[(Strategy, &Pod)]) -> Changes {
     let mut changes = Changes::default();
     let Some(strategy) = asked.iter().map(|(strategy, _)| *strategy).min() else { return changes };

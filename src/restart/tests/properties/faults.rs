@@ -8,7 +8,7 @@ use crate::Unknown;
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Trouble {
+pub(super) enum Fault {
     Freeze(usize),
     Thaw(usize),
     Disconnect(usize),
@@ -45,8 +45,8 @@ pub(super) enum Trouble {
     BlindToPod(usize),
 }
 
-pub(super) fn troubles(within: u64) -> impl Strategy<Value = Vec<(u64, Trouble)>> {
-    use Trouble::*;
+pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    use Fault::*;
     let of_node = (0_usize..16, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
@@ -85,14 +85,14 @@ pub(super) fn troubles(within: u64) -> impl Strategy<Value = Vec<(u64, Trouble)>
         Just(Crash),
         Just(Stale),
     ];
-    let trouble = prop_oneof![2 => of_node, 1 => of_all, 1 => blind];
-    prop::collection::vec((0..within, trouble), 0..10).prop_map(|mut troubles| {
-        troubles.sort_by_key(|(at, _)| *at);
-        troubles
+    let fault = prop_oneof![2 => of_node, 1 => of_all, 1 => blind];
+    prop::collection::vec((0..within, fault), 0..10).prop_map(|mut faults| {
+        faults.sort_by_key(|(at, _)| *at);
+        faults
     })
 }
 
-impl Trouble {
+impl Fault {
     pub(super) fn happens(self, driver: &mut Driver) {
         let count = driver.world.pods.len();
         let name = |node: usize| format!("logs-{}", node % count);
@@ -159,7 +159,7 @@ impl Trouble {
 
 /// Makes a plan, lets a minute pass, and then carries the plan out.
 fn stale(driver: &mut Driver) {
-    driver.page.script("a look is taken by somebody slow");
+    driver.page.script("a slow controller observes the cluster");
     let (snapshot, version) = driver.world.observe(&driver.flushed.clone());
     let made = driver.make(&snapshot);
     driver.run(60_000, |_| false);
@@ -168,7 +168,7 @@ fn stale(driver: &mut Driver) {
 }
 
 /// Repairs everything that can be repaired.
-pub(super) fn is_over(driver: &mut Driver) {
+pub(super) fn repair_all(driver: &mut Driver) {
     driver.page.script("from here on all goes well");
     driver.fates.clear();
     for at in 0..driver.world.pods.len() {
@@ -198,8 +198,8 @@ pub(super) fn is_over(driver: &mut Driver) {
         .as_ref()
         .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
     if coordinated {
-        // One that has gone forward and cannot be ended waits for people: for those who keep a
-        // majority down, and for somebody who asks for another one.
+        // A restart that only goes forward and cannot end needs people: they must start the nodes
+        // that they have stopped, and request another restart.
         for name in stopped_by_hand(driver) {
             play_line(driver, &format!("person starts {name}"));
         }
