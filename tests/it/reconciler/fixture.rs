@@ -1,5 +1,6 @@
 //! Three nodes, an apiserver, and a reconciler that can be ended and begun again.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 use stayput_net::telemetry;
-use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus, crd};
 use stayput_reconciler::controller::{RunError, Settings, run};
 use stayput_restart::{HistoryEntry, annotation};
 use tokio::sync::oneshot;
@@ -242,12 +243,15 @@ impl Fixture {
         what: &str,
         wanted: impl Fn(&SearchCluster) -> bool,
     ) -> SearchCluster {
+        let last = RefCell::new(None);
         let found = eventually(what, async || {
             // The apiserver may be away: that is what some tests are about.
             let cluster = self.api::<SearchCluster>().get("logs").await.ok()?;
-            wanted(&cluster).then_some(cluster)
+            let is_wanted = wanted(&cluster);
+            last.replace(cluster.status.clone());
+            is_wanted.then_some(cluster)
         });
-        let guard = PrintLogs(self);
+        let guard = PrintOnFailure { fixture: self, status: &last };
         let found = found.await;
         std::mem::forget(guard);
         found
@@ -310,12 +314,16 @@ impl Drop for Fixture {
     }
 }
 
-/// Prints the end of the managers' logs if a wait fails.
-struct PrintLogs<'a>(&'a Fixture);
+/// Prints the last status and the end of the managers' logs if a wait fails.
+struct PrintOnFailure<'a> {
+    fixture: &'a Fixture,
+    status: &'a RefCell<Option<SearchClusterStatus>>,
+}
 
-impl Drop for PrintLogs<'_> {
+impl Drop for PrintOnFailure<'_> {
     fn drop(&mut self) {
-        let managers = self.0.managers.lock().expect("a lock");
+        eprintln!("--- status\n{}", json!(*self.status.borrow()));
+        let managers = self.fixture.managers.lock().expect("a lock");
         for (name, manager) in managers.iter() {
             let log = manager.log();
             let tail: Vec<&str> = log.lines().rev().take(12).collect();
