@@ -107,7 +107,7 @@ pub(super) fn engine(nodes: usize) -> Engine {
         version: "elasticsearch 8.19.0".into(),
         cluster_uuid: "uuid".into(),
         nodes: (0..nodes).map(node).collect(),
-        master: Some(node_id(0)),
+        elected_master: Some(node_id(0)),
         health: Ok(Health {
             color: Color::Green,
             timed_out: false,

@@ -306,7 +306,7 @@ fn the_engines_word_on_availability_beats_that_of_the_pods() {
             version: String::new(),
             cluster_uuid: String::new(),
             nodes: Vec::new(),
-            master: None,
+            elected_master: None,
             health: Ok(health),
             voting: Err(unknown()),
             shards: Err(unknown()),

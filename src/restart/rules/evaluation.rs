@@ -242,7 +242,7 @@ impl<'a> Evaluation<'a> {
     /// Whether its engine is the elected master.
     pub(crate) fn is_elected(&self, pod: &Pod) -> bool {
         let node = self.peer(&pod.uid).and_then(|peer| peer.node);
-        node.is_some_and(|node| self.engine.master.as_ref() == Some(&node.id))
+        node.is_some_and(|node| self.engine.elected_master.as_ref() == Some(&node.id))
     }
 
     /// From now on the pod counts as under way.

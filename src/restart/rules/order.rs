@@ -95,7 +95,7 @@ enum Rank {
 
 impl Rank {
     fn of(node: &Node, engine: &Engine) -> Self {
-        if engine.master.as_ref() == Some(&node.id) {
+        if engine.elected_master.as_ref() == Some(&node.id) {
             Self::Elected
         } else if node.is_master_eligible() {
             Self::MasterEligible

@@ -52,7 +52,13 @@ impl<'a> MasterVoters<'a> {
             Ok(Voting::MinimumMasterNodes(_)) | Err(_) => None,
         };
         let voter_sets = voting.map(|voting| VoterSet::all(voting, engine));
-        Self { ineligible, electable, has_master: engine.master.is_some(), voter_sets, excluded }
+        Self {
+            ineligible,
+            electable,
+            has_master: engine.elected_master.is_some(),
+            voter_sets,
+            excluded,
+        }
     }
 
     /// The quorum is kept if the candidate has no vote, or if enough voters are left in the cluster

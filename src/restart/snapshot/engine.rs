@@ -21,7 +21,7 @@ pub struct Engine {
     /// The nodes it lists.
     pub nodes: Vec<Node>,
     /// Id of the elected master.
-    pub master: Option<String>,
+    pub elected_master: Option<String>,
     /// Its health.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Health>")]

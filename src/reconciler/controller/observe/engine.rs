@@ -122,7 +122,7 @@ impl EngineView {
             version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
             cluster_uuid,
             nodes: self.nodes(&topology, zone)?,
-            master: topology.elected_master.clone(),
+            elected_master: topology.elected_master.clone(),
             health: known(health).map(|health| convert::health(&health)),
             voting: Ok(convert::voting(topology.voting)),
             shards: Ok(topology.shards.iter().map(convert::shard).collect()),

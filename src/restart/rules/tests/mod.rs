@@ -51,7 +51,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
     Engine {
         version: "elasticsearch 8.19.0".to_owned(),
         cluster_uuid: "uuid".to_owned(),
-        master,
+        elected_master: master,
         health: Ok(Health {
             color: Color::Green,
             timed_out: false,

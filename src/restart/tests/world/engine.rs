@@ -186,7 +186,7 @@ impl Searching {
             version: "elasticsearch 8.19.0".into(),
             cluster_uuid: self.uuid.clone(),
             nodes: self.joined.iter().map(node).collect(),
-            master: self.master.as_ref().map(|master| id_of(master)),
+            elected_master: self.master.as_ref().map(|master| id_of(master)),
             health: Ok(self.health(now)),
             voting: Ok(self.votes.observe()),
             shards: Ok(self.shards.copies(now)),

@@ -17,7 +17,7 @@ fn recorded_cluster(recorded: &str) -> Engine {
         version: recorded.to_owned(),
         cluster_uuid: topology.cluster_uuid.expect("a cluster"),
         nodes,
-        master: topology.elected_master,
+        elected_master: topology.elected_master,
         health: Ok(Health {
             color: Color::Green,
             timed_out: false,
@@ -87,7 +87,7 @@ fn of_two_masters_the_one_with_the_vote_hands_it_over() {
                 excluded: names(excluded),
             })
         };
-        engine.master = Some(first.clone());
+        engine.elected_master = Some(first.clone());
         engine.voting = voting(&first, "");
         assert_eq!(without(&engine, "logs-1", ""), QuorumAfterStop::Kept, "{recorded}");
         let expected = QuorumAfterStop::KeptByHandover("logs-1".into());

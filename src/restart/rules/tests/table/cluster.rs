@@ -55,7 +55,7 @@ impl Case {
         for state in states {
             let manager = pod.manager.as_mut();
             match *state {
-                "elected" => self.engine().master = Some(listed.id.clone()),
+                "elected" => self.engine().elected_master = Some(listed.id.clone()),
                 "not ready" => pod.ready = false,
                 "crash-looping" => pod.crash_looping = true,
                 "terminating" => pod.terminating = true,
