@@ -1,4 +1,4 @@
-//! Query parameters. Unknown ones are refused: a misspelt `wait` must not look like none.
+//! Query parameters. Unknown ones are refused: a misspelt `wait` must not be ignored.
 
 use std::time::Duration;
 

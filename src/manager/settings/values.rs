@@ -13,8 +13,8 @@ use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
 use stayput_net::jwt::{Scopes, UnknownScope};
 
-/// Why a value cannot be used, and what to write instead. The message follows the option's name,
-/// which it leaves out.
+/// Why a value cannot be used, and what to write instead. The message follows the option's name, so
+/// it does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub(crate) struct InvalidValue(String);

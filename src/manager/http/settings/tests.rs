@@ -1,4 +1,4 @@
-//! Open or unworkable settings are refused, and sound ones are not.
+//! Settings that are open or cannot work are refused, and valid ones are not.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Every route, and every way to ask wrongly.
+//! Every route, and every kind of wrong request.
 
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ async fn a_supervisor_that_hangs_is_not_alive() {
     world.script.lock().unwrap().hangs = true;
     assert_eq!(client.get("/livez", None).await.status, 503);
     assert_eq!(client.get("/readyz", None).await.status, 503);
-    // What is known is still told.
+    // What is known is still in the answer.
     assert_eq!(client.get("/es/status", None).await.status, 200);
 }
 
@@ -218,7 +218,7 @@ fn no_request_is_answered_with_a_fault_or_not_at_all() {
         body in "(\\{\"(sequence|grace|pod|config)\":[ -~]{0,10}\\}|[ -~]{0,40})",
     )| {
         let target = format!("{path}{query}");
-        // CONNECT takes another kind of target, which is hyper's to judge.
+        // CONNECT has another kind of target, which hyper checks.
         prop_assume!(target.parse::<hyper::Uri>().is_ok() && method != "CONNECT");
         let answer = runtime.block_on(async {
             world.unix().await.send(&method, &target, None, &body).await.unwrap()
