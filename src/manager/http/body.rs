@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_refusal_names_the_field() {
-        for (body, word) in [
+        for (body, part) in [
             (r#"{"sequenc":7}"#, "sequenc"),
             (r#"{"sequence":"7"}"#, "sequence"),
             (r#"{"sequence":-1}"#, "sequence"),
@@ -125,14 +125,14 @@ mod tests {
         ] {
             let refusal = parse::<StopRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
-            assert!(refusal.message.contains(word), "{body}: {refusal:?}");
+            assert!(refusal.message.contains(part), "{body}: {refusal:?}");
             assert!(refusal.message.len() < 1000);
         }
     }
 
     #[test]
     fn a_start_is_refused_for_what_cannot_be_a_checksum_or_a_config() {
-        for (body, word) in [
+        for (body, part) in [
             (r#"{"checksum":"sha256:a"}"#, "field \"checksum\": \"sha256:a\" is not a config"),
             (r#"{"checksum":"\u001b"}"#, "field \"checksum\": \"\\u{1b}\" is not"),
             (r#"{"checksum":null}"#, "field \"checksum\""),
@@ -141,7 +141,7 @@ mod tests {
         ] {
             let refusal = parse::<StartRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
-            assert!(refusal.message.starts_with(word), "{body}: {refusal:?}");
+            assert!(refusal.message.starts_with(part), "{body}: {refusal:?}");
         }
     }
 

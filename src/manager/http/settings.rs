@@ -91,7 +91,7 @@ impl HttpSettings {
         }
         unless(
             self.client_ca.is_none() || !self.allow_client.is_empty(),
-            "--client-ca needs at least one --allow-client NAME=SCOPES: without one nobody may \
+            "--client-ca needs at least one --allow-client NAME=SCOPES: without one no client may \
              call",
         );
         unless(
@@ -120,7 +120,7 @@ impl HttpSettings {
             );
             unless(
                 !self.allow_subject.is_empty(),
-                "--jwks needs at least one --allow-subject NAME=SCOPES: without one nobody may \
+                "--jwks needs at least one --allow-subject NAME=SCOPES: without one no client may \
                  call",
             );
         } else {

@@ -166,7 +166,8 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
     let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return invalid(
-            "everybody could read a password in the URL: use a port or path that needs none".into(),
+            "a password in the URL can be read by all users: use a port or path that needs none"
+                .into(),
         );
     }
     let tls = uri.scheme_str() == Some("https");

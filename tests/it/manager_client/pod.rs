@@ -36,7 +36,7 @@ fn the_answer_of_another_pod_or_of_none_is_not_taken() {
     nobody.manager.pod.uid = None;
     for (status, part) in [
         (running(1), "belongs to the pod with uid 0b4a1f6e-"),
-        (nobody, "does not know its pod, so nobody can check that it is another:"),
+        (nobody, "does not know its pod, so it is not certain that it is another:"),
     ] {
         let (_dir, _fake, client) = over_socket(always(200, status));
         let client = client.for_pod("another");

@@ -20,9 +20,9 @@ fn pod() -> Pod {
 }
 
 #[track_caller]
-fn refused(settings: &HttpSettings, word: &str) {
+fn refused(settings: &HttpSettings, part: &str) {
     let errors = settings.validate();
-    assert!(errors.iter().any(|error| error.contains(word)), "no {word:?} in {errors:#?}");
+    assert!(errors.iter().any(|error| error.contains(part)), "no {part:?} in {errors:#?}");
 }
 
 #[track_caller]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::kinds::event;
 use super::{Nature, Resource};
 
-/// What the strategies of the real server differ in.
+/// How the strategies of the real server differ by kind.
 #[derive(Debug)]
 pub(in super::super) struct Rules {
     pub(super) unconditional_update: bool,
@@ -33,7 +33,7 @@ const fn plain<T: DeserializeOwned + Serialize>() -> Rules {
     }
 }
 
-/// Through the type and back: what does not fit is an error, what the type lacks is dropped.
+/// Converts to the type and back: an error if it does not fit; unknown fields are dropped.
 pub(in super::super) fn through<T: DeserializeOwned + Serialize>(
     object: Value,
 ) -> Result<Value, String> {
@@ -92,7 +92,7 @@ const ROWS: [(Row, &str, &Rules); 11] = [
     ),
 ];
 
-/// All of them; every one of these groups is at `v1`.
+/// All built-in kinds; every one of these groups is at `v1`.
 pub(super) fn resources() -> Vec<Resource> {
     ROWS.iter()
         .map(|((group, plural, kind, short_names, namespaced, status), storage, rules)| Resource {

@@ -1,4 +1,4 @@
-//! Events: one store, two APIs. Kept as `v1`, shown and taken as `events.k8s.io/v1` as well.
+//! Events: one store, two APIs. Stored as `v1`, also shown and accepted as `events.k8s.io/v1`.
 
 use k8s_openapi::api::{core, events};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use super::super::catalog::builtin::through;
 use super::super::cause::Cause;
 use super::super::object::meta;
 
-/// What a field is called in `events.k8s.io/v1`, and in `v1`.
+/// The names of a field in `events.k8s.io/v1`, and in `v1`.
 const NAMES: [(&str, &str); 7] = [
     ("regarding", "involvedObject"),
     ("note", "message"),
@@ -19,7 +19,7 @@ const NAMES: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
-/// From `events.k8s.io/v1` to what is stored.
+/// From `events.k8s.io/v1` to the stored form.
 pub(in super::super) fn to_core(event: Value) -> Result<Value, String> {
     let mut event = through::<events::v1::Event>(event)?;
     rename(&mut event, |(new, core)| (new, core));
@@ -30,7 +30,7 @@ pub(in super::super) fn to_core(event: Value) -> Result<Value, String> {
     through::<core::v1::Event>(event)
 }
 
-/// From what is stored to `events.k8s.io/v1`.
+/// From the stored form to `events.k8s.io/v1`.
 pub(in super::super) fn from_core(event: &Value) -> Value {
     let mut event = event.clone();
     rename(&mut event, |(new, core)| (core, new));
@@ -50,12 +50,12 @@ fn rename(
     }
 }
 
-/// The newer API requires what the older one leaves open.
+/// The newer API requires fields that are optional in the older one.
 pub(super) fn validate(resource: &Resource, event: &Value, causes: &mut Vec<Cause>) {
     let about = event["involvedObject"]["namespace"].as_str().unwrap_or_default();
     let own = meta(event, "namespace");
     let fits = match about {
-        // Events about what has no namespace are kept in these.
+        // Events about objects without a namespace are stored in these.
         "" => ["default", "kube-system"].contains(&own),
         about => !resource.group.is_empty() || about == own,
     };

@@ -1,5 +1,5 @@
-//! Documents in a cluster: written by the primary, kept by every copy before it is acknowledged,
-//! read from any copy.
+//! Documents in a cluster: written by the primary, stored by every copy before they are
+//! acknowledged, read from any copy.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use super::store::{self, ShardId};
 use super::wire::{Message, Sizes};
 use super::{Cluster, lock};
 
-/// How long another node may take with a document.
+/// How long another node may take for a document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Until a write that found no primary looks again, if no new state arrives before.
+/// The pause before a write looks for a primary again, if no new state arrives before.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A document as every copy has it.
+/// A document as every copy stores it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Document {
     pub(crate) id: String,
@@ -29,25 +29,25 @@ pub(crate) struct Document {
     pub(crate) source: Value,
 }
 
-/// Primary term and sequence number: of two documents with one id the greater is the newer.
+/// Primary term and sequence number: of two documents with one id the higher one is newer.
 pub(crate) type Age = (u64, u64);
 
 impl Document {
-    /// When it was written, in the primary's time.
+    /// When it was written, by the primary's clock.
     pub(super) fn age(&self) -> Age {
         (self.primary_term, self.seq_no)
     }
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Written {
     pub(crate) document: Document,
-    /// How many copies there are, and how many have it.
+    /// The number of copies, and how many of them stored it.
     pub(crate) copies: (usize, usize),
 }
 
-/// How many documents there are, and some of them.
+/// The number of documents, and some of them.
 pub(crate) type Found = (usize, Vec<Document>);
 
 impl Cluster {
@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// Reads a document from any copy, the one here first.
+    /// Reads a document from any copy, the local one first.
     pub(crate) fn read(
         self: &Arc<Self>,
         index: &str,
@@ -94,7 +94,7 @@ impl Cluster {
         self.ask_copies(&state, (index, number), message)
     }
 
-    /// Documents of an index, at most that many from each shard.
+    /// Documents of an index, at most this many from each shard.
     pub(crate) fn list(
         self: &Arc<Self>,
         name: &str,
@@ -110,7 +110,7 @@ impl Cluster {
         Ok(shards.collect())
     }
 
-    /// How much each member has on disk, by member; who does not answer is left out.
+    /// The size on disk of each member; members that do not answer are left out.
     pub(crate) fn sizes(
         self: &Arc<Self>,
         state: &State,
@@ -140,7 +140,7 @@ impl Cluster {
         Err(failure)
     }
 
-    /// As primary: keeps a document here and in every other copy.
+    /// As primary: stores a document here and in every other copy.
     pub(super) fn write_here(
         self: &Arc<Self>,
         name: &str,
@@ -153,7 +153,7 @@ impl Cluster {
         let id_of_shard = ShardId { uuid, number };
         let copy = self.shard(&id_of_shard)?;
         let mut copy = lock(&copy);
-        // Only now: a copy that came after would not have been in a dump made before.
+        // Read with the lock held, so that no copy is added between its dump and this write.
         let state = self.local_state();
         let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
         let shard = &index.shards[number];
@@ -186,7 +186,7 @@ impl Cluster {
                 successful += 1;
                 continue;
             }
-            // Acknowledged documents are in every copy that counts: this one must not count.
+            // Every valid copy must have all acknowledged documents, so this one is removed.
             self.command(Command::FailCopy {
                 index: name.to_owned(),
                 shard: number,
@@ -197,7 +197,7 @@ impl Cluster {
         Ok(Written { document, copies: (shard.copies.len(), successful) })
     }
 
-    /// As another copy: keeps a document of the primary.
+    /// As another copy: stores a document of the primary.
     pub(super) fn replicate(
         &self,
         index: &str,
@@ -239,7 +239,7 @@ impl Cluster {
         Ok(sizes)
     }
 
-    /// The copy here, opened.
+    /// Opens the local copy.
     pub(super) fn shard(&self, id: &ShardId) -> Result<Arc<Mutex<store::Shard>>, Failure> {
         let mut shards = lock(&self.shards);
         if let Some(shard) = shards.get(id) {
@@ -256,7 +256,7 @@ impl Cluster {
 /// The shard that a document belongs to.
 fn shard_of<'a>(state: &'a State, name: &str, id: &str) -> Result<(usize, &'a Index), Failure> {
     let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
-    // FNV-1a: any hash does that is the same on every node.
+    // FNV-1a: any hash is good enough that is the same on every node.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -231,7 +231,7 @@ impl Search {
     }
 }
 
-#[allow(clippy::disallowed_macros, reason = "how many states, for whoever runs the long form")]
+#[allow(clippy::disallowed_macros, reason = "prints the number of states in the long form")]
 fn check(policies: impl IntoIterator<Item = Policy>, bounds: &Bounds) {
     for policy in policies {
         let on_exit = policy.on_exit;
