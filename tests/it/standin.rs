@@ -1,4 +1,4 @@
-//! The stand-in engine behaves as the real ones do, as far as a supervisor can see.
+//! The stand-in engine behaves like the real ones, as far as a supervisor can see.
 
 use std::fs;
 

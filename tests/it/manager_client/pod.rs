@@ -1,4 +1,4 @@
-//! A client that means the manager of one pod, reached by its address.
+//! A client for the manager of one pod, reached by its address.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ fn a_manager_is_reached_by_address_under_the_name_of_its_certificate() {
         }
     }
     let seen = fake.seen();
-    assert_eq!(seen.len(), 1, "the token is shown to nobody else");
+    assert_eq!(seen.len(), 1, "the token is sent to no other server");
     assert_eq!(seen[0].authorization.as_deref(), Some("Bearer a.b.c"));
 }
 
@@ -113,7 +113,7 @@ fn a_poll_that_is_given_up_ends_on_both_sides_and_loses_nothing() {
         let minute = Duration::from_secs(60);
         {
             let mut poll = std::pin::pin!(client.status_after(&first, minute));
-            // Given up only when the manager has it.
+            // Dropped only when the manager has received it.
             while fake.seen().len() < 2 {
                 assert!(timeout(Duration::from_millis(1), &mut poll).await.is_err());
             }

@@ -1,4 +1,4 @@
-//! What the reconciler shows on the loopback: all that decisions are made from, and nothing secret.
+//! Snapshots from the reconciler's port: all data of its decisions, and no secrets.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -42,7 +42,7 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     .1;
     let saved = Saved::parse(&text).expect("a snapshot");
     assert_eq!(saved.snapshot.pods.len(), NODES.len());
-    assert!(saved.snapshot.engine.is_ok(), "the engine is asked, though nothing is going on");
+    assert!(saved.snapshot.engine.is_ok(), "the engine is asked, although there is no restart");
     for secret in [KEY, "hush-hush", "BEGIN", "eyJ", "manager-ca", "manager-key"] {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
@@ -60,7 +60,7 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     }
     ended.sort();
     let went: Vec<&str> = ended.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(went, told, "they go as was foretold");
+    assert_eq!(went, told, "they are restarted as forecast");
 
     let unknown = get(address, "127.0.0.1:9", "/snapshots/default/other").await.expect("answers");
     assert_eq!(unknown.0, 503, "{unknown:?}");

@@ -1,14 +1,14 @@
-//! Brings a lifecycle into each phase the way it gets there in life, and tells what it does next.
+//! Brings a lifecycle into each phase by real events, and reports what it does next.
 
 use stayput_api::{Accepted, Code, Process, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
     Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered, Timer, Tree,
 };
 
-/// Checksum of what is mounted, and of what runs.
+/// Checksum of the mounted config and of the running one.
 pub(crate) const MOUNTED: &str = "sha256:mounted";
 
-/// What is left when the leader ends.
+/// Which processes are left when the leader ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
@@ -27,14 +27,14 @@ impl Left {
     }
 }
 
-/// A lifecycle in a world where all goes well.
+/// A lifecycle in an environment in which nothing fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Drive {
     pub(crate) lifecycle: Lifecycle,
     now: u64,
     tree: Tree,
     pub(crate) reply: Option<Result<Accepted, Refusal>>,
-    /// What it does, in words.
+    /// What it did, in words.
     pub(crate) deeds: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Drive {
         drive
     }
 
-    /// The way into a phase; none if this answer to the engine's own end never leads there.
+    /// The events that lead to a phase; none if this `on_exit` never leads there.
     pub(crate) fn into(phase: Phase, on_exit: OnExit) -> Option<Self> {
         let drain = if phase == Phase::Draining { 5_000 } else { 0 };
         let mut drive = Self::boot(Policy { on_exit, drain, ..Policy::default() });
@@ -131,7 +131,7 @@ impl Drive {
         self.lifecycle.timers().find(|(running, _)| *running == timer).map(|(_, due)| due)
     }
 
-    /// The container is killed, and a new one reads what is on the disk.
+    /// The container is killed, and a new one reads the journal.
     pub(crate) fn comes_back(&mut self) {
         let recovered = Recovered::Journal {
             intent: Box::new(self.lifecycle.journaled_intent().clone()),
@@ -141,7 +141,7 @@ impl Drive {
         self.event(Event::Boot(recovered));
     }
 
-    /// Hands an event in and answers whatever it asks for, well.
+    /// Passes an event in and answers the effects, always with success.
     pub(crate) fn event(&mut self, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {

@@ -94,7 +94,7 @@ fn answer(mut drive: Drive, ask: impl Fn(&mut Drive)) -> String {
 type Can = fn(&Drive) -> bool;
 type Happens = fn(&mut Drive);
 
-/// An event, and whether it can happen.
+/// An event, and whether it can happen in a phase.
 struct Happening {
     name: &'static str,
     can: Can,
@@ -102,7 +102,7 @@ struct Happening {
 }
 
 fn timer(name: &'static str, timer: Timer) -> Happening {
-    // One entry per timer, because a function pointer carries nothing.
+    // One entry per timer, because a function pointer has no captures.
     let (can, happens): (Can, Happens) = match timer {
         Timer::Drain => (|d| runs(d, Timer::Drain), |d| d.fires(Timer::Drain)),
         Timer::Grace => (|d| runs(d, Timer::Grace), |d| d.fires(Timer::Grace)),
@@ -188,7 +188,7 @@ fn events() -> String {
     table
 }
 
-/// What follows, said once where all answers to the engine's own end agree.
+/// What follows, in one row if it is the same for every `on_exit`.
 fn outcomes(phase: Phase, event: &Happening) -> Vec<(String, String)> {
     let mut outcomes: Vec<(String, String)> = vec![];
     for (option, on_exit) in
@@ -229,7 +229,7 @@ fn outcome(before: Phase, drive: &Drive) -> String {
     }
 }
 
-/// The phase, and the state that users see where it has another name.
+/// The phase, and the state that users see if its name differs.
 fn name(phase: Phase) -> String {
     let own = format!("{phase:?}").to_lowercase();
     let state = phase.state().as_str();
