@@ -32,11 +32,7 @@ fn every_signal_that_can_be_handled_arrives() {
                 }
             }
             raise(libc::SIGHUP);
-            assert_eq!(
-                signals.recv().await,
-                [libc::SIGHUP],
-                "no ignored signal was received"
-            );
+            assert_eq!(signals.recv().await, [libc::SIGHUP], "no ignored signal was received");
         });
     });
 }
