@@ -12,7 +12,7 @@ use crate::support::engine::{Kind, home, work_directory};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// As the restricted profile of PodSecurity wants it, and more.
+/// The restrictions of the profile `restricted` of PodSecurity, and more.
 const RESTRICTED: [&str; 9] = [
     "--read-only",
     "--user",
@@ -52,7 +52,7 @@ fn from_scratch() {
         (&json!("stopped"), &json!("stopped"))
     );
     let commands = container.commands();
-    // A title, the manager, the visitor.
+    // A title, the manager, and the process of docker exec.
     assert!(commands.contains("--json") && commands.lines().count() == 3, "{commands}");
 
     // SIGTERM while stopped: no failure. The next container keeps it stopped.
@@ -101,8 +101,8 @@ fn killed_for_memory() {
     let state = bind(&work.path().join("state"), "/state");
     let volumes = ["--memory", "64m", "--volume", &state, "--volume", &bin, base];
     let manager = ["/shared/stayput", "run", "--state-dir", "/state", "--on-exit", "hold"];
-    // `tail` keeps what it reads until a line ends; its shell passes its death on, as a launcher
-    // does that of its server.
+    // `tail` keeps its input until a line ends; its shell reports its death, as a launcher does
+    // that of its server.
     let engine = ["--", "sh", "-c", "tail /dev/zero; exit $?"];
     let container =
         Container::run(&[&RESTRICTED[..], &volumes, &manager, &SOCKET, &engine].concat());
@@ -174,7 +174,7 @@ fn a_real_opensearch_behind_the_image() {
     let now = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
     assert_eq!(now, born, "the container is the same and never ended");
 
-    // The container's end is not the end of a stop.
+    // The end of the container does not end the stop.
     client(&["stop"]);
     container.act(&["kill", "--signal", "KILL"]);
     container.wait();

@@ -1,5 +1,4 @@
-//! A readiness endpoint in the test's own hands: the engine is ready when the test says so, and
-//! every look of the manager is counted.
+//! A readiness endpoint that the test controls, and that counts the calls of the manager's probe.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -30,7 +29,7 @@ impl Gate {
                 }
                 served.looks.fetch_add(1, Ordering::SeqCst);
                 let status = if served.open.load(Ordering::SeqCst) { 200 } else { 503 };
-                // The manager may have given up, which is its own affair.
+                // The manager may have closed the connection.
                 let _ = write!(&stream, "HTTP/1.1 {status} -\r\nContent-Length: 0\r\n\r\n");
             })
         });
@@ -46,7 +45,7 @@ impl Gate {
         self.open.store(open, Ordering::SeqCst);
     }
 
-    /// How often the manager has looked.
+    /// How often the manager has called it.
     pub(super) fn looks(&self) -> usize {
         self.looks.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What cannot work is said at once: what it is and what to do.
+//! Settings that cannot work are refused at once, with the problem and the remedy.
 
 use std::fs;
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ fn all_bad_settings_are_told_at_once() {
     ] {
         assert!(ended.stderr.contains(word), "{word} is missing in:\n{}", ended.stderr);
     }
-    assert!(!socket.exists(), "nothing is bound before all is well");
+    assert!(!socket.exists(), "nothing is bound if a setting is wrong");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! An Elasticsearch that knows its users, over TLS.
+//! An Elasticsearch with users, over TLS.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use stayput_net::https::Pem;
@@ -13,12 +13,12 @@ use crate::support::skip::skip;
 const SETTINGS: &str = "xpack.security.enabled: true\nxpack.security.http.ssl.enabled: true\n\
     xpack.security.http.ssl.certificate: http.crt\nxpack.security.http.ssl.key: http.key\n\
     xpack.security.authc.realms.file.file1.order: 0";
-/// Passwords that name no hash are compared as they are.
+/// Passwords without the name of a hash are compared as they are.
 const USERS: &str = "admin:admin-secret\nlooker:looker-secret\n";
 const USERS_ROLES: &str = "superuser:admin\nlooking:looker\n";
 const ROLES: &str = "looking:\n  cluster: [monitor]\n";
 
-/// A CA, and what it signed: a certificate for 127.0.0.1 and `logs.search`, and its key.
+/// A CA, and a certificate signed by it for 127.0.0.1 and `logs.search`, with its key.
 fn issue() -> (String, String, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

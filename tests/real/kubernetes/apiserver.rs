@@ -1,4 +1,4 @@
-//! The API alone.
+//! Only the API.
 
 use std::time::Instant;
 
@@ -88,10 +88,10 @@ fn rbac_decides(server: &ApiServer) {
     let reader = server.user("reader", "readers");
     let refused = reader.attempt(&["get", "configmaps"], "").expect_err("nobody gave it");
     assert!(refused.contains("Forbidden"), "{refused}");
-    // `view` and its like are put together by the controller-manager: here they are empty.
+    // The controller-manager fills `view` and the like: here they are empty.
     server.admin().run(&["create", "role", "reader", "--verb=list", "--resource=configmaps"]);
     server.admin().run(&["create", "rolebinding", "readers", "--role=reader", "--group=readers"]);
-    // The authorizer watches; it has not always seen the binding yet.
+    // The authorizer uses a watch, so it may not have seen the binding yet.
     crate::support::wait::eventually("the binding counts", || {
         reader.attempt(&["get", "configmaps"], "").ok()
     });

@@ -1,5 +1,5 @@
-//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines that know nothing of
-//! stayput, and the reader's commands one after the other.
+//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines without stayput, and
+//! the reader's commands one after the other.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_form
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// Where the document has the manager put.
+/// Where the document puts the manager.
 const STAYPUT: &str = "/stayput/stayput";
 
-/// The blocks marked `sh`, with the headings they are under.
+/// The blocks marked `sh`, with their headings.
 fn blocks() -> Vec<(String, String)> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/first-ten-minutes.md");
     let document = fs::read_to_string(document).expect("the document");

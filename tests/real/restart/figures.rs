@@ -1,8 +1,8 @@
-//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows which
-//! part took which time. Nothing is mounted anew and nothing drained, so only the engines and
-//! the kubelet's readiness is waited for.
+//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows the
+//! time of each part. Nothing is mounted again and nothing is drained, so the restart waits only
+//! for the engines and for the kubelet's readiness.
 //!
-//! One line of JSON a restart, all times in milliseconds since 1970 by the one clock of this machine.
+//! One line of JSON per restart, all times in milliseconds since 1970 by the clock of this machine.
 
 mod looks;
 mod proxy;
@@ -44,7 +44,7 @@ fn rolling() {
     });
 }
 
-/// Carries one out; every moment of it.
+/// Carries out a restart; returns its times.
 fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
     fixture.until_formed();
     let before = fixture.facts();
@@ -92,7 +92,7 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
     json!({ "asked": asked, "over": log.over, "nodes": nodes, "answers": waits })
 }
 
-/// What the reconciler has logged of one restart.
+/// The log of the reconciler about one restart.
 struct Log {
     /// By node and step.
     ledger: BTreeMap<(String, String), u64>,
@@ -119,7 +119,7 @@ impl Log {
         Self { ledger, over: over.expect("it is over") }
     }
 
-    /// The last node's end is the restart's: then the ledger has no member any more.
+    /// The end of the last node is the end of the restart: then the ledger has no member any more.
     fn at(&self, node: &str, step: &str) -> u64 {
         let key = (node.to_owned(), step.to_owned());
         self.ledger.get(&key).copied().unwrap_or(self.over)
@@ -136,7 +136,7 @@ fn millis(at: SystemTime) -> u64 {
     u64::try_from(since).expect("before the year 500000000")
 }
 
-/// What RFC 3339 calls it.
+/// Parses a time of RFC 3339.
 fn moment(text: &str) -> u64 {
     millis(humantime::parse_rfc3339(text).unwrap_or_else(|_| panic!("no moment: {text}")))
 }

@@ -1,5 +1,5 @@
-//! Clusters without a majority to spare: one node, whose restart is an outage, and two, of which one
-//! has the only vote.
+//! Clusters without a spare majority: one node, whose restart is an outage, and two nodes, of which
+//! only one has a vote.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -37,8 +37,8 @@ fn one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over() {
     }
 }
 
-/// No master could be elected meanwhile: it stays, until an outage is allowed. Then it goes, and
-/// so does what only it has.
+/// No master could be elected during its restart, so it is blocked until an outage is allowed. The
+/// same is true for data that only it has.
 fn one(fixture: Fixture) {
     let cluster = FiveNodes { fixture };
     let settings = json!({ "settings": { "number_of_shards": 1, "number_of_replicas": 0 } });
@@ -60,8 +60,8 @@ fn one(fixture: Fixture) {
     assert_eq!(cluster.fixture.settings(), json!({}));
 }
 
-/// The one without a vote goes first. Then the other one's vote is handed over to it, and both may
-/// vote again.
+/// The node without a vote is restarted first. Then the other one's vote is handed over to it, and
+/// at the end both may vote again.
 fn two(fixture: Fixture) {
     let cluster = FiveNodes::new(fixture);
     let voter = until("one of them has the only vote", || {

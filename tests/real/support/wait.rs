@@ -1,4 +1,4 @@
-//! Waits for what is not announced.
+//! Waits for changes that are not announced.
 
 use std::thread;
 use std::time::{Duration, Instant};

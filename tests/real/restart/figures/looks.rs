@@ -1,8 +1,8 @@
-//! What each engine itself reports, all the time: the nodes it lists, and its health. Each answers
-//! from what it has applied (`local`), so none waits for another.
+//! Observes each engine all the time: the nodes it lists, and its health. Each answers from its
+//! local state (`local`), so none waits for another.
 //!
-//! A moment is the last observation at which something was not yet so. It lies before the true one by
-//! up to one observation, so that the engines' part is never too long, and ours never too short.
+//! A time is the last observation before the change. It is earlier than the true time by up to one
+//! observation, so that the engines' part is never too long, and ours never too short.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const PACE: Duration = Duration::from_millis(15);
 #[derive(Debug, Default)]
 struct Look {
     at: u64,
-    /// Ephemeral ids of the nodes in the cluster; none while it answers nothing or has no master.
+    /// Ephemeral ids of the nodes in the cluster; none if it does not answer or has no master.
     listed: BTreeSet<String>,
     green: bool,
 }
@@ -29,7 +29,7 @@ struct Look {
 #[derive(Debug)]
 pub(super) struct View(Vec<Look>);
 
-/// Some engines' views.
+/// The views of some engines.
 pub(super) struct Views<'a>(Vec<&'a View>);
 
 /// Threads that observe until [`Looks::end`].
@@ -82,12 +82,12 @@ fn look(node: Rest) -> Look {
 }
 
 impl View {
-    /// The last observation before it has a master and lists this process, which is its own.
+    /// The last observation before it has a master and lists this process, which is itself.
     pub(super) fn until_in(&self, process: &str) -> u64 {
         self.last_before(|look| look.listed.contains(process)).expect("it has come")
     }
 
-    /// The last observation before the first one that is `wished`; none if none is.
+    /// The last observation before the first one that is `wished`; none if there is none.
     fn last_before(&self, wished: impl Fn(&Look) -> bool) -> Option<u64> {
         let first = self.0.iter().position(wished)?;
         Some(self.0[first.saturating_sub(1)].at)
@@ -99,7 +99,7 @@ impl<'a> Views<'a> {
         Self(views.iter().collect())
     }
 
-    /// Those of all but one.
+    /// The views of all but one.
     pub(super) fn without(views: &'a [View], one: usize) -> Self {
         Self(views.iter().enumerate().filter(|(at, _)| *at != one).map(|(_, view)| view).collect())
     }
@@ -109,13 +109,13 @@ impl<'a> Views<'a> {
         self.earliest(|look| look.listed.contains(process)).expect("it has joined")
     }
 
-    /// Until the first of them does not list this process any more, and lists others.
+    /// Until the first of them does not list this process any more, and lists other nodes.
     pub(super) fn until_absent(&self, process: &str) -> u64 {
         let is_gone = |look: &Look| !look.listed.is_empty() && !look.listed.contains(process);
         self.earliest(is_gone).expect("it has gone")
     }
 
-    /// Until the first of them is green, from this moment on; none if the observations ended before.
+    /// Until the first of them is green, from this time on; none if the observations ended before.
     pub(super) fn until_green(&self, from: u64) -> Option<u64> {
         self.earliest(|look| look.at >= from && look.green)
     }

@@ -1,4 +1,5 @@
-//! The statuses of each manager, by long poll: no status is missed, and the moments are its own.
+//! The statuses of each manager, by long poll: no status is missed, and the times are the
+//! manager's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::{moment, now};
 use crate::support::api::Api;
 
-/// Threads that listen until [`Statuses::end`].
+/// Threads that poll until [`Statuses::end`].
 pub(super) struct Statuses {
     ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Told>>,
@@ -19,20 +20,20 @@ pub(super) struct Statuses {
 #[derive(Debug)]
 pub(super) struct Told(Vec<(u64, Value)>);
 
-/// The moments of one node's restart.
+/// The times of one node's restart.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The stop was judged.
+    /// The stop was decided.
     pub(super) stop: u64,
-    /// Nothing of the engine was left.
+    /// No process of the engine was left.
     pub(super) exited: u64,
-    /// From the stop's first step on.
+    /// From the first step of the stop on.
     pub(super) took: u64,
-    /// The start was judged.
+    /// The start was decided.
     pub(super) start: u64,
-    /// The new process was begun.
+    /// The new process was started.
     pub(super) spawned: u64,
-    /// The manager's probe was answered, as heard.
+    /// When the manager's probe was answered, as reported in the status.
     pub(super) ready: u64,
 }
 
@@ -66,7 +67,7 @@ impl Statuses {
 }
 
 impl Told {
-    /// Of the restart from one run to the next.
+    /// The times of the restart from one run to the next.
     #[track_caller]
     pub(super) fn of_run(&self, old: &Value, new: &Value) -> Turn {
         let judged = |kind: &str| {
