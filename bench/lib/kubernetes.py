@@ -16,7 +16,7 @@ import yaml
 from lib.procfs import until
 from lib.secure import free_port
 
-# The first line of a request; bodies are JSON and hold no such line.
+# The first line of a request; bodies are JSON and contain no such line.
 REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/\S*) HTTP/1\.1\r\n")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTERS = "/apis/stayput.dev/v1alpha1/namespaces/default/searchclusters"

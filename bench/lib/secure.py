@@ -42,7 +42,7 @@ class Secure:
         return Manager(ground, *self.options, program=program)
 
     def requests(self, count):
-        """So many requests, each on a connection of its own."""
+        """This many requests, each on a new connection."""
         context = ssl.create_default_context(cafile=self.certificate)
         host, _, port = self.address.partition(":")
         request = (f"GET /es/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
