@@ -28,15 +28,15 @@ READY = {"type": "Ready", "status": "True"}
 class Apiserver:
     """The stand-in, with the SearchCluster's definition in it."""
 
-    def __init__(self, ground):
-        self.process = subprocess.Popen([os.environ["BENCH_APISERVER"], ground / "direct"],
+    def __init__(self, workdir):
+        self.process = subprocess.Popen([os.environ["BENCH_APISERVER"], workdir / "direct"],
                                         stdout=subprocess.PIPE, text=True)
         url = self.process.stdout.readline().split()[0]
         self.port = int(url.rpartition(":")[2])
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         self.proxy = Proxy(self.port)
-        self.kubeconfig = ground / "kubeconfig"
-        direct = (ground / "direct").read_text()
+        self.kubeconfig = workdir / "kubeconfig"
+        direct = (workdir / "direct").read_text()
         self.kubeconfig.write_text(direct.replace(str(self.port), str(self.proxy.port)))
         definition = subprocess.run([os.environ["BENCH_RECONCILER"], "crd"], check=True,
                                     stdout=subprocess.PIPE).stdout
@@ -145,9 +145,9 @@ class Proxy:
 class Reconciler:
     """The program, on this kubeconfig."""
 
-    def __init__(self, ground, apiserver):
+    def __init__(self, workdir, apiserver):
         self.listen = f"127.0.0.1:{free_port()}"
-        with open(ground / "reconciler.log", "ab") as log:
+        with open(workdir / "reconciler.log", "ab") as log:
             self.process = subprocess.Popen(
                 [os.environ["BENCH_RECONCILER"], "run", "--kubeconfig", apiserver.kubeconfig,
                  "--listen", self.listen, "--own-name", "bench", "--no-election"],

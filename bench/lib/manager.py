@@ -42,22 +42,22 @@ class ManagerEnded(Exception):
 
 
 class Manager:
-    """`stayput run`, with its API on a unix socket and its journal in `ground`."""
+    """`stayput run`, with its API on a unix socket and its journal in `workdir`."""
 
-    def __init__(self, ground, *options, engine=None, wrapper=(),
+    def __init__(self, workdir, *options, engine=None, wrapper=(),
                  program=STAYPUT):
-        self.socket = ground / "s"
-        (ground / "state").mkdir(exist_ok=True)
+        self.socket = workdir / "s"
+        (workdir / "state").mkdir(exist_ok=True)
         command = [*wrapper, program, "run", "--socket", self.socket, "--state-dir",
-                   ground / "state", *options, "--", *(engine or ENGINE)]
-        with open(ground / "log", "ab") as log:
+                   workdir / "state", *options, "--", *(engine or ENGINE)]
+        with open(workdir / "log", "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=log)
         self.out = self.process.stdout
         until(lambda: self.process.poll() is not None or self.answers(), "the manager's socket")
         if self.process.poll() is not None:
             self.close()
-            raise ManagerEnded((ground / "log").read_text())
+            raise ManagerEnded((workdir / "log").read_text())
         self.pid = children(self.process.pid)[0] if wrapper else self.process.pid
 
     def __enter__(self):

@@ -66,8 +66,8 @@ class Managers:
         own = uid.replace("-", "")[:16]
         manager = {**status["manager"], "boot_id": own, "pod": {**status["manager"]["pod"],
                                                                 "uid": uid}}
-        told = {**status, "manager": manager, "cursor": f"{own}:7",
+        status_of_pod = {**status, "manager": manager, "cursor": f"{own}:7",
                 "run": {**status["run"], "id": own}}
-        body = json.dumps(told).encode()
+        body = json.dumps(status_of_pod).encode()
         return (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
                 % len(body)) + body

@@ -215,8 +215,8 @@ fn every_block_does_what_the_document_says() {
             .expect("sh");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        let said = format!("{}\n{}\n---\n{stdout}\n{stderr}", block.heading, block.script);
-        assert!(output.status.success(), "{}: {said}", output.status);
-        assert!(stdout.contains(expected(&block)), "{:?} expected: {said}", expected(&block));
+        let printed = format!("{}\n{}\n---\n{stdout}\n{stderr}", block.heading, block.script);
+        assert!(output.status.success(), "{}: {printed}", output.status);
+        assert!(stdout.contains(expected(&block)), "{:?} expected: {printed}", expected(&block));
     }
 }

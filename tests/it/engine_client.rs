@@ -211,14 +211,14 @@ fn tls_takes_certificates_for_the_address_or_for_the_name_and_no_other() {
     };
     let ca = pki.pem("ca");
     assert_eq!(ask(&ca, Some("logs.search")).expect("health").status, Color::Green);
-    for (ca, name, told) in [
+    for (ca, name, expected) in [
         (&ca, None, "127.0.0.1"),
         (&ca, Some("metrics.search"), "metrics.search"),
         (&Pki::new().pem("ca"), Some("logs.search"), "not signed by the ca of the test"),
     ] {
         match ask(ca, name) {
             Err(EngineError::Untrusted(why)) => {
-                assert!(why.contains(told) && why.contains(&port.to_string()), "{why}");
+                assert!(why.contains(expected) && why.contains(&port.to_string()), "{why}");
             }
             other => panic!("{other:?}"),
         }

@@ -168,9 +168,9 @@ fn over_tls_with_a_token_that_is_renewed() {
         fs::write(&token, text).expect("a file");
         match wait(client.status()) {
             Err(ClientError::Credentials(error)) => {
-                let told = error.to_string();
-                assert!(told.contains(&*token.to_string_lossy()), "{told}");
-                assert!(text.trim().is_empty() || !told.contains(text), "{told}");
+                let message = error.to_string();
+                assert!(message.contains(&*token.to_string_lossy()), "{message}");
+                assert!(text.trim().is_empty() || !message.contains(text), "{message}");
             }
             other => panic!("{text:?}: {other:?}"),
         }

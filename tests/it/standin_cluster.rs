@@ -9,7 +9,7 @@ use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::{Value, json};
 
 use crate::support::standin_cluster::{Three, ask_at};
-use stayput_conformance::engine::{Cluster, STORIES, tell};
+use stayput_conformance::engine::{Cluster, STORIES, run_story};
 
 /// Runs each case on its own cluster, as its own test.
 macro_rules! stories {
@@ -42,7 +42,7 @@ stories! {
 
 fn run(settings: &str, name: &str) {
     let story = STORIES.iter().find(|(story, _)| *story == name).expect("a story");
-    tell(&mut Three::started(settings), *story);
+    run_story(&mut Three::started(settings), *story);
 }
 
 #[test]

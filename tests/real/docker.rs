@@ -80,8 +80,8 @@ fn installed_into_another_container() {
     let work = work_directory(&["bin"]);
     let bin = bind(&work.path().join("bin"), "/shared");
     let install = ["run", "--rm", "--volume", &bin];
-    let said = docker(&[&install[..], &RESTRICTED, &[image, "install", "/shared"]].concat());
-    assert_eq!(said, "/shared/stayput");
+    let printed = docker(&[&install[..], &RESTRICTED, &[image, "install", "/shared"]].concat());
+    assert_eq!(printed, "/shared/stayput");
 
     let run = ["--volume", &bin, base, "/shared/stayput", "run", "--", "sh", "-c", "exit 3"];
     let container = Container::run(&[&RESTRICTED[..], &run].concat());
@@ -111,8 +111,8 @@ fn killed_for_memory() {
     let status = api.until_state("failed");
     let exit = &status["last_exit"];
     assert_eq!((&exit["code"], &exit["reason"]), (&json!(137), &json!("oom")), "{exit:#}");
-    let why = status["reason"]["message"].as_str().expect("a sentence");
-    assert!(why.contains("out of memory"), "{why}");
+    let message = status["reason"]["message"].as_str().expect("a sentence");
+    assert!(message.contains("out of memory"), "{message}");
     assert_eq!(container.inspect("{{.State.Running}} {{.RestartCount}}"), "true 0");
     assert_eq!(api.get("/livez").status, 200);
 }

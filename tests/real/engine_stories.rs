@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
-use stayput_conformance::engine::{self as suite, STORIES, tell};
+use stayput_conformance::engine::{self as suite, STORIES, run_story};
 
 impl suite::Cluster for Cluster {
     fn is_elasticsearch(&self) -> bool {
@@ -46,7 +46,7 @@ fn on(name: &str, flavor: Flavor) {
         };
     cluster.start();
     for story in STORIES {
-        tell(&mut cluster, *story);
+        run_story(&mut cluster, *story);
     }
 }
 

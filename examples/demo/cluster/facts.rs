@@ -114,15 +114,15 @@ pub(super) fn until_formed(network: &Network, timeout: Duration) -> Result<()> {
     })
 }
 
-/// Calls `look` until it returns something.
+/// Calls `poll` until it returns something.
 pub(super) fn until<T>(
     what: &str,
     timeout: Duration,
-    mut look: impl FnMut() -> Option<T>,
+    mut poll: impl FnMut() -> Option<T>,
 ) -> Result<T> {
     let deadline = Instant::now() + timeout;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return Ok(found);
         }
         if Instant::now() > deadline {

@@ -61,7 +61,7 @@ pub const STORIES: &[Story] = &[
 ];
 
 /// Runs one case, and checks that the cluster is complete and empty before and after.
-pub fn tell(cluster: &mut dyn Cluster, (name, story): Story) {
+pub fn run_story(cluster: &mut dyn Cluster, (name, story): Story) {
     println!("-- {name}");
     await_health(cluster, 0, "wait_for_nodes=3&wait_for_status=green");
     // The first configuration has placeholders for nodes that started late.
@@ -230,10 +230,10 @@ fn primary_and_replica(cluster: &dyn Cluster, node: usize, index: &str) -> (usiz
 
 /// Polls until there is a result.
 #[track_caller]
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + NODE_RETURN_TIMEOUT;
     loop {
-        if let Some(seen) = look() {
+        if let Some(seen) = poll() {
             return seen;
         }
         assert!(Instant::now() < deadline, "never happened: {what}");

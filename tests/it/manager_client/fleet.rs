@@ -69,7 +69,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
 
     assert_eq!(answers.len(), 9);
     for (name, answer) in answers {
-        let told = match &answer {
+        let outcome = match &answer {
             Ok(answer) => ("answer", answer.status.manager.version.clone()),
             Err(ClientError::NotReachable(text)) => ("not reachable", text.to_string()),
             Err(ClientError::Untrusted(text)) => ("untrusted", text.to_string()),
@@ -90,7 +90,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
             "well" => ("answer", "0.1.0"),
             _ => panic!("{name}"),
         };
-        assert!(told.0 == kind && told.1.contains(part), "{name}: {told:?}");
+        assert!(outcome.0 == kind && outcome.1.contains(part), "{name}: {outcome:?}");
     }
 }
 

@@ -64,7 +64,10 @@ fn another_namespaces_proc_is_not_believed() {
         let leader = shell("sleep 1000; :");
         let mut tree = Tree::new(leader, COOKIE, false);
         let scan = tree.scan();
-        assert!(scan.unseen.as_ref().is_some_and(|why| why.contains("namespace")), "{scan:?}");
+        assert!(
+            scan.unseen.as_ref().is_some_and(|reason| reason.contains("namespace")),
+            "{scan:?}"
+        );
         assert!(!scan.is_empty(), "nothing seen is not nothing there");
         assert_eq!(tree.kill_all(), 1, "the leader's group is known without /proc");
         assert_eq!(reap(&mut Reaper::new(), leader), ExitStatus::Signal(9));

@@ -94,7 +94,10 @@ fn an_engine_that_proc_hides_is_not_taken_for_gone() {
                 let scan = tree.scan();
                 scan.leader.is_none().then_some(scan)
             });
-            assert!(scan.unseen.as_ref().is_some_and(|why| why.contains("hidepid")), "{scan:?}");
+            assert!(
+                scan.unseen.as_ref().is_some_and(|reason| reason.contains("hidepid")),
+                "{scan:?}"
+            );
             assert!(!scan.is_empty());
             assert_eq!(tree.signal_leader(9), Delivery::Sent);
             assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Signal(9));

@@ -38,10 +38,10 @@ async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back()
     assert!(message.contains("the nearest name is require_started_replica"), "{message}");
     eventually("the unknown name is reported", async || {
         let events = fixture.api::<Event>().list(&ListParams::default()).await.ok()?;
-        let told =
+        let messages =
             events.items.iter().filter(|event| event.reason.as_deref() == Some("InputIgnored"));
-        let told: Vec<&str> = told.filter_map(|event| event.message.as_deref()).collect();
-        (told.len() == 1 && told[0].contains("\"requires_started_replica\"")).then_some(())
+        let messages: Vec<&str> = messages.filter_map(|event| event.message.as_deref()).collect();
+        (messages.len() == 1 && messages[0].contains("\"requires_started_replica\"")).then_some(())
     })
     .await;
 

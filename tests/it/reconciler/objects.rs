@@ -45,11 +45,11 @@ pub(super) fn search_cluster(sources: bool) -> Value {
     })
 }
 
-/// Calls `look` until it returns something.
-pub(super) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Calls `poll` until it returns something.
+pub(super) async fn eventually<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
         assert!(Instant::now() < until, "{what}: not within {DEADLINE:?}");

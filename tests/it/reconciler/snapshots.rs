@@ -46,10 +46,10 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     for secret in [KEY, "hush-hush", "BEGIN", "eyJ", "manager-ca", "manager-key"] {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
-    let told = forecast(&saved.snapshot, &saved.policy, None);
-    let turns = told.steps.iter().flat_map(|step| &step.nodes);
-    let told: Vec<&str> = turns.map(|node| node.name.as_str()).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    let planned = forecast(&saved.snapshot, &saved.policy, None);
+    let turns = planned.steps.iter().flat_map(|step| &step.nodes);
+    let planned: Vec<&str> = turns.map(|node| node.name.as_str()).collect();
+    assert_eq!(planned.len(), 3, "{planned:?}");
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");
     let mut ended: Vec<(String, String)> = Vec::new();
@@ -59,8 +59,8 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
         ended.push((last["started"].as_str().unwrap().to_owned(), name.to_owned()));
     }
     ended.sort();
-    let went: Vec<&str> = ended.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(went, told, "they are restarted as forecast");
+    let restarted: Vec<&str> = ended.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(restarted, planned, "they are restarted as forecast");
 
     let unknown = get(address, "127.0.0.1:9", "/snapshots/default/other").await.expect("answers");
     assert_eq!(unknown.0, 503, "{unknown:?}");

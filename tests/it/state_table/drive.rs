@@ -35,14 +35,14 @@ pub(crate) struct Drive {
     tree: Tree,
     pub(crate) reply: Option<Result<Accepted, Refusal>>,
     /// What it did, in words.
-    pub(crate) deeds: Vec<String>,
+    pub(crate) actions: Vec<String>,
 }
 
 impl Drive {
     fn boot(policy: Policy) -> Self {
         let tree = Tree { jvm: true, ..Tree::default() };
         let lifecycle = Lifecycle::new(policy, 0);
-        let mut drive = Self { lifecycle, now: 0, tree, reply: None, deeds: vec![] };
+        let mut drive = Self { lifecycle, now: 0, tree, reply: None, actions: vec![] };
         drive.event(Event::Boot(Recovered::Fresh));
         drive
     }
@@ -99,7 +99,7 @@ impl Drive {
         }
         assert_eq!(drive.lifecycle.phase(), phase);
         drive.reply = None;
-        drive.deeds.clear();
+        drive.actions.clear();
         Some(drive)
     }
 
@@ -152,7 +152,7 @@ impl Drive {
     }
 
     fn effect(&mut self, effect: Effect) -> Option<Event> {
-        let deed = match effect {
+        let action = match effect {
             Effect::Prepare { choice, expected } => {
                 let fits = expected.is_none_or(|expected| expected == MOUNTED);
                 let prepared = Prepared { checksum: Some(MOUNTED.to_owned()), choice };
@@ -166,7 +166,7 @@ impl Drive {
                 return None;
             }
             Effect::Spawn(_) => {
-                self.deeds.push("the engine is spawned".to_owned());
+                self.actions.push("the engine is spawned".to_owned());
                 return Some(Event::Spawned { id: "run".to_owned(), pid: 1 });
             }
             Effect::SignalLeader(_) => "stop signal to the leader".to_owned(),
@@ -177,7 +177,7 @@ impl Drive {
             Effect::KeepLastGood => "the config is kept as the last good one".to_owned(),
             Effect::Exit(code) => format!("the manager ends with {code}"),
         };
-        self.deeds.push(deed);
+        self.actions.push(action);
         None
     }
 }

@@ -138,7 +138,7 @@ fn events() -> String {
                 drive.stop();
                 drive.leader_ends(143, Left::Nothing);
                 drive.start(StartRequest::default());
-                drive.deeds.clear();
+                drive.actions.clear();
                 drive.leader_ends(1, Left::Nothing);
             },
         ),
@@ -166,11 +166,11 @@ fn events() -> String {
             |drive| drive.lifecycle.run().is_some(),
             |drive| {
                 drive.event(Event::Terminate);
-                drive.deeds.clear();
+                drive.actions.clear();
                 let grace = drive.due(Timer::Grace);
                 drive.event(Event::Terminate);
                 if drive.due(Timer::Grace) != grace {
-                    drive.deeds.push("what is left of the grace is cut to the tree's".to_owned());
+                    drive.actions.push("what is left of the grace is cut to the tree's".to_owned());
                 }
             },
         ),
@@ -214,18 +214,18 @@ fn outcomes(phase: Phase, event: &Happening) -> Vec<(String, String)> {
 
 fn outcome(before: Phase, drive: &Drive) -> String {
     let after = drive.lifecycle.phase();
-    let mut parts = drive.deeds.clone();
+    let mut parts = drive.actions.clone();
     let held = drive.lifecycle.intent().held.as_ref();
     if let Some(held) = held.filter(|_| after != before) {
         parts.push(format!("held: `{}`", held.code.as_str()));
     }
     parts.dedup();
-    let deeds = parts.join("; ");
-    match (after == before, deeds.is_empty()) {
+    let actions = parts.join("; ");
+    match (after == before, actions.is_empty()) {
         (true, true) => "stays".to_owned(),
-        (true, false) => deeds,
+        (true, false) => actions,
         (false, true) => format!("→ {}", name(after)),
-        (false, false) => format!("→ {}; {deeds}", name(after)),
+        (false, false) => format!("→ {}; {actions}", name(after)),
     }
 }
 

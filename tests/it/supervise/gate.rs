@@ -11,14 +11,14 @@ use std::thread;
 pub(super) struct Gate {
     port: u16,
     open: Arc<AtomicBool>,
-    looks: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
 }
 
 impl Gate {
     pub(super) fn new(open: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let gate = Self { port, open: Arc::new(open.into()), looks: Arc::default() };
+        let gate = Self { port, open: Arc::new(open.into()), calls: Arc::default() };
         let served = gate.clone();
         thread::spawn(move || {
             listener.incoming().flatten().for_each(|stream| {
@@ -27,7 +27,7 @@ impl Gate {
                 while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
                     line.clear();
                 }
-                served.looks.fetch_add(1, Ordering::SeqCst);
+                served.calls.fetch_add(1, Ordering::SeqCst);
                 let status = if served.open.load(Ordering::SeqCst) { 200 } else { 503 };
                 // The manager may have closed the connection.
                 let _ = write!(&stream, "HTTP/1.1 {status} -\r\nContent-Length: 0\r\n\r\n");
@@ -46,7 +46,7 @@ impl Gate {
     }
 
     /// How often the manager has called it.
-    pub(super) fn looks(&self) -> usize {
-        self.looks.load(Ordering::SeqCst)
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 }

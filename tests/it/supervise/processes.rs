@@ -10,11 +10,11 @@ use crate::support::processes::children;
 /// Much longer than any step takes on a busy machine: if a test reaches it, there is a bug.
 pub(super) const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Calls `look` until it returns something. Nothing depends on the length of the pause in between.
-pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Calls `poll` until it returns something. Nothing depends on the length of the pause in between.
+pub(super) fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(Instant::now() < until, "{what}: not within {DEADLINE:?}");
@@ -22,14 +22,14 @@ pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// Calls `look` until it returns `expected`.
-pub(super) fn becomes<T: PartialEq + Debug>(expected: &T, mut look: impl FnMut() -> T) {
+/// Calls `poll` until it returns `expected`.
+pub(super) fn becomes<T: PartialEq + Debug>(expected: &T, mut poll: impl FnMut() -> T) {
     let mut last = None;
     let until = Instant::now() + DEADLINE;
     while last.as_ref() != Some(expected) {
         assert!(Instant::now() < until, "{last:?} does not become {expected:?}");
         thread::sleep(Duration::from_millis(5));
-        last = Some(look());
+        last = Some(poll());
     }
 }
 

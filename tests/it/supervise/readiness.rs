@@ -16,10 +16,10 @@ fn at_rest_nobody_looks_and_nothing_wakes() {
     super::processes::eventually("one thread", || {
         (super::processes::field(manager.pid(), "Threads") == Some(1)).then_some(())
     });
-    let (looks, woken) = (pod.gate.looks(), wake_ups(manager.pid()));
+    let (calls, woken) = (pod.gate.calls(), wake_ups(manager.pid()));
     // A measurement, not a synchronization: during this time nothing may happen.
     std::thread::sleep(std::time::Duration::from_secs(2));
-    assert_eq!((pod.gate.looks(), wake_ups(manager.pid())), (looks, woken));
+    assert_eq!((pod.gate.calls(), wake_ups(manager.pid())), (calls, woken));
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn it_is_asked_when_somebody_wants_to_know_and_shared() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();
     manager.until_state("running");
-    let before = pod.gate.looks();
+    let before = pod.gate.calls();
     std::thread::scope(|scope| {
         for _ in 0..40 {
             scope.spawn(|| assert_eq!(manager.get("/readyz").code, 200));
         }
     });
     // At most one a second; forty requests on a busy machine may take a few of them.
-    assert!(pod.gate.looks() <= before + 10, "{} looks", pod.gate.looks() - before);
+    assert!(pod.gate.calls() <= before + 10, "{} calls", pod.gate.calls() - before);
     pod.gate.set(false);
     super::processes::becomes(&503, || manager.get("/readyz").code);
     assert_eq!(manager.status()["ready"], false);

@@ -137,8 +137,8 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
     assert_eq!(manager.post("/es/stop", "{}").code, 202);
     let stuck = manager.until_state("stuck");
     assert!(is_alive(left));
-    let why = stuck["reason"]["message"].as_str().unwrap();
-    assert!(why.contains("/proc") && why.contains("mount"), "{why}");
+    let message = stuck["reason"]["message"].as_str().unwrap();
+    assert!(message.contains("/proc") && message.contains("mount"), "{message}");
     let refused = manager.post("/es/start", "{}");
     assert_eq!((refused.code, refused.problem()), (409, "stuck"), "no engine beside another");
 

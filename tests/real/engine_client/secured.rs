@@ -14,8 +14,8 @@ const SETTINGS: &str = "xpack.security.enabled: true\nxpack.security.http.ssl.en
     xpack.security.http.ssl.certificate: http.crt\nxpack.security.http.ssl.key: http.key\n\
     xpack.security.authc.realms.file.file1.order: 0";
 /// Passwords without the name of a hash are compared as they are.
-const USERS: &str = "admin:admin-secret\nlooker:looker-secret\n";
-const USERS_ROLES: &str = "superuser:admin\nlooking:looker\n";
+const USERS: &str = "admin:admin-secret\nreader:reader-secret\n";
+const USERS_ROLES: &str = "superuser:admin\nlooking:reader\n";
 const ROLES: &str = "looking:\n  cluster: [monitor]\n";
 
 /// A CA, and a certificate signed by it for 127.0.0.1 and `logs.search`, with its key.
@@ -105,18 +105,18 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         assert!(matches!(wait(outsider.identify()), Err(EngineError::Unauthorized(_))));
     }
 
-    let looker = connect(&ca, None, basic("looker", "looker-secret"));
-    let seen = wait(looker.identify()).expect("monitor is enough to look");
+    let reader = connect(&ca, None, basic("reader", "reader-secret"));
+    let seen = wait(reader.identify()).expect("monitor is enough to read");
     assert_eq!(seen, engine);
-    let topology = wait(looker.topology(&seen)).expect("monitor is enough to look");
+    let topology = wait(reader.topology(&seen)).expect("monitor is enough to read");
     assert_eq!((topology.nodes.len(), topology.shards.len()), (1, 0));
-    match wait(looker.tighten(&before, "primaries", "{}")) {
+    match wait(reader.tighten(&before, "primaries", "{}")) {
         Err(EngineError::Unauthorized(why)) => {
             assert!(why.contains("HTTP 403") && why.contains("`manage`"), "{why}");
         }
         other => panic!("{other:?}"),
     }
-    match wait(looker.flush(&engine, BOUND)) {
+    match wait(reader.flush(&engine, BOUND)) {
         Flush::NotKnown(why) => assert!(why.contains("indices:admin/flush"), "{why}"),
         done @ Flush::Done { .. } => panic!("{done:?}"),
     }

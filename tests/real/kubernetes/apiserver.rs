@@ -56,7 +56,7 @@ fn a_custom_resource(server: &ApiServer) {
     };
     server.admin().apply(&thing(3));
     let refused = server.admin().attempt(&["apply", "-f", "-"], &thing(4).to_string());
-    assert!(refused.is_err_and(|why| why.contains("less than or equal to 3")));
+    assert!(refused.is_err_and(|reason| reason.contains("less than or equal to 3")));
     let things = server.admin().json(&["get", "things"]);
     assert_eq!(things["items"][0]["spec"]["replicas"], 3, "{things:#}");
 }
@@ -71,8 +71,8 @@ fn a_token_for_an_audience(server: &ApiServer) {
             "spec": { "token": token, "audiences": [audience] },
         });
         let args = ["create", "--filename", "-", "--output", "json"];
-        let said = server.admin().attempt(&args, &review.to_string()).expect("a review");
-        serde_json::from_str::<Value>(&said).expect("JSON")["status"].clone()
+        let printed = server.admin().attempt(&args, &review.to_string()).expect("a review");
+        serde_json::from_str::<Value>(&printed).expect("JSON")["status"].clone()
     };
     let status = review("stayput");
     assert_eq!(status["user"]["username"], "system:serviceaccount:default:reconciler");

@@ -145,7 +145,7 @@ fn refuses_what_is_not_restricted(kubectl: &Search<'_>) {
     let mut pod = pod(IMAGE);
     pod["spec"]["containers"][0]["securityContext"] = json!({ "privileged": true });
     let refused = kubectl.0.attempt(&["apply", "--filename", "-"], &pod.to_string());
-    assert!(refused.is_err_and(|why| why.contains("violates PodSecurity")));
+    assert!(refused.is_err_and(|reason| reason.contains("violates PodSecurity")));
 }
 
 /// The kubelet updates a pod's volumes when the pod changes, otherwise after a minute or more.

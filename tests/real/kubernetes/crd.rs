@@ -220,8 +220,9 @@ pub(super) fn status_and_spec_are_apart(admin: &Kubectl) {
 
 pub(super) fn the_list_says_what_is_happening(admin: &Kubectl) {
     let cells = |args: &[&str]| -> Vec<Vec<String>> {
-        let said = admin.run(&[&["get", "scl", "--namespace", "search"], args].concat());
-        said.lines()
+        let printed = admin.run(&[&["get", "scl", "--namespace", "search"], args].concat());
+        printed
+            .lines()
             .map(|line| line.split("   ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>())
             .map(|line: Vec<String>| line.into_iter().filter(|cell| !cell.is_empty()).collect())
             .collect()

@@ -36,8 +36,8 @@ fn a_killed_test_leaves_nothing_that_runs() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("this program runs");
-    let said = BufReader::new(victim.stdout.take().expect("a pipe"));
-    said.lines().map_while(Result::ok).find(|line| line.contains(RUNS)).expect("a cluster");
+    let printed = BufReader::new(victim.stdout.take().expect("a pipe"));
+    printed.lines().map_while(Result::ok).find(|line| line.contains(RUNS)).expect("a cluster");
     let pid = victim.id();
     assert!(daemons_of(pid) >= 6, "etcd, apiserver, controllers, scheduler, containerd, kubelet");
     assert!(has_wire(pid));

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{ACCOUNT, Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use super::opensearch::Parts;
 use crate::support::http::exchange;
 use crate::support::skip::skip;
@@ -66,7 +66,7 @@ impl Stage {
             .admin()
             .apply(&stateful_set(self.parts.real(pod(&self.fixture, "logs")), storage));
         self.fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
-        let nodes = look(&self.fixture, MANAGER);
+        let nodes = observe(&self.fixture, MANAGER);
         until_formed(&nodes);
         // Data that has to be recovered.
         let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
@@ -99,7 +99,7 @@ impl Stage {
             let status = fixture.json(&["get", "searchcluster", "logs"])["status"].clone();
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
-        let before = look(fixture, MANAGER);
+        let before = observe(fixture, MANAGER);
         let expected = self.configure(round);
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
@@ -108,7 +108,7 @@ impl Stage {
         until_formed(&before);
         let took = began.elapsed();
         let ledger_writes = ledgers.end(fixture);
-        let after = look(fixture, MANAGER);
+        let after = observe(fixture, MANAGER);
         assert_restarted_in_place(&before, &after, |_| expected.clone());
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
         let events = fixture.cluster.audit.since(mark, ACCOUNT);
@@ -141,7 +141,7 @@ impl Stage {
     /// green.
     fn by_deletion(&self, round: &str) -> Value {
         let fixture = &self.fixture;
-        let before = look(fixture, MANAGER);
+        let before = observe(fixture, MANAGER);
         self.configure(round);
         let began = Instant::now();
         for name in NODES.into_iter().rev() {
@@ -156,7 +156,7 @@ impl Stage {
             self.until_green();
         }
         let took = began.elapsed();
-        let after = look(fixture, MANAGER);
+        let after = observe(fixture, MANAGER);
         assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
         json!({ "way": "by deletion", "ms": took.as_millis() })

@@ -176,8 +176,8 @@ impl Drop for Fixture {
             "logs --namespace search --selector app=logs --all-containers --tail 15 --prefix",
         ] {
             let args: Vec<&str> = line.split(' ').collect();
-            let said = self.admin().attempt(&args, "").unwrap_or_else(|error| error);
-            println!("--- kubectl {line}\n{said}");
+            let printed = self.admin().attempt(&args, "").unwrap_or_else(|error| error);
+            println!("--- kubectl {line}\n{printed}");
         }
     }
 }

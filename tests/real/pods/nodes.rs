@@ -44,12 +44,12 @@ impl Node {
 
 /// All pods, as the apiserver and their managers see them; `stayput` is the path of the program
 /// there.
-pub(super) fn look(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
+pub(super) fn observe(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
     let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
     let pods = list["items"].as_array().expect("pods").iter().map(|pod| {
         let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
-        let said = fixture.run(&["exec", &name, "--", stayput, "status", "--json"]);
-        let status: Value = serde_json::from_str(&said).expect("JSON");
+        let printed = fixture.run(&["exec", &name, "--", stayput, "status", "--json"]);
+        let status: Value = serde_json::from_str(&printed).expect("JSON");
         assert_eq!(status["manager"]["pid"], 1, "{status:#}");
         let containers = pod["status"]["containerStatuses"].as_array().expect("containers");
         let mut stays = vec![pod["metadata"]["uid"].clone()];

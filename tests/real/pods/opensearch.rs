@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
 
@@ -65,17 +65,17 @@ fn opensearch_restarted_in_place() {
     for name in NODES {
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
     }
-    let before = look(&fixture, MANAGER);
+    let before = observe(&fixture, MANAGER);
     until_formed(&before);
     install(&fixture, "{pod}-config");
 
     let mark = fixture.cluster.audit.now();
     write("second");
     let asked = Instant::now();
-    let said = fixture.people.run("kubectl stayput -n search restart logs --watch");
-    println!("three OpenSearch nodes took {} ms\n{said}", asked.elapsed().as_millis());
+    let printed = fixture.people.run("kubectl stayput -n search restart logs --watch");
+    println!("three OpenSearch nodes took {} ms\n{printed}", asked.elapsed().as_millis());
     fixture.figures(mark);
-    let after = look(&fixture, MANAGER);
+    let after = observe(&fixture, MANAGER);
     let expected = |name: &str| {
         let files = files(name, "second");
         fixture.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))

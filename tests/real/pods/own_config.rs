@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -43,7 +43,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
     install(&fixture, "{pod}-config");
-    let before = look(&fixture, MANAGER);
+    let before = observe(&fixture, MANAGER);
     until_formed(&before);
     fixture.at_rest();
 
@@ -56,14 +56,14 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     let asked = Instant::now();
     fixture.people.run("kubectl stayput -n search restart logs");
     let holders = goes_in_the_middle(&fixture);
-    let said = fixture.people.run("kubectl stayput -n search watch logs --timeout 2m");
-    println!("the rolling restart took {} ms\n{said}", asked.elapsed().as_millis());
+    let printed = fixture.people.run("kubectl stayput -n search watch logs --timeout 2m");
+    println!("the rolling restart took {} ms\n{printed}", asked.elapsed().as_millis());
     let path = "jsonpath={.status.history[-1:].outcome}";
     assert_eq!(fixture.run(&["get", "searchcluster", "logs", "--output", path]), "done");
     fixture.figures(mark);
     assert_ne!(holder(&fixture), holders, "another replica went on");
 
-    let after = look(&fixture, MANAGER);
+    let after = observe(&fixture, MANAGER);
     let expected = |name: &str| fixture.checksum(&[("opensearch.yml", &config(name, "second"))]);
     assert_restarted_in_place(&before, &after, expected);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);

@@ -43,7 +43,7 @@ fn secret_never_arrives(fixture: &Fixture) {
     step("a config that never arrives in the volume");
     fixture.policy(&json!({ "phaseTimeout": "10s", "drain": "0s" }));
     let before = fixture.facts();
-    fixture.kubelet.set_deaf("logs-1", true);
+    fixture.kubelet.set_frozen("logs-1", true);
     fixture.configure("logs-1", "node.attr.stayput: lost", str::to_owned);
     fixture.ask("lost", "rolling", &["logs-1"]);
     let entry = fixture.until_over("lost");
@@ -54,7 +54,7 @@ fn secret_never_arrives(fixture: &Fixture) {
     assert_eq!((last.id.as_str(), last.outcome), ("lost", Outcome::Aborted));
     assert_untouched(&before["logs-1"], &fixture.facts()["logs-1"]);
     fixture.configure("logs-1", "node.attr.stayput: first", str::to_owned);
-    fixture.kubelet.set_deaf("logs-1", false);
+    fixture.kubelet.set_frozen("logs-1", false);
     fixture.until_formed();
 }
 

@@ -4,7 +4,7 @@
 //!
 //! One line of JSON per restart, all times in milliseconds since 1970 by the clock of this machine.
 
-mod looks;
+mod observations;
 mod proxy;
 mod statuses;
 
@@ -18,7 +18,7 @@ use stayput_restart::Outcome;
 use super::fixture::{Fixture, NAMES};
 use super::{load, on};
 use crate::support::cluster::Flavor;
-use looks::{Looks, Views};
+use observations::{Observations, Views};
 use proxy::Waits;
 use statuses::Statuses;
 
@@ -49,13 +49,13 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
     fixture.until_formed();
     let before = fixture.facts();
     let apis = NAMES.map(|name| fixture.with(name, |member| member.manager().api.clone()));
-    let (looks, statuses) = (Looks::start(&fixture.nodes()), Statuses::start(apis));
+    let (observations, statuses) = (Observations::start(&fixture.nodes()), Statuses::start(apis));
     let asked = now();
     fixture.ask(id, "rolling", &[]);
     let entry = fixture.until_over(id);
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let (views, statuses) = (looks.end(), statuses.end());
-    let ready = fixture.kubelet.said();
+    let (views, statuses) = (observations.end(), statuses.end());
+    let ready = fixture.kubelet.conditions();
     let log = Log::of(&fixture.reconciler.log(), id);
     let after = fixture.facts();
     let node = |(at, name): (usize, &str)| {
@@ -64,24 +64,24 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
         assert_ne!(was.run, is.run, "{name}");
         let id = |ephemeral: &Option<String>| ephemeral.clone().expect("it is listed");
         let (old, new) = (id(&was.ephemeral), id(&is.ephemeral));
-        let told = statuses[at].of_run(&was.run, &is.run);
+        let times = statuses[at].of_run(&was.run, &is.run);
         let released = log.at(name, "finished");
         let others = Views::without(&views, at);
         json!({
             "node": name,
             "slot": log.at(name, "restarting"),
-            "stop": told.stop,
-            "ending": told.exited - told.took,
-            "exited": told.exited,
+            "stop": times.stop,
+            "ending": times.exited - times.took,
+            "exited": times.exited,
             "absent": others.until_absent(&old),
-            "start": told.start,
-            "spawned": told.spawned,
+            "start": times.start,
+            "spawned": times.spawned,
             "joined": others.until_listed(&new),
             "serving": views[at].until_in(&new),
-            "ready": told.ready,
+            "ready": times.ready,
             "released": released,
             "pod_ready": ready.iter().find(|(pod, at, is_ready)| {
-                pod == name && *is_ready && *at > told.exited
+                pod == name && *is_ready && *at > times.exited
             }).map(|(_, at, _)| *at),
             "green": Views::all(&views).until_green(released),
         })

@@ -140,8 +140,8 @@ impl Fixture {
         self.cluster.lock().expect("a lock")
     }
 
-    pub(crate) fn with<T>(&self, name: &str, look: impl FnOnce(&Member) -> T) -> T {
-        look(self.cluster().member(name))
+    pub(crate) fn with<T>(&self, name: &str, read: impl FnOnce(&Member) -> T) -> T {
+        read(self.cluster().member(name))
     }
 
     /// Every node's REST interface, in their order.
@@ -227,8 +227,8 @@ impl Fixture {
             .env("KUBECONFIG", &self.kubeconfig)
             .output()
             .expect("kubectl-stayput can be executed");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(printed).expect("UTF-8"))
     }
 
     pub(crate) fn status(&self) -> SearchClusterStatus {
@@ -319,10 +319,10 @@ impl Drop for Fixture {
 
 /// Polls until there is a result.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + RESTART_TIMEOUT;
     loop {
-        if let Some(seen) = look() {
+        if let Some(seen) = poll() {
             return seen;
         }
         assert!(Instant::now() < deadline, "never happened: {what}");

@@ -28,13 +28,13 @@ const PROBE: Duration = Duration::from_secs(1);
 const FAILURES: u32 = 10;
 
 /// A pod, when the apiserver had accepted its condition, and whether that was ready.
-pub(super) type Said = (String, u64, bool);
+pub(super) type Condition = (String, u64, bool);
 
 /// A thread that ends with its guard.
 pub(crate) struct Kubelet {
     ended: Arc<AtomicBool>,
-    deaf: Arc<Mutex<BTreeSet<String>>>,
-    said: Arc<Mutex<Vec<Said>>>,
+    frozen: Arc<Mutex<BTreeSet<String>>>,
+    conditions: Arc<Mutex<Vec<Condition>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,32 +46,32 @@ impl Kubelet {
         addresses: BTreeMap<String, String>,
     ) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let deaf = Arc::<Mutex<BTreeSet<String>>>::default();
-        let said = Arc::<Mutex<Vec<Said>>>::default();
-        let (is_over, unheard, record) = (ended.clone(), deaf.clone(), said.clone());
+        let frozen = Arc::<Mutex<BTreeSet<String>>>::default();
+        let conditions = Arc::<Mutex<Vec<Condition>>>::default();
+        let (is_over, skipped, record) = (ended.clone(), frozen.clone(), conditions.clone());
         let thread = thread::spawn(move || {
             let (seen, failures) = (BTreeMap::new(), BTreeMap::new());
             let kube = Kube::new(&kubeconfig);
-            let mut work = Work { kube, cluster, addresses, seen, failures, said: record };
+            let mut work = Work { kube, cluster, addresses, seen, failures, conditions: record };
             while !is_over.load(Ordering::Relaxed) {
-                work.look(&unheard.lock().expect("a lock").clone());
+                work.sync(&skipped.lock().expect("a lock").clone());
                 thread::sleep(PACE);
             }
         });
-        Self { ended, deaf, said, thread: Some(thread) }
+        Self { ended, frozen, conditions, thread: Some(thread) }
     }
 
     /// Every condition of a pod so far.
-    pub(super) fn said(&self) -> Vec<Said> {
-        self.said.lock().expect("a lock").clone()
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        self.conditions.lock().expect("a lock").clone()
     }
 
     /// From now on nothing arrives in the volumes of this pod; or everything arrives again.
-    pub(crate) fn set_deaf(&self, pod: &str, is_deaf: bool) {
-        let mut deaf = self.deaf.lock().expect("a lock");
-        match is_deaf {
-            true => drop(deaf.insert(pod.to_owned())),
-            false => drop(deaf.remove(pod)),
+    pub(crate) fn set_frozen(&self, pod: &str, is_frozen: bool) {
+        let mut frozen = self.frozen.lock().expect("a lock");
+        match is_frozen {
+            true => drop(frozen.insert(pod.to_owned())),
+            false => drop(frozen.remove(pod)),
         }
     }
 }
@@ -93,17 +93,17 @@ struct Work {
     seen: BTreeMap<String, BTreeMap<String, String>>,
     /// Failures of the readiness probe, in a row.
     failures: BTreeMap<String, u32>,
-    said: Arc<Mutex<Vec<Said>>>,
+    conditions: Arc<Mutex<Vec<Condition>>>,
 }
 
 impl Work {
-    fn look(&mut self, deaf: &BTreeSet<String>) {
+    fn sync(&mut self, frozen: &BTreeSet<String>) {
         let Ok(pods) = self.kube.list::<Pod>() else { return };
         for pod in pods {
             let name = pod.metadata.name.clone().expect("a name");
             let Some(address) = self.addresses.get(&name).cloned() else { continue };
             let annotations = pod.metadata.annotations.clone().unwrap_or_default();
-            if !deaf.contains(&name) && self.seen.get(&name) != Some(&annotations) {
+            if !frozen.contains(&name) && self.seen.get(&name) != Some(&annotations) {
                 // The volume has its first content before the pod's container starts.
                 let is_new = !self.seen.contains_key(&name);
                 if is_new || self.mount(&name) {
@@ -161,8 +161,8 @@ impl Work {
         } });
         // If this fails, it is tried again in the next round.
         if self.kube.merge_status::<Pod>(name, &status).is_ok() {
-            let said = (name.to_owned(), now(), ready == "True");
-            self.said.lock().expect("a lock").push(said);
+            let conditions = (name.to_owned(), now(), ready == "True");
+            self.conditions.lock().expect("a lock").push(conditions);
         }
     }
 }

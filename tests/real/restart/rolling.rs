@@ -31,7 +31,7 @@ pub(super) fn restart(
     let Work { written, retries, searches, failed_searches } = work;
     step(&format!(
         "{id} took {} s; written {written} with {retries} retries; {searches} searches, \
-         {failed_searches} failed; {} looks: {:?}",
+         {failed_searches} failed; {} observations: {:?}",
         entry.seconds, seen.answers, seen.health
     ));
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");

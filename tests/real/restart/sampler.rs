@@ -45,7 +45,7 @@ impl Sampler {
             let mut turn = 0;
             while !is_over.load(Ordering::Relaxed) {
                 turn += 1;
-                look(nodes[turn % nodes.len()], &mut seen);
+                observe(nodes[turn % nodes.len()], &mut seen);
                 thread::sleep(PACE);
             }
             seen
@@ -60,7 +60,7 @@ impl Sampler {
 }
 
 /// One observation of one node; none from a node without a master.
-fn look(node: Rest, seen: &mut Seen) {
+fn observe(node: Rest, seen: &mut Seen) {
     let get = |target: &str| -> Option<Value> {
         let answer = node.send("GET", target, None).ok()?;
         (answer.status == 200).then_some(answer.body)

@@ -64,9 +64,9 @@ impl FiveNodes {
     /// Runs a command as users do.
     #[track_caller]
     pub(super) fn stayput(&self, args: &[&str]) -> String {
-        let (is_done, said) = self.fixture.stayput(args);
-        assert!(is_done, "kubectl stayput {args:?}: {said}");
-        said
+        let (is_done, printed) = self.fixture.stayput(args);
+        assert!(is_done, "kubectl stayput {args:?}: {printed}");
+        printed
     }
 
     /// Waits until this rule blocks the node; returns the message in the status and of `kubectl

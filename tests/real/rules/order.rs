@@ -11,8 +11,8 @@ pub(super) fn by_role(cluster: &FiveNodes) {
     step(&format!("rolling, by roles; {elected} is elected"));
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());
-    let said = cluster.stayput(&["restart", "logs", "--id", "by-role"]);
-    println!("{said}");
+    let printed = cluster.stayput(&["restart", "logs", "--id", "by-role"]);
+    println!("{printed}");
     let names = NODE_SPECS.map(|place| place.name);
     let after = cluster.until_done("by-role", &before, &names);
     let seen = sampler.end();

@@ -68,7 +68,8 @@ fn two(fixture: Fixture) {
         let voters = voters(&cluster);
         (voters.len() == 1).then(|| voters.into_iter().next()).flatten()
     });
-    let heir = TWO.iter().map(|place| place.name).find(|name| *name != voter).expect("another");
+    let recipient =
+        TWO.iter().map(|place| place.name).find(|name| *name != voter).expect("another");
     let settings = cluster.fixture.settings();
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());
@@ -80,17 +81,17 @@ fn two(fixture: Fixture) {
     let after = cluster.until_done("both", &before, &["logs-0", "logs-1"]);
     let seen = sampler.end();
     println!(
-        "{} looks: {:?}, elected {:?}, excluded {:?}",
+        "{} observations: {:?}, elected {:?}, excluded {:?}",
         seen.answers, seen.health, seen.masters, seen.excluded
     );
-    assert!(after[heir].started_at < after[&voter].started_at, "{after:#?}");
+    assert!(after[recipient].started_at < after[&voter].started_at, "{after:#?}");
     assert_eq!(seen.excluded, BTreeSet::from([voter]), "{seen:?}");
     assert!(seen.settings.iter().any(|one| one.contains("\"primaries\"")), "{seen:?}");
     assert!(seen.health.iter().all(|(color, _)| color != "red"), "{seen:?}");
 
     // The vote recipient is still the master, and no node is excluded from voting.
-    assert_eq!(cluster.elected(), heir);
-    assert_eq!(seen.masters.last(), after[heir].id.as_ref(), "{seen:?}");
+    assert_eq!(cluster.elected(), recipient);
+    assert_eq!(seen.masters.last(), after[recipient].id.as_ref(), "{seen:?}");
     assert_eq!(coordination(&cluster)["voting_config_exclusions"], json!([]));
     assert_eq!(cluster.fixture.settings(), settings);
     cluster.until_whole();

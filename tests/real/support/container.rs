@@ -81,8 +81,8 @@ impl Container {
     /// The output of the client in it.
     #[track_caller]
     pub(crate) fn status(&self, client: &[&str]) -> Value {
-        let said = self.exec(client).unwrap_or_else(|error| panic!("{client:?}: {error}"));
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+        let printed = self.exec(client).unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("not JSON: {printed}"))
     }
 
     /// `stop`, `start`, `kill`…

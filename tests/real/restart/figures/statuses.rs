@@ -13,12 +13,12 @@ use crate::support::api::Api;
 /// Threads that poll until [`Statuses::end`].
 pub(super) struct Statuses {
     ended: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Told>>,
+    threads: Vec<JoinHandle<History>>,
 }
 
 /// The statuses of one manager, and when they arrived.
 #[derive(Debug)]
-pub(super) struct Told(Vec<(u64, Value)>);
+pub(super) struct History(Vec<(u64, Value)>);
 
 /// The times of one node's restart.
 #[derive(Debug)]
@@ -40,33 +40,34 @@ pub(super) struct Turn {
 impl Statuses {
     pub(super) fn start(managers: impl IntoIterator<Item = Api>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let listen = |api: Api| {
+        let poll = |api: Api| {
             let is_over = ended.clone();
             thread::spawn(move || {
-                let mut told = vec![(now(), api.status())];
+                let mut statuses = vec![(now(), api.status())];
                 while !is_over.load(Ordering::Relaxed) {
-                    let cursor = told[told.len() - 1].1["cursor"].as_str().expect("a cursor");
+                    let cursor =
+                        statuses[statuses.len() - 1].1["cursor"].as_str().expect("a cursor");
                     let answer = api.get(&format!("/es/status?after={cursor}&timeout=1s"));
                     match answer.status {
                         204 => {}
-                        _ => told.push((now(), answer.expect(200))),
+                        _ => statuses.push((now(), answer.expect(200))),
                     }
                 }
-                Told(told)
+                History(statuses)
             })
         };
-        let threads = managers.into_iter().map(listen).collect();
+        let threads = managers.into_iter().map(poll).collect();
         Self { ended, threads }
     }
 
     /// All statuses, in the managers' order.
-    pub(super) fn end(self) -> Vec<Told> {
+    pub(super) fn end(self) -> Vec<History> {
         self.ended.store(true, Ordering::Relaxed);
-        self.threads.into_iter().map(|thread| thread.join().expect("it listens")).collect()
+        self.threads.into_iter().map(|thread| thread.join().expect("the poller ends")).collect()
     }
 }
 
-impl Told {
+impl History {
     /// The times of the restart from one run to the next.
     #[track_caller]
     pub(super) fn of_run(&self, old: &Value, new: &Value) -> Turn {
@@ -78,7 +79,7 @@ impl Told {
         };
         let first = |wished: &dyn Fn(&Value) -> bool| {
             let found = self.0.iter().find(|(_, status)| wished(status));
-            found.unwrap_or_else(|| panic!("never said: {self:?}"))
+            found.unwrap_or_else(|| panic!("no such status: {self:?}"))
         };
         let exit = &first(&|status| status["last_exit"]["run"] == *old).1["last_exit"];
         let run = &first(&|status| status["run"]["id"] == *new).1["run"];

@@ -138,8 +138,8 @@ impl ApiServer {
     /// What the server answers to a GET.
     #[track_caller]
     pub(crate) fn raw(&self, path: &str) -> Value {
-        let said = self.admin.run(&["get", "--raw", path]);
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+        let printed = self.admin.run(&["get", "--raw", path]);
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("not JSON: {printed}"))
     }
 
     /// Stops answering and keeps all connections open, like a partition, until [`Self::thaw`].

@@ -85,15 +85,15 @@ impl Kubectl {
     /// The output of `kubectl … -o json`.
     #[track_caller]
     pub(crate) fn json(&self, args: &[&str]) -> Value {
-        let said = self.run(&[args, &["--output", "json"]].concat());
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+        let printed = self.run(&[args, &["--output", "json"]].concat());
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("not JSON: {printed}"))
     }
 
     /// `kubectl apply`, server-side, of an object or a list of them.
     #[track_caller]
     pub(crate) fn apply(&self, object: &Value) {
         let args = ["apply", "--server-side", "--filename", "-"];
-        let said = self.attempt(&args, &object.to_string());
-        said.unwrap_or_else(|error| panic!("kubectl apply: {error}\n{object:#}"));
+        let printed = self.attempt(&args, &object.to_string());
+        printed.unwrap_or_else(|error| panic!("kubectl apply: {error}\n{object:#}"));
     }
 }

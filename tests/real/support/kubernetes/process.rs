@@ -38,18 +38,18 @@ impl Process {
         Self { name: name.to_owned(), child: spawn(command), log }
     }
 
-    /// Calls `look` until it returns something. Fails, with the end of the log, if the daemon ends
+    /// Calls `poll` until it returns something. Fails, with the end of the log, if the daemon ends
     /// before, or after `timeout`.
     #[track_caller]
     pub(crate) fn until<T>(
         &mut self,
         what: &str,
         timeout: Duration,
-        mut look: impl FnMut() -> Option<T>,
+        mut poll: impl FnMut() -> Option<T>,
     ) -> T {
         let deadline = Instant::now() + timeout;
         loop {
-            if let Some(seen) = look() {
+            if let Some(seen) = poll() {
                 return seen;
             }
             let ended = self.child.try_wait().expect("it is ours");
