@@ -1,5 +1,5 @@
-"""A stand-in apiserver with a proxy before it that counts what the reconciler asks; and the
-reconciler."""
+"""A stand-in apiserver with a proxy in front of it that counts the requests of the reconciler;
+and the reconciler."""
 
 import collections
 import http.client

@@ -32,11 +32,11 @@ fn requests_carry_the_pod_and_keep_one_they_name_themselves() {
 
 #[test]
 fn the_answer_of_another_pod_or_of_none_is_not_taken() {
-    let mut nobody = running(1);
-    nobody.manager.pod.uid = None;
+    let mut without_uid = running(1);
+    without_uid.manager.pod.uid = None;
     for (status, part) in [
         (running(1), "belongs to the pod with uid 0b4a1f6e-"),
-        (nobody, "does not know its pod, so it is not certain that it is another:"),
+        (without_uid, "does not know its pod, so it is not certain that it is another:"),
     ] {
         let (_dir, _fake, client) = over_socket(always(200, status));
         let client = client.for_pod("another");

@@ -64,7 +64,7 @@ fn ended_while_it_starts(node: Node) {
     manager.signal(Signal::SIGTERM);
     assert_eq!(manager.wait(), 143, "the code of a JVM that TERM ended");
 
-    step("the next container starts it: nobody had asked for a stop");
+    step("the next container starts it: no stop was requested");
     let manager = node.launch().start();
     manager.api.until_ready();
     step("and TERM to a stopped manager is no failure");

@@ -86,7 +86,7 @@ fn a_token_for_an_audience(server: &ApiServer) {
 
 fn rbac_decides(server: &ApiServer) {
     let reader = server.user("reader", "readers");
-    let refused = reader.attempt(&["get", "configmaps"], "").expect_err("nobody gave it");
+    let refused = reader.attempt(&["get", "configmaps"], "").expect_err("the right is not granted");
     assert!(refused.contains("Forbidden"), "{refused}");
     // The controller-manager fills `view` and the like: here they are empty.
     server.admin().run(&["create", "role", "reader", "--verb=list", "--resource=configmaps"]);
@@ -95,7 +95,10 @@ fn rbac_decides(server: &ApiServer) {
     crate::support::wait::eventually("the binding counts", || {
         reader.attempt(&["get", "configmaps"], "").ok()
     });
-    assert!(reader.attempt(&["get", "secrets"], "").is_err(), "nobody gave secrets");
+    assert!(
+        reader.attempt(&["get", "secrets"], "").is_err(),
+        "the right to secrets is not granted"
+    );
 }
 
 fn it_survives_its_own_death(server: &mut ApiServer) {
@@ -105,12 +108,12 @@ fn it_survives_its_own_death(server: &mut ApiServer) {
     assert_eq!(curl.get("/livez").status, 200);
     server.freeze();
     let asked = ["get", "things", "--request-timeout=1s"];
-    let refused = server.admin().attempt(&asked, "").expect_err("nobody answers");
+    let refused = server.admin().attempt(&asked, "").expect_err("it does not answer");
     assert!(!refused.contains("refused"), "{refused}");
     server.thaw();
     server.admin().run(&["get", "things"]);
     server.kill();
-    let refused = server.admin().attempt(&asked, "").expect_err("nobody listens");
+    let refused = server.admin().attempt(&asked, "").expect_err("it does not listen");
     assert!(refused.contains("refused"), "{refused}");
     server.start_again();
     assert_eq!(server.admin().json(&["get", "things"])["items"][0]["spec"]["replicas"], 3);

@@ -212,7 +212,7 @@ impl Node {
     pub(crate) fn assert_gone(&self, manager: &Manager) {
         manager.assert_alone();
         assert!(self.lock_is_free(), "a process holds node.lock");
-        assert!(TcpStream::connect(("127.0.0.1", self.http)).is_err(), "somebody listens");
+        assert!(TcpStream::connect(("127.0.0.1", self.http)).is_err(), "a process listens");
     }
 
     /// The JVM that is the node.
