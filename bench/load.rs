@@ -1,4 +1,4 @@
-//! Load for one route: keep-alive connections that ask, wait for the answer and ask again.
+//! Load for one route: keep-alive connections that send a request, wait for the answer and repeat.
 //!
 //! Usage: `bench-load ADDR PATH CONNECTIONS REQUESTS [CA-FILE TOKEN-FILE]`; with a CA over TLS.
 //! Prints the seconds it took. It ends by itself after that many requests, and at the first answer
@@ -89,7 +89,7 @@ async fn ask(
     Ok(())
 }
 
-/// How much of the answer has not come yet, at least.
+/// How many bytes of the answer are missing, at least.
 fn missing(answer: &[u8]) -> Result<usize, Failure> {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(1);

@@ -1,1 +1,1 @@
-"""What the figures share."""
+"""Shared by the figures."""

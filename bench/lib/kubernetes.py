@@ -1,5 +1,5 @@
-"""A stand-in apiserver with a proxy before it that counts what the reconciler asks; and the
-reconciler."""
+"""A stand-in apiserver with a proxy in front of it that counts the requests of the reconciler;
+and the reconciler."""
 
 import collections
 import http.client
@@ -16,7 +16,7 @@ import yaml
 from lib.procfs import until
 from lib.secure import free_port
 
-# The first line of a request; bodies are JSON and hold no such line.
+# The first line of a request; bodies are JSON and contain no such line.
 REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/\S*) HTTP/1\.1\r\n")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTERS = "/apis/stayput.dev/v1alpha1/namespaces/default/searchclusters"
@@ -28,15 +28,15 @@ READY = {"type": "Ready", "status": "True"}
 class Apiserver:
     """The stand-in, with the SearchCluster's definition in it."""
 
-    def __init__(self, ground):
-        self.process = subprocess.Popen([os.environ["BENCH_APISERVER"], ground / "direct"],
+    def __init__(self, workdir):
+        self.process = subprocess.Popen([os.environ["BENCH_APISERVER"], workdir / "direct"],
                                         stdout=subprocess.PIPE, text=True)
         url = self.process.stdout.readline().split()[0]
         self.port = int(url.rpartition(":")[2])
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         self.proxy = Proxy(self.port)
-        self.kubeconfig = ground / "kubeconfig"
-        direct = (ground / "direct").read_text()
+        self.kubeconfig = workdir / "kubeconfig"
+        direct = (workdir / "direct").read_text()
         self.kubeconfig.write_text(direct.replace(str(self.port), str(self.proxy.port)))
         definition = subprocess.run([os.environ["BENCH_RECONCILER"], "crd"], check=True,
                                     stdout=subprocess.PIPE).stdout
@@ -145,9 +145,9 @@ class Proxy:
 class Reconciler:
     """The program, on this kubeconfig."""
 
-    def __init__(self, ground, apiserver):
+    def __init__(self, workdir, apiserver):
         self.listen = f"127.0.0.1:{free_port()}"
-        with open(ground / "reconciler.log", "ab") as log:
+        with open(workdir / "reconciler.log", "ab") as log:
             self.process = subprocess.Popen(
                 [os.environ["BENCH_RECONCILER"], "run", "--kubeconfig", apiserver.kubeconfig,
                  "--listen", self.listen, "--own-name", "bench", "--no-election"],

@@ -1,4 +1,4 @@
-"""A manager with an engine, and plain HTTP to its socket with as little of ours in between."""
+"""A manager with an engine, and plain HTTP to its socket with as little code as possible."""
 
 import json
 import os
@@ -12,15 +12,15 @@ from pathlib import Path
 from lib.procfs import children, until
 
 STAYPUT = os.environ.get("BENCH_STAYPUT", "")
-# tmpfs: what a disk takes for an fsync is the disk's figure, not ours.
+# tmpfs, because the time for an fsync on a disk is a figure of the disk.
 GROUND = "/dev/shm"
-# The smallest engine: says when it is there and when it was told to go. It reads from a pipe that
-# nobody writes to, because a `sleep` would be a second process; the end of the pipe is its own.
+# The smallest engine: prints a line when it starts and when it gets TERM. It reads from a pipe
+# without a writer, because a `sleep` would be a second process; both ends of the pipe are its own.
 ENGINE = ["/bin/sh", "-c", "trap 'echo bye; exit 143' TERM; echo up; while read line; do :; done"]
 
 
 class Ground:
-    """A directory of its own that is gone afterwards."""
+    """A temporary directory."""
 
     def __init__(self):
         self.path = Path(tempfile.mkdtemp(prefix="stayput-bench.", dir=GROUND))
@@ -32,32 +32,32 @@ class Ground:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-# Makes the manager PID 1 of a namespace, as in a container: it sees the engine's processes and no
-# others. Needs root.
+# Makes the manager PID 1 of a namespace, as in a container: it sees only the engine's processes.
+# Needs root.
 CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--"]
 
 
 class ManagerEnded(Exception):
-    """Before its API was there; with its log."""
+    """The manager ended before its API answered; with its log."""
 
 
 class Manager:
-    """`stayput run`, with its API on a unix socket and its journal in `ground`."""
+    """`stayput run`, with its API on a unix socket and its journal in `workdir`."""
 
-    def __init__(self, ground, *options, engine=None, wrapper=(),
+    def __init__(self, workdir, *options, engine=None, wrapper=(),
                  program=STAYPUT):
-        self.socket = ground / "s"
-        (ground / "state").mkdir(exist_ok=True)
+        self.socket = workdir / "s"
+        (workdir / "state").mkdir(exist_ok=True)
         command = [*wrapper, program, "run", "--socket", self.socket, "--state-dir",
-                   ground / "state", *options, "--", *(engine or ENGINE)]
-        with open(ground / "log", "ab") as log:
+                   workdir / "state", *options, "--", *(engine or ENGINE)]
+        with open(workdir / "log", "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=log)
         self.out = self.process.stdout
         until(lambda: self.process.poll() is not None or self.answers(), "the manager's socket")
         if self.process.poll() is not None:
             self.close()
-            raise ManagerEnded((ground / "log").read_text())
+            raise ManagerEnded((workdir / "log").read_text())
         self.pid = children(self.process.pid)[0] if wrapper else self.process.pid
 
     def __enter__(self):

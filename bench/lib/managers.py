@@ -21,14 +21,14 @@ class Managers:
         self.port = free_port()
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # All addresses, and none that anybody but this machine reaches.
+        # All addresses of this machine; none can be reached from outside.
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
         self.listener.bind(("0.0.0.0", self.port))
         self.listener.listen(1024)
         self.pids = []
 
     def start(self, uids):
-        """In processes of their own, so that they share no interpreter with what counts."""
+        """In separate processes, so that they do not slow down the interpreter that measures."""
         for _ in range(os.cpu_count()):
             pid = os.fork()
             if pid == 0:
@@ -61,13 +61,13 @@ class Managers:
         await server.serve_forever()
 
     def answer(self, uid):
-        """What is random of a manager is made from the pod's uid, so that no two are alike."""
+        """The random parts of a manager's status come from the pod's uid, so that no two are equal."""
         status = self.status
         own = uid.replace("-", "")[:16]
         manager = {**status["manager"], "boot_id": own, "pod": {**status["manager"]["pod"],
                                                                 "uid": uid}}
-        told = {**status, "manager": manager, "cursor": f"{own}:7",
+        status_of_pod = {**status, "manager": manager, "cursor": f"{own}:7",
                 "run": {**status["run"], "id": own}}
-        body = json.dumps(told).encode()
+        body = json.dumps(status_of_pod).encode()
         return (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
                 % len(body)) + body

@@ -11,20 +11,20 @@ PEBBLE = os.environ.get("BENCH_PEBBLE", "")
 
 
 class Pebble:
-    """`pebble run` in `ground`, its API on a unix socket and, with `http`, on a port."""
+    """`pebble run` in `workdir`, its API on a unix socket and, with `http`, on a port."""
 
-    def __init__(self, ground, http=None):
-        (ground / "layers").mkdir()
-        script = ENGINE[2].replace("read line", f"read line <{ground}/engine")
-        os.mkfifo(ground / "engine")
-        (ground / "layers" / "001-bench.yaml").write_text(
+    def __init__(self, workdir, http=None):
+        (workdir / "layers").mkdir()
+        script = ENGINE[2].replace("read line", f"read line <{workdir}/engine")
+        os.mkfifo(workdir / "engine")
+        (workdir / "layers" / "001-bench.yaml").write_text(
             "services:\n  engine:\n    override: replace\n    startup: enabled\n"
-            f"    command: /bin/sh {ground}/engine.sh\n")
-        (ground / "engine.sh").write_text(script)
-        self.socket = ground / ".pebble.socket"
+            f"    command: /bin/sh {workdir}/engine.sh\n")
+        (workdir / "engine.sh").write_text(script)
+        self.socket = workdir / ".pebble.socket"
         extra = ["--http", http] if http else []
         self.process = subprocess.Popen(
-            [PEBBLE, "run", "--verbose", *extra], env={**os.environ, "PEBBLE": str(ground)},
+            [PEBBLE, "run", "--verbose", *extra], env={**os.environ, "PEBBLE": str(workdir)},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.out = self.process.stdout
         self.pid = self.process.pid

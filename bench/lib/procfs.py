@@ -1,4 +1,4 @@
-"""What the kernel tells about a process."""
+"""What the kernel shows about a process."""
 
 import os
 import time
@@ -14,7 +14,7 @@ def cpu_seconds(pid):
 
 
 def context_switches(pid):
-    """Of all its threads: how often it was woken or put aside."""
+    """The context switches of all its threads."""
     total = 0
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         for line in status.read_text().splitlines():
@@ -50,7 +50,7 @@ def state(pid):
 
 
 def until(condition, what, limit=30.0, pause=0.002):
-    """Looks until the condition holds."""
+    """Polls until the condition is true."""
     deadline = time.monotonic() + limit
     while not condition():
         if time.monotonic() > deadline:

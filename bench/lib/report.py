@@ -25,7 +25,7 @@ def row(figure, ours, peer="", *, ratio=None, target="", met=None):
 
 
 def spread(values, unit):
-    """Median and the extremes: on a shared machine the extremes tell how much to believe."""
+    """Median and the extremes: on a shared machine the extremes show how reliable the median is."""
     low, high = min(values), max(values)
     return f"{statistics.median(values):.3g} {unit} ({low:.3g}–{high:.3g})"
 

@@ -14,11 +14,11 @@ def free_port():
 
 
 class Secure:
-    """Keys, certificate, token and port in `ground`."""
+    """Keys, certificate, token and port in `workdir`."""
 
-    def __init__(self, ground):
-        self.certificate, self.token_file = ground / "tls.pem", ground / "token"
-        self.key, secret = ground / "tls.key", ground / "jwt.key"
+    def __init__(self, workdir):
+        self.certificate, self.token_file = workdir / "tls.pem", workdir / "token"
+        self.key, secret = workdir / "tls.key", workdir / "jwt.key"
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
              "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext",
@@ -32,17 +32,17 @@ class Secure:
              "--ttl", "1h"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
         self.token_file.write_text(self.token)
         self.address = f"127.0.0.1:{free_port()}"
-        (ground / "config").mkdir()
-        (ground / "config" / "elasticsearch.yml").write_text("cluster.name: bench\n")
+        (workdir / "config").mkdir()
+        (workdir / "config" / "elasticsearch.yml").write_text("cluster.name: bench\n")
         self.options = ["--listen", self.address, "--tls-cert", self.certificate, "--tls-key", self.key,
                         "--jwt-key", secret, "--jwt-audience", "bench",
-                        "--config", ground / "config"]
+                        "--config", workdir / "config"]
 
-    def manager(self, ground, program=STAYPUT):
-        return Manager(ground, *self.options, program=program)
+    def manager(self, workdir, program=STAYPUT):
+        return Manager(workdir, *self.options, program=program)
 
     def requests(self, count):
-        """So many requests, each on a connection of its own."""
+        """This many requests, each on a new connection."""
         context = ssl.create_default_context(cafile=self.certificate)
         host, _, port = self.address.partition(":")
         request = (f"GET /es/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"

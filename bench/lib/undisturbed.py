@@ -5,8 +5,8 @@ import resource
 
 from lib.report import say
 
-# One that computes for so long without a pause is caught in a loop, and would hold its processor
-# for ever: the kernel ends it.
+# A program that computes for so long without a pause is in an endless loop, and would use its
+# processor for ever: the kernel ends it.
 PAUSE_WITHIN = 10_000_000  # microseconds
 
 

@@ -22,7 +22,7 @@ class Volume:
         return new
 
     def swap(self):
-        """The moment from which everybody sees the new one."""
+        """Makes the new generation visible."""
         data = self.mount / "..data"
         old = os.readlink(data) if data.is_symlink() else None
         os.rename(self.mount / "..data_tmp", data)

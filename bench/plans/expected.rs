@@ -1,4 +1,4 @@
-//! What stands in a plan, by number: whether it fits the name of its situation.
+//! What a plan contains, by number: whether it fits the name of its situation.
 
 use stayput_restart::{Action, Code, Plan, Reason};
 
@@ -6,7 +6,7 @@ pub(super) fn waits(plan: &Plan, code: Code) -> usize {
     plan.waiting.iter().filter(|one| one.pod.is_some() && one.code == code).count()
 }
 
-/// Pods that one of the ten predicates keeps.
+/// The number of pods that one of the ten predicates blocks.
 pub(super) fn ruled(plan: &Plan) -> usize {
     plan.waiting
         .iter()
@@ -35,7 +35,7 @@ pub(super) fn patches(plan: &Plan) -> usize {
     plan.actions.iter().filter(|action| matches!(action, Action::PatchPod { .. })).count()
 }
 
-/// In the ledger as it is written.
+/// The same for the ledger as it is written.
 pub(super) fn members(plan: &Plan) -> usize {
     plan.actions
         .iter()

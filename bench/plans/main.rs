@@ -1,9 +1,10 @@
 //! How long one plan takes, by the number of pods and by what is going on.
 //!
-//! Usage: `bench-plan [ROUNDS [SITUATION | forecast]]`. A line each: its name, then for 10, 100, 1,000
-//! and 10,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum over all
-//! bytes of the snapshot: what it takes to look at each once, in caches that hold the small ones
-//! only. Each is the lowest of the rounds: others on the machine only ever add.
+//! Usage: `bench-plan [ROUNDS [SITUATION | forecast]]`. One line each: its name, then for 10, 100,
+//! 1,000 and 10,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum
+//! over all bytes of the snapshot. The sum shows how long reading each byte once takes; only small
+//! snapshots fit into the caches. Each is the lowest of the rounds, because other programs on the
+//! machine only add time.
 
 mod expected;
 mod quiet;
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let planned = plan(&snapshot, &policy);
             assert!(comes(&planned, nodes), "{name}: not what {nodes} nodes come to");
             assert!(covers(&snapshot, &planned), "{name}: a pod is missing in the plan");
-            // The large ones need no repetition against the clock's grain.
+            // Large ones need no repetition, because the clock is precise enough for them.
             let rounds = if nodes >= 10_000 { rounds.min(8) } else { rounds };
             let planning = lowest(rounds, || drop(black_box(plan(&snapshot, &policy))));
             let reporting =

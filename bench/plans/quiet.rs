@@ -1,4 +1,4 @@
-//! No restart: a cluster at rest, and what may be asked of it then.
+//! No restart: a cluster at rest, and requests to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use stayput_restart::{
     Run, ShardCopy, Snapshot, Sources, Time, Voting, annotation,
 };
 
-/// Of each node.
+/// Shard copies of each node.
 const COPIES: usize = 100;
 pub(super) const NOW: Time = Time(1_795_000_000_000);
 /// Of every request.
 pub(super) const ID: &str = "1c7d9e52";
 
-/// Every node runs on the config its sources have; green; three masters.
+/// Every node runs with the config of its sources; green; three masters.
 pub(super) fn at_rest(nodes: usize) -> Snapshot {
     let pods = (0..nodes).map(pod).collect();
     Snapshot {
@@ -33,7 +33,7 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
     }
 }
 
-/// Uids come in no order, as those of Kubernetes do.
+/// The uids are in no order, like those of Kubernetes.
 pub(super) fn uid(number: usize) -> String {
     let scattered = u64::try_from(number).unwrap_or(0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{:08x}-{:04x}-4000-8000-{number:012x}", scattered >> 32, scattered & 0xffff)
@@ -154,7 +154,7 @@ pub(super) fn drifting(nodes: usize) -> (Snapshot, Policy) {
     (snapshot, Policy::default())
 }
 
-/// A request that is taken up now: the restart of all nodes is written down.
+/// A request that is accepted now: the restart of all nodes is written to the ledger.
 pub(super) fn requested(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
     let request = format!(r#"{{"id":"{ID}","strategy":"rolling"}}"#);
@@ -162,7 +162,7 @@ pub(super) fn requested(nodes: usize) -> (Snapshot, Policy) {
     (snapshot, Policy::default())
 }
 
-/// Every tenth node is kept stopped, and nothing else goes on.
+/// Every tenth node is kept stopped, and there is no restart.
 pub(super) fn kept_stopped(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
     for number in (0..nodes).step_by(10) {

@@ -1,8 +1,8 @@
-//! The control: what reading the snapshot once takes.
+//! The comparison: how long reading the snapshot once takes.
 
 use stayput_restart::{Pod, ShardCopy, Snapshot};
 
-/// Every text of every pod, node and shard copy, looked at once.
+/// Reads every text of every pod, node and shard copy once.
 pub(super) fn sum(snapshot: &Snapshot) -> u64 {
     let bytes = |text: &str| text.bytes().map(u64::from).sum::<u64>();
     let pod = |pod: &Pod| {

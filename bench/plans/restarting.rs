@@ -24,7 +24,7 @@ pub(super) fn member(number: usize, step: Step) -> Member {
     }
 }
 
-/// A rolling restart of all nodes, so many of them done.
+/// A rolling restart of all nodes, of which this many are done.
 pub(super) fn rolling(nodes: usize, done: usize) -> Snapshot {
     let members = (0..nodes).map(|number| {
         if number < done {

@@ -1,4 +1,4 @@
-//! Every situation by name, with what its plan has to come to.
+//! Every situation by name, with the expected contents of its plan.
 
 use stayput_restart::{Code, Plan, Policy, Predicate, Snapshot};
 
@@ -8,9 +8,9 @@ use crate::restarting::{rolling, shown};
 use crate::special::{asked, coordinated_begin, coordinated_end, immediate};
 use crate::under_way::{blocked_by_health, blocked_by_shards, to_be_shown, under_way};
 
-/// What goes on in a cluster of so many nodes.
+/// The snapshot of a cluster with this many nodes.
 pub(super) type Situation = fn(usize) -> (Snapshot, Policy);
-/// Whether the plan is about what the situation is named after: an empty plan would be fast for
+/// Whether the plan is about the situation that it is named after: an empty plan would be fast for
 /// the wrong reason.
 pub(super) type Comes = fn(&Plan, usize) -> bool;
 
@@ -23,7 +23,7 @@ pub(super) const SITUATIONS: [(&str, Situation, Comes); 14] = [
     ("last-but-one", |n| (shown(rolling(n, n - 2)), Policy::default()), |plan, _| slots(plan) == 1),
     ("to-be-shown", to_be_shown, |plan, n| patches(plan) == n),
     ("under-way", under_way, |plan, _| stops(plan) == 1),
-    // Higher tiers wait for lower ones by a rule of their own, the elected master for all others.
+    // Higher tiers wait for lower ones because of one rule, the elected master for all others.
     ("blocked-by-health", blocked_by_health, |plan, n| {
         waits(plan, Code::Predicate(Predicate::GreenOrYellow)) > 0 && ruled(plan) == n - 1
     }),

@@ -1,4 +1,4 @@
-//! Restarts that are of another kind, or asked for in another way.
+//! Restarts of another kind, or requested in another way.
 
 use stayput_restart::{
     AllocationBefore, AllocationDebt, Direction, Once, Policy, Share, Snapshot, Step, Strategy,
@@ -8,7 +8,7 @@ use stayput_restart::{
 use crate::quiet::{ID, NOW, at_rest, uid};
 use crate::restarting::{member, restart, rolling, shown};
 
-/// A restart of the first half runs, and a person annotates every pod.
+/// A restart of the first half runs, and a user annotates every pod.
 pub(super) fn asked(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = rolling(nodes, 0);
     if let Some(restart) = &mut snapshot.ledger.restart {
@@ -33,7 +33,7 @@ pub(super) fn immediate(nodes: usize) -> (Snapshot, Policy) {
     )
 }
 
-/// Every node gets its slot, for an outage.
+/// Every node gets its slot, because an outage is allowed.
 pub(super) fn coordinated_begin(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = rolling(nodes, 0);
     if let Some(restart) = &mut snapshot.ledger.restart {

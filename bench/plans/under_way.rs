@@ -1,4 +1,4 @@
-//! A rolling restart somewhere in the middle.
+//! A rolling restart in progress.
 
 use stayput_restart::{
     Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, Policy, Snapshot, Step,
@@ -7,7 +7,7 @@ use stayput_restart::{
 use crate::quiet::{ID, name, uid};
 use crate::restarting::{member, rolling, shown};
 
-/// Paused before the first turn, and no pod shows its phase yet.
+/// Paused before the first node, and no pod shows its phase yet.
 pub(super) fn to_be_shown(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = rolling(nodes, 0);
     snapshot.cluster.paused = true;
@@ -29,7 +29,7 @@ pub(super) fn under_way(nodes: usize) -> (Snapshot, Policy) {
     (shown(snapshot), Policy::default())
 }
 
-/// Allocation is ours.
+/// Allocation is limited by us.
 fn tighten(snapshot: &mut Snapshot, holders: Vec<String>) {
     let before = AllocationBefore::default();
     snapshot.ledger.debts.allocation =

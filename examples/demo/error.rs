@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// What was not as promised, or what could not be done, and the error behind it.
+/// The promise that was not kept, or the step that failed, with its cause.
 #[derive(Debug)]
 pub(crate) struct Error {
     message: String,
@@ -28,7 +28,7 @@ impl<S: Into<String>> From<S> for Error {
     }
 }
 
-/// Names what could not be done when an error comes from outside of the demo.
+/// Says what failed when an error comes from outside of the demo.
 pub(crate) trait Context<T> {
     fn context(self, what: impl Into<String>) -> Result<T>;
 }

@@ -10,12 +10,12 @@ use tempfile::TempDir;
 /// The directory, removed when this is dropped.
 pub(crate) struct PodFiles {
     directory: TempDir,
-    /// A port that was free a moment ago, for the engine.
+    /// A port for the engine, free a moment ago.
     pub(crate) engine_port: u16,
 }
 
 impl PodFiles {
-    /// Makes the directories and looks for a port.
+    /// Makes the directories and finds a port.
     pub(crate) fn new() -> io::Result<Self> {
         let directory = tempfile::Builder::new().prefix("stayput-demo-").tempdir()?;
         for name in ["state", "mount", "config", "data"] {
@@ -40,7 +40,7 @@ impl PodFiles {
         self.state().join("stayput.sock")
     }
 
-    /// The volume that kubelet would update.
+    /// The volume that the kubelet would update.
     pub(crate) fn mount(&self) -> PathBuf {
         self.path().join("mount")
     }
@@ -50,7 +50,7 @@ impl PodFiles {
         self.path().join("config")
     }
 
-    /// A new file for what manager and engine print.
+    /// A new file for the output of manager and engine.
     pub(crate) fn create_log(&self) -> io::Result<File> {
         File::create(self.log())
     }
@@ -72,7 +72,7 @@ impl PodFiles {
     /// `elasticsearch.yml` for the stand-in engine, with `settings` added.
     pub(crate) fn engine_settings(&self, settings: &str) -> String {
         let (port, data) = (self.engine_port, self.path().join("data"));
-        // The delay stands for the seconds in which a JVM starts.
+        // The delay replaces the seconds in which a JVM starts.
         format!(
             "cluster.name: demo\nnode.name: demo-0\nhttp.port: {port}\npath.data: {}\n\
              standin.start_delay_ms: 400\nstandin.keystore: true\n{settings}\n",

@@ -13,7 +13,7 @@ use crate::error::{Context, Result};
 /// No answer may take longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks the manager that listens on `socket`.
+/// Sends a request to the manager that listens on `socket`.
 pub(crate) fn ask_manager(
     socket: &Path,
     method: &str,
@@ -26,7 +26,7 @@ pub(crate) fn ask_manager(
     exchange(stream, (method, target), body).context(format!("{method} {target}"))
 }
 
-/// Asks the engine at `address`.
+/// Sends a request to the engine at `address`.
 pub(crate) fn ask_engine(
     address: (&str, u16),
     method: &str,

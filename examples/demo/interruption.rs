@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Interruption {
-    /// Takes the signals from now on.
+    /// Starts to handle the signals.
     pub(crate) fn watch() -> Result<Self> {
         let mut signals =
             Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
@@ -35,7 +35,7 @@ impl Interruption {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                 state.came = true;
                 for process in &state.processes {
-                    // It has not been waited for, so the pid is still its own.
+                    // It has not been waited for, so no other process has its pid.
                     let _ = kill(*process, Signal::SIGKILL);
                 }
             }
@@ -52,13 +52,13 @@ impl Interruption {
         }
     }
 
-    /// To be called before the process is waited for: after that, another process may get its pid.
+    /// Call it before the process is waited for: after that, another process may get its pid.
     pub(crate) fn unregister(&self, process: Pid) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.processes.retain(|pid| *pid != process);
     }
 
-    /// Whether one came.
+    /// Whether a signal came.
     pub(crate) fn came(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).came
     }

@@ -1,11 +1,11 @@
 //! What stayput does, in less than a minute: `cargo run --release --example demo`.
 //!
-//! It needs nothing but this program, which starts itself again as the manager (`stayput run`), as the
-//! stand-in engine, and as `kubectl stayput`. It is also an acceptance test: an answer that is not as
-//! promised ends it with exit code 1.
+//! It needs only this program, which starts itself again as the manager (`stayput run`), as the
+//! stand-in engine, and as `kubectl stayput`. It is also an acceptance test: if an answer is not as
+//! promised, it ends with exit code 1.
 //!
 //! Part 1 is one engine under one manager ([`steps`]). Part 2 is a cluster of three nodes with a
-//! stand-in apiserver ([`cluster`]); `--engine HOME` takes a real OpenSearch there.
+//! stand-in apiserver ([`cluster`]); with `--engine HOME` its engines are a real OpenSearch.
 
 use std::ffi::OsString;
 use std::iter;
@@ -54,9 +54,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Is `stayput` with `arguments`.
+/// Runs `stayput` with `arguments`.
 fn manage(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    // The manager ends with the demo, also if the demo is killed; the engine ends with the manager.
+    // The manager must end with the demo, also if the demo is killed; the engine ends with the
+    // manager.
     if let Err(error) = prctl::set_pdeathsig(Signal::SIGTERM) {
         eprintln!("the manager would outlive a demo that is killed: {error}");
     }

@@ -49,7 +49,7 @@ impl Manager {
         Ok(manager)
     }
 
-    /// Ends it as kubelet does; its exit code.
+    /// Ends it as the kubelet does; returns its exit code.
     pub(crate) fn terminate(&self) -> Result<i32> {
         kill(self.pid, Signal::SIGTERM).context("TERM")?;
         match waitpid(self.pid, None) {
@@ -59,7 +59,7 @@ impl Manager {
         }
     }
 
-    /// The one thing that cannot be asked for over the API is that there is an API.
+    /// Waits for the socket; the API cannot be asked before it exists.
     fn wait_for_socket(&self, files: &PodFiles) -> Result<()> {
         let deadline = Instant::now() + START;
         while UnixStream::connect(files.socket()).is_err() {

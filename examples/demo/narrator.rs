@@ -1,4 +1,5 @@
-//! What the demo prints: steps, requests with their answers, what each proves. Colours on a tty.
+//! What the demo prints: steps, requests, answers, and what each answer proves. Colours on a
+//! terminal.
 
 use std::io::IsTerminal;
 
@@ -29,7 +30,7 @@ impl Narrator {
         println!("\n{}", self.paint("1", &format!("{}. {title}", self.steps)));
     }
 
-    /// Prints what is done, or why.
+    /// Prints what is done, or the reason for it.
     pub(crate) fn note(&self, text: &str) {
         println!("   {text}");
     }
@@ -50,7 +51,7 @@ impl Narrator {
         println!("   {}", self.paint("36", &format!("< {status} {body}")));
     }
 
-    /// Shows an answer of the manager that carries its status: the fields the steps is about.
+    /// Shows an answer of the manager that contains its status: the fields that the step is about.
     pub(crate) fn status(&self, code: u16, status: &Status) {
         println!("   {}", self.paint("36", &format!("< {code} {}", engine_facts(status))));
         let config = config_facts(status);
@@ -65,7 +66,7 @@ impl Narrator {
         println!("   {}", self.paint("33", &shorten(&line)));
     }
 
-    /// States what was just proved.
+    /// States what was proved.
     pub(crate) fn proved(&self, what: &str) {
         println!("   {} {what}", self.paint("32", "ok:"));
     }
@@ -105,7 +106,7 @@ fn config_facts(status: &Status) -> String {
     facts.join(" ")
 }
 
-/// Shortens every `sha256:` and its 64 digits, to be compared by eye.
+/// Shortens every `sha256:` with its 64 digits, so that a reader can compare them.
 fn shorten(line: &str) -> String {
     let mut parts = line.split("sha256:");
     let mut short = parts.next().unwrap_or_default().to_owned();

@@ -24,7 +24,7 @@ pub(crate) struct Pod<'a> {
     pub(crate) narrator: &'a mut Narrator,
     pub(crate) volume: AtomicWriter,
     pub(crate) manager: Manager,
-    /// Of the first status; another one would mean another manager.
+    /// The boot id in the first status; another one would mean another manager.
     boot_id: Option<String>,
     sequence: u64,
 }
@@ -48,7 +48,7 @@ impl<'a> Pod<'a> {
         Self { files, narrator, volume, manager, boot_id: None, sequence: 0 }
     }
 
-    /// Mounts another config: `settings` for `elasticsearch.yml`. Its checksum.
+    /// Mounts another config: `settings` for `elasticsearch.yml`. Returns its checksum.
     pub(crate) fn mount(&mut self, settings: &str) -> Result<String> {
         mount(&mut self.volume, self.files, settings)
     }
@@ -58,7 +58,7 @@ impl<'a> Pod<'a> {
         self.ask_status("/es/status")?.ok_or_else(|| "204 without a long poll".into())
     }
 
-    /// Long-polls the status until `holds`.
+    /// Long-polls the status until `holds` is true.
     pub(crate) fn wait_until(
         &mut self,
         what: &str,
@@ -81,7 +81,7 @@ impl<'a> Pod<'a> {
         Ok(status)
     }
 
-    /// `POST /es/stop` or `/es/start` with the next sequence and `fields`, waiting for the end.
+    /// `POST /es/stop` or `/es/start` with the next sequence and `fields`; waits until it is done.
     pub(crate) fn post(&mut self, verb: &str, fields: &Value) -> Result<Reply> {
         self.sequence += 1;
         let mut body = json!({"sequence": self.sequence});
@@ -119,7 +119,7 @@ impl<'a> Pod<'a> {
         self.post("start", fields)?.done("the start")
     }
 
-    /// Asks the engine itself; only `pointer` into its answer is shown and returned.
+    /// Sends a request to the engine; shows and returns only `pointer` of its answer.
     pub(crate) fn engine(
         &self,
         method: &str,
@@ -156,7 +156,7 @@ impl<'a> Pod<'a> {
         }
     }
 
-    /// Every status must come from the one manager that was started in the beginning.
+    /// Every status must come from the manager that was started in the beginning.
     fn read_status(&mut self, body: Value) -> Result<Status> {
         let status: Status = serde_json::from_value(body).context("status")?;
         let boot_id = self.boot_id.get_or_insert_with(|| status.manager.boot_id.clone());
@@ -175,7 +175,7 @@ impl Reply {
         }
     }
 
-    /// Succeeds only for a refusal with `code`.
+    /// Succeeds only if the request was refused with `code`.
     pub(crate) fn refused(self, code: Code) -> Result<()> {
         match self {
             Self::Refused(problem) => expect(problem.code.as_str(), code.as_str(), "the refusal"),
@@ -186,14 +186,14 @@ impl Reply {
     }
 }
 
-/// Mounts `settings` in `volume`; the checksum that a shell would compute.
+/// Mounts `settings` in `volume`; returns the checksum that a shell would compute.
 pub(crate) fn mount(volume: &mut AtomicWriter, files: &PodFiles, settings: &str) -> Result<String> {
     let settings = files.engine_settings(settings);
     let files = payload([("elasticsearch.yml", settings.as_str()), ("jvm.options", "-Xmx1g\n")]);
     volume::mount(volume, &files).context("the volume cannot be written")
 }
 
-/// Fails, naming both, if what was observed is not what was promised.
+/// Fails if what was observed is not what was promised; the message contains both.
 pub(crate) fn expect<T: PartialEq + fmt::Debug>(seen: T, promised: T, what: &str) -> Result<()> {
     if seen == promised {
         Ok(())

@@ -1,4 +1,4 @@
-//! Child processes: none may be left, and those that are left are ended.
+//! Child processes: none may be left; processes that are left are ended.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use stayput_standin::harness::processes::{children, send};
 
 use crate::error::Result;
 
-/// Waits, bounded, until `parent` has no child any more.
+/// Waits, up to a limit, until `parent` has no child any more.
 ///
 /// A process that was just killed takes a moment until its parent has collected it.
 pub(crate) fn expect_childless(parent: Pid) -> Result<()> {
@@ -28,10 +28,9 @@ pub(crate) fn expect_childless(parent: Pid) -> Result<()> {
     }
 }
 
-/// Kills and collects every descendant of this process; how many there were.
+/// Kills and reaps every descendant of this process; returns how many there were.
 ///
-/// This process must be a child subreaper: then descendants always hang below one of its children,
-/// and having no child means that nothing is left.
+/// This process must be a child subreaper: then, if it has no child, it has no descendant.
 pub(crate) fn end_all() -> usize {
     let mut ended = 0;
     loop {

@@ -1,4 +1,4 @@
-//! A mounted Secret or ConfigMap, updated as kubelet does it, and its checksum as a shell would
+//! A mounted Secret or ConfigMap, updated as the kubelet does it, and its checksum as a shell would
 //! compute it.
 
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use std::io;
 use sha2::{Digest, Sha256};
 use stayput_standin::harness::atomic_writer::{AtomicWriter, Payload};
 
-/// Makes `files` the content of the volume; their checksum.
+/// Makes `files` the content of the volume; returns their checksum.
 pub(crate) fn mount(volume: &mut AtomicWriter, files: &Payload) -> io::Result<String> {
     volume.try_write(files)?;
     Ok(checksum(files))
 }
 
-/// `cd DIR && LC_ALL=C sha256sum * | sha256sum`, on purpose not with the manager's own code.
+/// `cd DIR && LC_ALL=C sha256sum * | sha256sum`, without the manager's own code on purpose.
 fn checksum(files: &Payload) -> String {
     let mut listing = String::new();
     for (name, content) in files {

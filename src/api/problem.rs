@@ -29,7 +29,7 @@ pub enum Code {
     StaleSequence,
     /// The highest accepted sequence again, with another request.
     SequenceReused,
-    /// A sequence too far ahead: probably a typo that would lock everybody out.
+    /// A sequence too far ahead: probably a typo, which would block all later requests.
     SequenceJump,
     /// The request names another pod than this one.
     WrongPod,
@@ -57,13 +57,13 @@ pub enum Code {
     SpawnFailed,
     /// The engine was started and ended before it was ready.
     StartFailed,
-    /// The request was accepted and a later one took its place while the caller waited.
+    /// The request was accepted, and a later one replaced it while the caller waited.
     Superseded,
     /// The intent could not be written to the state directory, so it was not acted on.
     JournalUnavailable,
     /// The manager's supervisor did not answer.
     Unavailable,
-    /// As many requests wait for a change of the status as may.
+    /// The limit of requests that wait for a change of the status is reached.
     TooManyWaiting,
 }
 
@@ -205,11 +205,11 @@ impl Code {
 pub struct Problem {
     /// The kind of problem, for people.
     pub title: String,
-    /// The HTTP status, repeated for those who keep only the body.
+    /// The HTTP status, repeated for clients that keep only the body.
     pub status: u16,
     /// The kind of problem, for programs.
     pub code: Code,
-    /// What was wrong this time and what to do about it.
+    /// What was wrong with this request, and what to do.
     pub detail: String,
     /// The manager's status after the refusal; absent for callers who may not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

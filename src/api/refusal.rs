@@ -11,7 +11,7 @@ pub struct Accepted {
     pub done: bool,
 }
 
-/// The manager's no to a request. Over HTTP it becomes a [`Problem`](super::Problem).
+/// The manager refuses a request. Over HTTP it becomes a [`Problem`](super::Problem).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Refusal {
     /// For programs.

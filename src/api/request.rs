@@ -91,7 +91,7 @@ fn pod<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::
 
 fn checksum<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    // What is compared later is the text, so another way to write the same is no checksum.
+    // The text is compared later, so another spelling of the same digits is refused.
     Checksum::parse(&text).map_err(de::Error::custom)?;
     Ok(Some(text))
 }

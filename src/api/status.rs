@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ConfigChoice, RequestKind};
 
-/// What the engine was asked to be.
+/// What was requested for the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Desired {
@@ -24,7 +24,7 @@ impl Desired {
     }
 }
 
-/// What the engine is.
+/// What the engine does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -34,9 +34,9 @@ pub enum State {
     Starting,
     /// It has been ready in this run.
     Running,
-    /// Asked to end, or ended and leaving processes behind.
+    /// Asked to end; or it has ended, and some of its processes have not.
     Stopping,
-    /// What is left of it was sent KILL, or is about to be.
+    /// The rest of it was sent KILL, or is about to be.
     Killing,
     /// It ended by itself and will be started again.
     Backoff,
@@ -88,13 +88,13 @@ pub struct Status {
     pub cursor: Cursor,
     /// What was requested.
     pub desired: Desired,
-    /// What the engine is.
+    /// The state of the engine.
     pub state: State,
     /// Last answer of the readiness probe; false before the first one, null without a probe.
     pub ready: Option<bool>,
     /// Since when `state` holds.
     pub since: String,
-    /// Highest sequence that was judged.
+    /// Highest sequence of a request that passed the sequence check.
     pub sequence: u64,
     /// The present life of the engine, while any of its processes exists.
     pub run: Option<Run>,
@@ -102,7 +102,7 @@ pub struct Status {
     pub starts: u64,
     /// How the last run ended.
     pub last_exit: Option<Exit>,
-    /// The last request that was judged.
+    /// The last request that passed the sequence check.
     pub last_request: Option<LastRequest>,
     /// The mounted config; null without `--config`.
     pub config: Option<Config>,
@@ -115,13 +115,13 @@ pub struct Status {
 pub struct Manager {
     /// Version of the binary.
     pub version: String,
-    /// Random, new with each start of the manager.
+    /// Random, different at each start of the manager.
     pub boot_id: String,
     /// Pid in the manager's own namespace.
     pub pid: u32,
     /// When the manager started.
     pub since: String,
-    /// Whether all of `desired`, `sequence` and `last_request` would survive a crash right now.
+    /// Whether `desired`, `sequence` and `last_request` would all survive a crash now.
     pub durable: bool,
     /// The pod, as far as the downward API provides it.
     pub pod: Pod,
@@ -151,7 +151,7 @@ pub struct Run {
     pub checksum: Option<String>,
     /// Where that config came from.
     pub config: ConfigChoice,
-    /// The mounted config changed while the engine was reading it.
+    /// The mounted config changed while the engine read it.
     #[serde(default)]
     pub config_uncertain: bool,
 }
@@ -192,13 +192,13 @@ impl Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// It ended after our stop signal.
+    /// It ended after the manager's stop signal.
     Stopped,
-    /// It ended by itself, or by a signal other than KILL that was not ours.
+    /// It ended by itself, or by a signal (other than KILL) that the manager did not send.
     Exited,
-    /// It was ended by KILL, ours or another one.
+    /// It was ended by KILL, sent by the manager or by another process.
     Killed,
-    /// The kernel killed it for memory.
+    /// The kernel killed it because memory ran out.
     Oom,
 }
 
@@ -214,7 +214,7 @@ impl ExitReason {
     }
 }
 
-/// A process, for people.
+/// A process, as people are shown it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Pid in the manager's namespace.
@@ -223,7 +223,7 @@ pub struct Process {
     pub command: String,
 }
 
-/// The last request that was judged, accepted or not.
+/// The last request, accepted or refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRequest {
     /// Its sequence.
@@ -234,7 +234,7 @@ pub struct LastRequest {
     pub accepted: bool,
     /// Who sent it.
     pub by: String,
-    /// When it was judged.
+    /// When it was accepted or refused.
     pub at: String,
 }
 
@@ -249,7 +249,7 @@ pub struct Config {
     pub files: Vec<ConfigFile>,
     /// Checksum of the kept generation.
     pub last_good: Option<String>,
-    /// What is wrong with the mounts and what to do, one message each.
+    /// What is wrong with the mounts and what to do; one message per problem.
     pub errors: Vec<String>,
     /// When the mounts were last read.
     pub observed_at: Option<String>,
@@ -271,6 +271,6 @@ pub struct ConfigFile {
 pub struct Reason {
     /// For programs.
     pub code: String,
-    /// For people: what is the matter and what to do.
+    /// For people: what is wrong and what to do.
     pub message: String,
 }

@@ -15,7 +15,7 @@ use stayput_api::{Desired, ExitReason, State, Status};
 /// The media type of [`Metrics::scrape`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counters that outlive the request or the run they are about.
+/// Counters that are kept longer than the request or the run that they count.
 #[derive(Debug, Default)]
 pub struct Metrics {
     requests: Family<Request, Counter>,
@@ -46,8 +46,8 @@ struct StateLabel {
 }
 
 impl Metrics {
-    /// Counts an answered request. `route` and `method` are from our own table, never from the
-    /// request, so that callers cannot create series; `code` is the problem's, or empty.
+    /// Counts an answered request. `route` and `method` come from our own table, never from the
+    /// request, so that callers cannot create series; `code` is the code of the problem, or empty.
     pub fn count_request(
         &self,
         route: &'static str,

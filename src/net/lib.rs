@@ -1,5 +1,5 @@
-//! What both programs need to talk to others: HTTP over TLS, tokens, logs, and the client of the
-//! manager. Nothing here decides anything about an engine.
+//! Shared by both programs: HTTP over TLS, tokens, logs, and the client of the manager. Nothing
+//! here decides anything about an engine.
 //!
 //! * [`https`]: one HTTP exchange, bounded in time and size.
 //! * [`jwt`]: scopes, keys, and tokens that carry scopes.
@@ -8,8 +8,8 @@
 //! * [`telemetry`]: the program's own log.
 //! * [`terminal`]: makes foreign text safe for a terminal.
 //!
-//! An error displays as one whole message, including what its source says: whoever shows it needs
-//! to add nothing. Programs match on the variants.
+//! An error displays as one whole message, including the message of its source: the code that shows
+//! it adds nothing. Programs match on the variants.
 
 pub mod https;
 pub mod jwt;

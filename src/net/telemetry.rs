@@ -20,7 +20,7 @@ use tracing_subscriber::registry::{LookupSpan, Scope};
 /// Name of both programs in their logs, and of the object that holds our own fields.
 const SERVICE: &str = "stayput";
 
-/// How a line of the log looks.
+/// The format of a line of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object with the field names of the Elastic Common Schema.
@@ -30,7 +30,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// A word that is not a log format.
+/// A text that is not a log format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0:?} is not a log format; use ecs or text")]
 pub struct UnknownLogFormat(String);
@@ -75,7 +75,7 @@ where
     ) -> fmt::Result {
         let mut fields = Fields::default();
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
-            // Spans of libraries are of no interest here.
+            // Spans of libraries are not shown.
             if !span.metadata().target().starts_with(SERVICE) {
                 continue;
             }
@@ -141,14 +141,14 @@ impl Fields {
         put("service.version", env!("CARGO_PKG_VERSION"));
         put("log.logger", target);
         if !self.rest.is_empty() {
-            // Our own fields are inside an object of our own, where they cannot clash with ECS.
+            // Our own fields are inside one object, so that they cannot conflict with ECS.
             line.insert(SERVICE.to_owned(), Value::Object(self.rest));
         }
         Value::Object(line)
     }
 
     fn text(&self) -> String {
-        // A line break in a value would let whoever chose the value forge log lines.
+        // A line break in a value would let the author of the value forge log lines.
         let mut text = self.message.replace(char::is_control, " ");
         for (name, value) in &self.rest {
             // Writing to a string does not fail.

@@ -1,4 +1,4 @@
-//! Makes foreign text safe for a terminal.
+//! Makes text from outside safe for a terminal.
 
 use std::borrow::Cow;
 

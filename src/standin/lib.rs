@@ -1,7 +1,7 @@
 //! Stand-ins for the real parts, for the demo, the tests and the benchmarks.
 //!
 //! * [`engine`]: an Elasticsearch or OpenSearch without a JVM, alone or as a cluster.
-//! * [`apiserver`]: a kube-apiserver with just what `stayput` uses.
+//! * [`apiserver`]: a kube-apiserver with only what `stayput` uses.
 //! * [`harness`]: starts these and other programs, and writes a mounted config as the kubelet does.
 
 pub mod apiserver;

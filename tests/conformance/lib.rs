@@ -1,4 +1,5 @@
-//! One suite for each stand-in and the real thing it stands for, so that the stand-in cannot lie.
+//! One suite for each stand-in and for the real program that it replaces, so that both behave
+//! alike.
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
 pub mod apiserver;

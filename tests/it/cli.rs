@@ -1,4 +1,4 @@
-//! The client commands as a person or a script meets them: output, exit codes, what is sent.
+//! The client commands, tested by their output, exit codes and requests.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::fake_manager::{Act, FakeManager, Reply, Script, running, stopped, stopping};
 use crate::support::program::{Ended, finish, stayput};
 
-/// A manager with this script, and the client's answer to `line`.
+/// Runs a manager with this script; returns the client's answer to `line`.
 fn against(script: Script, line: &str) -> (Ended, FakeManager) {
     let dir = TempDir::new().expect("a directory");
     let (fake, socket) = FakeManager::on_socket(dir.path(), script);
@@ -131,7 +131,7 @@ fn a_manager_that_is_not_there_is_2() {
             assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{line}");
             assert!(ended.stderr.contains(hint), "{line}: {}", ended.stderr);
         }
-        // The second time around, the socket's file is there, and nobody behind it.
+        // The second time, the socket's file exists, but no process listens.
         drop(std::os::unix::net::UnixListener::bind(&path));
     }
 }
@@ -171,7 +171,7 @@ fn stop_shows_each_change_and_why_it_waits() {
 
 #[test]
 fn a_stop_that_takes_too_long_goes_on() {
-    // Asked with no time at all to wait, so the answer is what counts, not the clock.
+    // With a timeout of zero, so the answer counts and not the clock.
     let reply = Reply::json(202, stopping(1));
     let (ended, _fake) = against(Script::Always(reply), "stop --timeout 0s");
     assert_eq!(ended.code, 124);

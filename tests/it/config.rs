@@ -1,4 +1,4 @@
-//! The config room from outside: reading, watching, staging, last good.
+//! The module `config_watch` from outside: reading, watching, staging, last good.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
@@ -26,7 +26,7 @@ fn staged(source: &Path, target: &Path) -> ConfigSettings {
     ConfigSettings { stage, ..only(source) }
 }
 
-/// What the checksum of a payload must be.
+/// The expected checksum of a payload.
 fn checksum(payload: &Payload) -> Checksum {
     Checksum::of_contents(payload.iter().map(|(path, content)| (path.as_str(), content)))
 }

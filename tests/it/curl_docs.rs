@@ -1,7 +1,7 @@
 //! Runs every `sh` block of `docs/curl.md`, in order, against a live manager.
 //!
-//! It needs curl, openssl and coreutils, and of the manager: the supervisor with a readiness probe,
-//! staging and last good, both listeners, and shared-key tokens bound to the pod.
+//! It needs curl, openssl and coreutils, and a manager with a readiness probe, staging and last
+//! good, both listeners, and shared-key tokens that are bound to the pod.
 
 use std::fs;
 use std::net::TcpListener;
@@ -55,7 +55,7 @@ fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// What a block must print, by a part of it.
+/// A part of what a block must print.
 fn expected(block: &Block) -> &'static str {
     let has = |part: &str| block.script.contains(part);
     match block.heading.as_str() {
@@ -74,7 +74,7 @@ fn expected(block: &Block) -> &'static str {
         "Probes and metrics" if has("metrics") => "stayput_",
         "Probes and metrics" => "",
         "Tokens" => "\"state\":\"running\"",
-        other => panic!("nothing is known about the blocks under {other:?}"),
+        other => panic!("no output is defined for blocks under {other:?}"),
     }
 }
 
@@ -98,7 +98,7 @@ fn the_document_has_a_block_for_each_command() {
     }
 }
 
-/// A manager with everything the document speaks of. Ends with it.
+/// A manager with everything that the document uses. Ends when this is dropped.
 #[allow(clippy::disallowed_types, reason = "the ban is for the manager, which has one waiter")]
 struct Manager {
     dir: TempDir,
@@ -123,7 +123,7 @@ impl Manager {
         fs::write(path("key.pem"), signing_key.serialize_pem()).expect("a file");
         let engine_port = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let probe = format!("tcp://{}", engine_port.local_addr().expect("an address"));
-        // Free until a moment ago; nothing else here binds ports it was not given.
+        // Free a moment ago; nothing else in this test binds a random port.
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .expect("a free port")
@@ -188,7 +188,7 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // TERM, so that it takes its engine along.
+        // TERM, so that its engine ends, too.
         let pid = i32::try_from(self.process.id()).map(Pid::from_raw);
         if pid.is_ok_and(|pid| kill(pid, Signal::SIGTERM).is_ok()) {
             let _ = self.process.wait();
@@ -215,8 +215,8 @@ fn every_block_does_what_the_document_says() {
             .expect("sh");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        let said = format!("{}\n{}\n---\n{stdout}\n{stderr}", block.heading, block.script);
-        assert!(output.status.success(), "{}: {said}", output.status);
-        assert!(stdout.contains(expected(&block)), "{:?} expected: {said}", expected(&block));
+        let printed = format!("{}\n{}\n---\n{stdout}\n{stderr}", block.heading, block.script);
+        assert!(output.status.success(), "{}: {printed}", output.status);
+        assert!(stdout.contains(expected(&block)), "{:?} expected: {printed}", expected(&block));
     }
 }

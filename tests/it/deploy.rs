@@ -1,5 +1,5 @@
-//! `deploy/` and `docs/first-ten-minutes.md`: what can be said of them without a cluster. The real
-//! apiserver takes them in `tests/real/kubernetes/install.rs`.
+//! `deploy/` and `docs/first-ten-minutes.md`: checks that need no cluster.
+//! `tests/real/kubernetes/install.rs` applies them to the real apiserver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn the_example_can_be_used_and_its_credentials_allow_it() {
     assert_eq!(allows(credentials, &annotations, name), Ok(()));
 }
 
-/// What stands there as a comment is what would be without it.
+/// Comments in the manifest show the defaults: uncommented, nothing changes.
 #[test]
 fn the_defaults_shown_in_the_example_are_the_defaults() {
     let text = fs::read_to_string(root().join("deploy/example/searchcluster.yaml")).unwrap();
@@ -80,7 +80,7 @@ fn the_defaults_shown_in_the_example_are_the_defaults() {
     assert_eq!(usable(with).spec, usable(without).spec);
 }
 
-/// One namespace gives what all give, and nothing else.
+/// The variant for one namespace gives the same rights, and no others.
 #[test]
 fn both_installs_give_the_same_rights() {
     let rules = |file: &str| manifests(file).remove(0)["rules"].take();
@@ -132,7 +132,7 @@ fn the_first_ten_minutes_declare_a_cluster_that_can_be_used() {
     assert!(usable(declared).policy().unwrap().has_sources);
 }
 
-/// Paths in the document are files of this repository.
+/// Paths in the document exist in this repository.
 #[test]
 fn the_first_ten_minutes_name_files_that_are_there() {
     let document = first_ten_minutes();

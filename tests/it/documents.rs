@@ -1,14 +1,14 @@
-//! Files, functions and types that the documents name are there.
+//! Files, functions and types that the documents name exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders with documents; `.` is the root itself.
 const FOLDERS: [&str; 6] = [".", "docs", "docs/adr", "bench", "proto", "examples/kubernetes"];
-/// Words in backticks that begin so are paths from the root.
+/// Words in backticks that begin with one of these are paths from the root.
 const PATHS: [&str; 8] =
     ["bench/", "deploy/", "docker/", "docs/", "examples/", "proto/", "src/", "tests/"];
-/// What comes before a name where it is defined.
+/// The keywords before a name in its definition.
 const DEFINITIONS: [&str; 7] =
     ["fn ", "struct ", "enum ", "trait ", "type ", "const ", "macro_rules! "];
 

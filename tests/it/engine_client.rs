@@ -1,4 +1,5 @@
-//! The engine client against endpoints that are dead, mute, strange, or in front of no cluster.
+//! The engine client with endpoints that are not reachable, silent, no engine, or without a
+//! cluster.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use stayput_reconciler::engine_client::{
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
 
-/// How long endpoints may take that are expected to answer.
+/// How long endpoints may take that should answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -89,7 +90,7 @@ fn a_write_that_may_have_been_done_is_not_done_again() {
 fn a_read_is_asked_of_the_next_when_one_is_mute_and_of_that_one_first_from_then_on() {
     let (mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (fake, port) = answering(200, health());
-    // Long enough for the second one on a busy machine.
+    // Long enough to try the second endpoint on a busy machine.
     let client = client(&[silent, port], &Access::Plain, Duration::from_secs(2));
     wait(client.health()).expect("health");
     wait(client.health()).expect("health");
@@ -157,7 +158,7 @@ fn a_flush_never_fails_and_never_waits_longer_than_it_may() {
     assert!(began.elapsed() < ENGINE_ANSWER_TIMEOUT);
 }
 
-/// An answer that fits all of an OpenSearch's three questions.
+/// One answer that fits all three requests to an OpenSearch.
 fn identity_of_nobody() -> Value {
     json!({
         "cluster_name": "logs", "cluster_uuid": "HHHrgapGQyCXt6wo3163vQ",
@@ -210,14 +211,14 @@ fn tls_takes_certificates_for_the_address_or_for_the_name_and_no_other() {
     };
     let ca = pki.pem("ca");
     assert_eq!(ask(&ca, Some("logs.search")).expect("health").status, Color::Green);
-    for (ca, name, told) in [
+    for (ca, name, expected) in [
         (&ca, None, "127.0.0.1"),
         (&ca, Some("metrics.search"), "metrics.search"),
         (&Pki::new().pem("ca"), Some("logs.search"), "not signed by the ca of the test"),
     ] {
         match ask(ca, name) {
             Err(EngineError::Untrusted(why)) => {
-                assert!(why.contains(told) && why.contains(&port.to_string()), "{why}");
+                assert!(why.contains(expected) && why.contains(&port.to_string()), "{why}");
             }
             other => panic!("{other:?}"),
         }

@@ -1,4 +1,4 @@
-//! Every `stayput run` in `examples/kubernetes` is a command line that the program takes.
+//! Every `stayput run` in `examples/kubernetes` is a valid command line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes")
 }
 
-/// The YAML of a manifest as it stands, or of a document's `yaml` blocks.
+/// The YAML of a manifest, or of the `yaml` blocks of a document.
 fn yaml(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     if path.extension().is_some_and(|extension| extension == "yaml") {
@@ -22,7 +22,7 @@ fn yaml(path: &Path) -> String {
     blocks.collect::<Vec<_>>().join("---\n")
 }
 
-/// Every container that runs the manager, anywhere in the document. Anchors are resolved already.
+/// Every container that runs the manager, anywhere in the document. Anchors are resolved.
 fn containers<'a>(yaml: &'a Yaml, found: &mut Vec<&'a Yaml>) {
     match yaml {
         Yaml::Hash(hash) => {
@@ -41,7 +41,7 @@ fn words(yaml: &Yaml) -> Vec<String> {
     items.iter().map(|item| item.as_str().expect("a string").to_owned()).collect()
 }
 
-/// What the kubelet would set, with a sample for what it takes from the pod.
+/// The environment that the kubelet would set, with sample values for fields of the pod.
 fn variables(container: &Yaml) -> Vec<(OsString, OsString)> {
     let items = container["env"].as_vec().map(Vec::as_slice).unwrap_or_default();
     let value = |item: &Yaml| match item["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
@@ -86,7 +86,7 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
             assert!(!settings.command.is_empty() && settings.policy.api, "{file}");
         }
     }
-    // No manifest is left out.
+    // All manifests are covered.
     let yamls = fs::read_dir(folder()).unwrap().filter(|entry| {
         entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "yaml")
     });

@@ -1,11 +1,12 @@
-//! What the compiler cannot say about the source: how long files are, and where `unsafe` may stand.
+//! Checks of the source that the compiler cannot do: how long files are, and where `unsafe` may be
+//! used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// No file may be longer.
+/// The longest allowed file, in lines.
 const MOST_LINES: usize = 500;
-/// Half of the files below `src` are at most this long.
+/// Half of the files below `src` have at most this many lines.
 const MEDIAN_LINES: usize = 150;
 
 fn root() -> PathBuf {

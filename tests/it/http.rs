@@ -1,6 +1,6 @@
-//! Code and written contract (`proto/`) say the same.
+//! Code and written contract (`proto/`) agree.
 
-// The exemption for tests does not reach the helpers of an integration test.
+// The clippy exemption for tests does not apply to helpers of an integration test.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ fn every_code_is_written_down_with_an_answer_that_carries_it() {
     assert_eq!(written, Code::ALL.iter().map(|code| code.as_str()).collect());
     let answers = keys(&openapi["components"]["responses"]);
     for code in Code::ALL {
-        // For routes that are not there, there is no place to write it.
+        // The contract cannot list this code, because it belongs to routes that do not exist.
         if code != Code::NotFound {
             let status = code.http_status();
             assert!(answers.contains(&format!("Problem{status}")), "{code:?}");
@@ -150,8 +150,8 @@ fn the_checker_finds_faults() {
     assert_eq!(faults(&|status| drop(status.as_object_mut().unwrap().remove("ready"))), 1);
 }
 
-/// As much of JSON Schema as ours uses. Stricter in one thing: a field that is not written down is
-/// a fault, because here it is our own.
+/// A validator for the part of JSON Schema that our schemas use. It is stricter in one point: a
+/// field that is not in the schema is an error, because the samples are our own.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         let target = root.pointer(name.trim_start_matches('#')).unwrap();
@@ -176,7 +176,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec
         _ => true,
     };
     if !(allowed && listed && large_enough) {
-        faults.push(format!("{at}: {value} is not what the schema says"));
+        faults.push(format!("{at}: {value} does not match the schema"));
     }
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         check(root, &schema["items"], item, &format!("{at}/{index}"), faults);

@@ -1,4 +1,4 @@
-//! One exchange, and what can come in between.
+//! One exchange, and what can go wrong.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn names_that_are_none_are_refused() {
 fn all_of_it_is_bounded_in_time_and_the_error_tells_whether_it_was_sent() {
     let pki = Pki::new();
     let short = Duration::from_millis(300);
-    // Takes connections and says nothing: no TLS, no HTTP.
+    // Accepts connections and sends nothing: no TLS, no HTTP.
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = mute.local_addr().expect("an address").port();
     let secure = Target::https("127.0.0.1", port, &pki.tls(), None).expect("a target");
@@ -117,7 +117,7 @@ fn a_server_that_wants_a_certificate_says_so() {
     let acceptor = pki.server(rustls::DEFAULT_VERSIONS, true);
     let (fake, port) = server(Some(acceptor));
     let target = |tls| Target::https("127.0.0.1", port, &tls, None).expect("a target");
-    // With TLS 1.3 the client believes itself connected, so it may have sent the request.
+    // With TLS 1.3 the client considers itself connected, so it may have sent the request.
     match ask(&target(pki.tls()), BOUNDS) {
         Err(ExchangeError::Unanswered(error)) => {
             assert!(error.to_string().contains("CertificateRequired"), "{error}");

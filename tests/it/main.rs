@@ -1,5 +1,5 @@
-//! Tests of the parts working together, as one crate so that they are linked once. Each module is
-//! about one surface.
+//! Tests of several modules together, in one crate so that they are linked once. Each module tests
+//! one interface.
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
 mod cli;

@@ -1,4 +1,4 @@
-//! The client against managers that are well, ill, or something else.
+//! The client with managers that work, that fail, or that are another program.
 
 mod fleet;
 mod pod;
@@ -37,7 +37,7 @@ fn over_socket(script: Script) -> (TempDir, FakeManager, ManagerClient) {
     (dir, fake, client)
 }
 
-/// A manager whose certificate comes from this CA.
+/// A manager whose certificate is signed by this CA.
 fn address(pki: &Pki, port: u16) -> Address {
     Address::Url {
         url: format!("https://127.0.0.1:{port}"),
@@ -85,7 +85,7 @@ fn a_long_poll_tells_nothing_new_from_news() {
         wait(client.status_after(&cursor, Duration::from_secs(2)))
     };
     assert!(poll("b7f1:0").expect("an answer").is_some());
-    // Else a follower would ask on and on.
+    // Otherwise a follower would send requests without a pause.
     assert!(matches!(poll("b7f1:1"), Err(ClientError::Protocol(_))));
 }
 
@@ -139,7 +139,7 @@ fn a_torn_or_endless_answer_is_no_answer() {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut request = [0; 1024];
             let _ = std::io::Read::read(&mut stream, &mut request);
-            // The client may have had enough before it has all.
+            // The client may have closed the connection before it got the whole answer.
             let _ = stream.write_all(bytes.as_bytes());
         });
         let client = ManagerClient::new(Address::Socket(path)).expect("a client");
@@ -168,9 +168,9 @@ fn over_tls_with_a_token_that_is_renewed() {
         fs::write(&token, text).expect("a file");
         match wait(client.status()) {
             Err(ClientError::Credentials(error)) => {
-                let told = error.to_string();
-                assert!(told.contains(&*token.to_string_lossy()), "{told}");
-                assert!(text.trim().is_empty() || !told.contains(text), "{told}");
+                let message = error.to_string();
+                assert!(message.contains(&*token.to_string_lossy()), "{message}");
+                assert!(text.trim().is_empty() || !message.contains(text), "{message}");
             }
             other => panic!("{text:?}: {other:?}"),
         }

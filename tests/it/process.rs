@@ -1,6 +1,6 @@
-//! The process room with real processes.
+//! The module `process` with real processes.
 
-// Signals, masks, forks and terminals are made as no safe interface makes them.
+// Signals, masks, forks and terminals are used in ways for which there is no safe interface.
 #![allow(unsafe_code)]
 
 mod launching;
@@ -33,7 +33,7 @@ fn command(argv: &[&str]) -> u32 {
     .unwrap()
 }
 
-/// Reaps until this child has ended, and tells how.
+/// Reaps until this child has ended; returns how it ended.
 fn reap(reaper: &mut Reaper, pid: u32) -> ExitStatus {
     eventually("child ends", || {
         let mut ended = None;

@@ -1,11 +1,11 @@
-//! Every promise in `SPECIFICATION.md` names a proof, and every proof is there: this very test in
-//! this very file, this scenario, this benchmark.
+//! Every promise in `SPECIFICATION.md` names a proof, and every proof exists: a test in a file, a
+//! scenario, or a benchmark.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What `scenarios/NAME` in the document stands for.
+/// The folder for `scenarios/NAME` in the document.
 const SCENARIO_PAGES: &str = "src/restart/tests/scenarios";
 const SCENARIO_TESTS: &str = "src/restart/tests/scenario/mod.rs";
 
@@ -147,7 +147,7 @@ fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Names of the macros in this file that write `#[test]`.
+/// Names of the macros in this file that define tests.
 fn macros_that_make_tests(text: &str) -> BTreeSet<String> {
     let definitions = text.split("macro_rules! ").skip(1);
     let definitions = definitions.filter_map(|rest| rest.split_once("\n}\n"));
@@ -155,7 +155,7 @@ fn macros_that_make_tests(text: &str) -> BTreeSet<String> {
     tests.map(|(definition, _)| definition.split(' ').next().unwrap().to_owned()).collect()
 }
 
-/// The names that calls of these macros in this file list.
+/// The names that calls of these macros in this file contain.
 fn listed(text: &str, macros: &BTreeSet<String>) -> Tests {
     let mut tests = Tests::new();
     for name in macros {
@@ -178,10 +178,10 @@ fn every_promise_has_a_proof_that_exists() {
     let problems = index.problems(&document);
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
     let proofs = document.lines().filter(|line| line.starts_with("| ") && line.contains("`"));
-    assert!(proofs.count() > 50, "is the document read right?");
+    assert!(proofs.count() > 50, "is the document parsed correctly?");
 }
 
-/// A small repository, and what is wrong with this document in it.
+/// Checks this document in a small repository; returns the problems.
 fn problems_of(document: &str) -> Vec<String> {
     let files = [
         ("src/a.rs", "#[test]\nfn right() {}\n\nfn helper() {}\n\n#[test]\nfn twice() {}\n"),

@@ -1,4 +1,4 @@
-//! The stand-in engine behaves as the real ones do, as far as a supervisor can see.
+//! The stand-in engine behaves like the real ones, as far as a supervisor can see.
 
 use std::fs;
 
@@ -60,9 +60,9 @@ fn a_config_it_does_not_understand_ends_it_with_78_and_a_sentence() {
         ("nonsense", "malformed line [nonsense]"),
         ("path.data:", "path.data is not set"),
     ] {
-        let (code, said) = StandIn::new(settings).fail();
-        assert_eq!(code, Some(78), "{settings}: {said}");
-        assert!(said.contains(sentence), "{settings}: {said}");
+        let (code, printed) = StandIn::new(settings).fail();
+        assert_eq!(code, Some(78), "{settings}: {printed}");
+        assert!(printed.contains(sentence), "{settings}: {printed}");
     }
     let standin = StandIn::new("");
     fs::remove_file(standin.config().join("elasticsearch.yml")).expect("it was there");
@@ -73,9 +73,9 @@ fn a_config_it_does_not_understand_ends_it_with_78_and_a_sentence() {
 fn two_engines_cannot_share_a_data_path() {
     let standin = StandIn::new("");
     let (mut first, _) = standin.start_ready();
-    let (code, said) = standin.fail();
+    let (code, printed) = standin.fail();
     assert_eq!(code, Some(1));
-    assert!(said.contains("failed to obtain node locks"), "{said}");
+    assert!(printed.contains("failed to obtain node locks"), "{printed}");
     first.signal(SIGKILL);
     first.wait();
     standin.start_ready();
@@ -122,11 +122,11 @@ fn it_can_exit_by_itself() {
         assert_eq!(StandIn::new(&format!("standin.exit_code: {code}")).fail().0, Some(code));
     }
     assert_eq!(StandIn::new("standin.crash_after_ms: 1").fail().0, Some(1));
-    let (code, said) =
+    let (code, printed) =
         StandIn::new("standin.crash_after_ms: 1\nstandin.exit_code: 127\nstandin.launcher: true")
             .fail();
     assert_eq!(code, Some(127));
-    assert!(said.contains("exited unexpectedly, with exit code 127"), "{said}");
+    assert!(printed.contains("exited unexpectedly, with exit code 127"), "{printed}");
 }
 
 #[test]

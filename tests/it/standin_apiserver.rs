@@ -1,4 +1,4 @@
-//! The stand-in apiserver: the suite that the real one passes too, and the controls only it has.
+//! The stand-in apiserver: the suite that the real one passes too, and its own controls.
 
 use kube::Client;
 
@@ -19,7 +19,7 @@ macro_rules! on_the_standin {
 }
 every_case!(on_the_standin);
 
-/// A client that shows every refusal instead of trying again.
+/// A client that returns every refusal instead of retrying.
 fn plain(server: &ApiServer) -> Client {
     let mut config = server.config();
     config.default_retry = false;

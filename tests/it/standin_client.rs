@@ -1,4 +1,4 @@
-//! The shipped engine client takes a cluster of stand-in engines for what they stand for.
+//! The shipped engine client with a cluster of stand-in engines: it reads them like real engines.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

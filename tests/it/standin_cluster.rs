@@ -1,4 +1,4 @@
-//! Stand-in engines as a cluster: the suite for real engines, and what only stand-ins can do.
+//! A cluster of stand-in engines: the suite for real engines, and cases for stand-ins only.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::{Value, json};
 
 use crate::support::standin_cluster::{Three, ask_at};
-use stayput_conformance::engine::{Cluster, STORIES, tell};
+use stayput_conformance::engine::{Cluster, STORIES, run_story};
 
-/// Runs each story on a cluster of its own, as a test of its own.
+/// Runs each case on its own cluster, as its own test.
 macro_rules! stories {
     ($($module:ident: $($story:ident)+;)+) => {
-        /// Those that are tests here.
+        /// The names of the cases that are tests here.
         const TOLD: &[&str] =
             &[$($(concat!(stringify!($module), "::", stringify!($story))),+),+];
 
@@ -42,7 +42,7 @@ stories! {
 
 fn run(settings: &str, name: &str) {
     let story = STORIES.iter().find(|(story, _)| *story == name).expect("a story");
-    tell(&mut Three::started(settings), *story);
+    run_story(&mut Three::started(settings), *story);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn nodes_of_different_encryption_do_not_form_a_cluster() {
     let (status, body) = get(&cluster, 2, "/_cluster/health?timeout=300ms");
     assert_eq!((status, &body["status"]), (503, &json!(503)));
     assert_eq!(get(&cluster, 0, "/_cluster/health?wait_for_nodes=2&timeout=10s").0, 200);
-    // Half a change is no change: the cluster goes over as a whole.
+    // A change of only one half has no effect: the cluster must change as a whole.
     for node in [0, 1] {
         cluster.stop(node);
         cluster.configure(node, "transport.encrypted: true");
@@ -152,8 +152,8 @@ fn a_killed_node_is_off_the_list_at_once_and_its_documents_are_kept() {
     }
 }
 
-/// Writes through all nodes while one after the other is killed: what was acknowledged is found,
-/// in every copy.
+/// Writes through all nodes while one after the other is killed: every acknowledged document is
+/// found, in every copy.
 #[test]
 fn nothing_that_was_acknowledged_is_lost_while_nodes_are_killed() {
     let mut cluster = Three::started("");
@@ -185,7 +185,7 @@ fn nothing_that_was_acknowledged_is_lost_while_nodes_are_killed() {
         writer.join().expect("the writer ends")
     });
     assert!(acknowledged.len() > 10, "{acknowledged:?}");
-    // Each node in turn is away, so that each copy has to answer.
+    // Each node in turn is stopped, so that each copy has to answer.
     for node in 0..3 {
         cluster.stop(node);
         let other = (node + 1) % 3;

@@ -1,5 +1,5 @@
-//! The whole manager, driven from outside: `stayput run` as a process of its own, its unix socket,
-//! its signals, its exit code. One module for each group of promises.
+//! The whole manager, tested from outside: `stayput run` as a process, its unix socket, its
+//! signals, its exit code. One module for each group of promises.
 
 mod client;
 mod gate;

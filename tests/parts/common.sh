@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What every part's script shares: where parts are kept, how Debian packages are
-# asked for, and how a whole install is told from an interrupted one.
-# Sourced, never run. See README.md.
+# Shared by the scripts of all parts: where parts are installed, how Debian packages are installed,
+# and how a complete install is distinguished from an interrupted one. Sourced, never run. See
+# README.md.
 
 set -euo pipefail
 umask 022
@@ -12,14 +12,14 @@ export STAYPUT_CACHE
 
 PART=${0##*/}
 
-# The one line a part prints: what it did or found.
+# Prints the one line of a part: what it did or found.
 say() { printf '%s: %s\n' "$PART" "$*"; }
 die() {
     printf '%s: %s\n' "$PART" "$*" >&2
     exit 1
 }
 
-# Two runs at once must not install the same part twice: the second waits, then finds it.
+# Two runs must not install the same part at the same time: the second waits, then finds it.
 # The lock ends with the script; long-lived children must close it (9>&-).
 one_at_a_time() {
     exec 9>"$STAYPUT_CACHE/.$1.lock"
@@ -39,7 +39,7 @@ missing_packages() {
     done
 }
 
-# Installs the Debian packages that are missing, in one go; prints their names.
+# Installs the Debian packages that are missing, in one call; prints their names.
 need_packages() {
     command -v dpkg-query >/dev/null || die "not a Debian system: install $* by hand"
     local missing
@@ -64,7 +64,7 @@ need_packages() {
 }
 
 # Unpacks Debian packages into the cache, as NAME: for programs whose packages would start a
-# service, or push another maker's programs out of the machine. Returns 1 if it was there.
+# service, or remove another vendor's programs. Returns 1 if it was there.
 debian_files() { # NAME PACKAGE…
     local name=$1 work root="$STAYPUT_CACHE/debian/$1"
     shift
@@ -72,7 +72,7 @@ debian_files() { # NAME PACKAGE…
     command -v apt-get >/dev/null || die "not a Debian system: $* cannot be had"
     mkdir -p "${root%/*}"
     work=$(mktemp -d "${root%/*}/.$name-XXXXXX")
-    # Without lists of packages, or with old ones, they are asked for first.
+    # If there are no lists of packages, or old ones, they are updated and the download is repeated.
     if ! { cd "$work" && apt-get -q download "$@"; } >"$work/log" 2>&1; then
         as_root apt-get -q -o DPkg::Lock::Timeout=600 update >>"$work/log" 2>&1 || true
         apt-get -q download "$@" >>"$work/log" 2>&1 || {
@@ -88,7 +88,7 @@ debian_files() { # NAME PACKAGE…
     rm -rf "$work"
 }
 
-# Prints the home of a JDK 17, the one the engines of the tests are run with.
+# Prints the home of a JDK 17, with which the engines of the tests run.
 jdk17_home() {
     local home
     for home in "${JAVA_HOME:-}" /usr/lib/jvm/*; do

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Installs one real engine: the server its makers publish for integration tests,
-# fetched by Maven, unpacked beside its place and renamed into it, so that an
-# interrupted install is never taken for a whole one. Sourced after common.sh.
+# Installs one real engine: the server that its vendor publishes for integration tests, downloaded
+# by Maven, unpacked beside its final path and then renamed, so that an interrupted install is never
+# taken for a complete one. Sourced after common.sh.
 
 # -C: a file that does not match its published checksum is an error, not a warning.
 from_maven() { # LOG GOAL OPTIONS…

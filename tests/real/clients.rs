@@ -1,4 +1,4 @@
-//! Clients and tokens of other makers: curl, PyJWT.
+//! Clients and tokens of other vendors: curl, PyJWT.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::support::engine::{Kind, Node, work_directory};
 use crate::support::manager::{Launch, Manager, cannot_isolate};
 use crate::support::skip::skip;
 
-/// A manager behind TLS that knows keys of all kinds, and the tokens that were made with them.
+/// A manager with TLS that knows keys of all kinds, and the tokens that were made with them.
 struct Secured {
     manager: Manager,
     curl: Curl,

@@ -1,5 +1,5 @@
-//! The cluster of the tests is what other tests take it for: a node's config is swapped and the node
-//! restarted by its manager, reached as the reconciler reaches it, while the others serve.
+//! The cluster of the tests works as other tests expect: a node's config is swapped and its manager
+//! restarts it, addressed as by the reconciler, while the other nodes serve.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -72,7 +72,7 @@ fn a_node_is_given_another_config_and_comes_back_with_it() {
     let stop = StopRequest { sequence: Some(1), ..StopRequest::default() };
     assert!(wait(manager.stop(&stop, Some(REQUEST_TIMEOUT))).expect("an answer").done);
     assert!(member.rest.send("GET", "/", None).is_err());
-    // Until the others have noticed.
+    // Until the other nodes have noticed.
     let found = eventually("the others search again", || rest.search("docs"));
     assert_eq!(found, 5);
     assert!(rest.index("docs", 5));
@@ -82,7 +82,7 @@ fn a_node_is_given_another_config_and_comes_back_with_it() {
     member.swap(&files);
     let mounted = fs::read_to_string(member.mount().join("elasticsearch.yml")).expect("a file");
     assert_eq!(Some(&mounted), files.get("elasticsearch.yml"));
-    // From the data alone, as it is in the Secret.
+    // Only from the data, as it is in the Secret.
     let checksum = Checksum::of_contents(files).as_str().to_owned();
     assert_ne!(run.checksum.as_ref(), Some(&checksum));
     let start = StartRequest {
@@ -101,7 +101,7 @@ fn a_node_is_given_another_config_and_comes_back_with_it() {
     let now: Vec<_> = cluster.members.iter().map(Member::manager_pid).collect();
     assert_eq!(now, pids);
 
-    // The end of a container, and another one in the same pod.
+    // The end of a container, and the next one in the same pod.
     let member = cluster.member_mut("logs-2");
     member.kill_manager();
     assert_eq!(member.manager_pid(), None);

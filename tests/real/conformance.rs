@@ -1,4 +1,4 @@
-//! The real apiserver passes the suite that the stand-in passes: the stand-in does not lie.
+//! The real apiserver passes the suite of the stand-in, so the stand-in behaves like it.
 
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
@@ -13,7 +13,7 @@ use stayput_conformance::every_case;
 
 macro_rules! all_at_once {
     ($($module:ident::$case:ident,)*) => {
-        /// Begins every case and returns the names of those that failed.
+        /// Starts every case and returns the names of those that failed.
         async fn failures(client: &Client) -> Vec<&'static str> {
             let cases = LocalSet::new();
             let running = [$((
@@ -47,7 +47,7 @@ fn the_real_apiserver_does_what_the_standin_does() {
         let failed = failures(&client).await;
         assert!(failed.is_empty(), "{failed:?}");
         suite::watches::forgotten_versions_are_expired(client, async || {
-            // etcd forgets, and the caches of the apiserver begin anew.
+            // etcd drops old versions, and the caches of the apiserver start again.
             server.compact_store();
             server.start_again();
             self::client(&server).await
@@ -60,7 +60,7 @@ async fn client(server: &ApiServer) -> Client {
     let kubeconfig = Kubeconfig::read_from(server.admin().kubeconfig()).unwrap();
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    // Every refusal is to be seen.
+    // Every refusal must be visible.
     config.default_retry = false;
     Client::try_from(config).unwrap()
 }

@@ -12,7 +12,7 @@ use crate::support::engine::{Kind, home, work_directory};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// As the restricted profile of PodSecurity wants it, and more.
+/// The restrictions of the profile `restricted` of PodSecurity, and more.
 const RESTRICTED: [&str; 9] = [
     "--read-only",
     "--user",
@@ -52,7 +52,7 @@ fn from_scratch() {
         (&json!("stopped"), &json!("stopped"))
     );
     let commands = container.commands();
-    // A title, the manager, the visitor.
+    // A title, the manager, and the process of docker exec.
     assert!(commands.contains("--json") && commands.lines().count() == 3, "{commands}");
 
     // SIGTERM while stopped: no failure. The next container keeps it stopped.
@@ -80,8 +80,8 @@ fn installed_into_another_container() {
     let work = work_directory(&["bin"]);
     let bin = bind(&work.path().join("bin"), "/shared");
     let install = ["run", "--rm", "--volume", &bin];
-    let said = docker(&[&install[..], &RESTRICTED, &[image, "install", "/shared"]].concat());
-    assert_eq!(said, "/shared/stayput");
+    let printed = docker(&[&install[..], &RESTRICTED, &[image, "install", "/shared"]].concat());
+    assert_eq!(printed, "/shared/stayput");
 
     let run = ["--volume", &bin, base, "/shared/stayput", "run", "--", "sh", "-c", "exit 3"];
     let container = Container::run(&[&RESTRICTED[..], &run].concat());
@@ -101,8 +101,8 @@ fn killed_for_memory() {
     let state = bind(&work.path().join("state"), "/state");
     let volumes = ["--memory", "64m", "--volume", &state, "--volume", &bin, base];
     let manager = ["/shared/stayput", "run", "--state-dir", "/state", "--on-exit", "hold"];
-    // `tail` keeps what it reads until a line ends; its shell passes its death on, as a launcher
-    // does that of its server.
+    // `tail` keeps its input until a line ends; its shell reports its death, as a launcher does
+    // that of its server.
     let engine = ["--", "sh", "-c", "tail /dev/zero; exit $?"];
     let container =
         Container::run(&[&RESTRICTED[..], &volumes, &manager, &SOCKET, &engine].concat());
@@ -111,8 +111,8 @@ fn killed_for_memory() {
     let status = api.until_state("failed");
     let exit = &status["last_exit"];
     assert_eq!((&exit["code"], &exit["reason"]), (&json!(137), &json!("oom")), "{exit:#}");
-    let why = status["reason"]["message"].as_str().expect("a sentence");
-    assert!(why.contains("out of memory"), "{why}");
+    let message = status["reason"]["message"].as_str().expect("a sentence");
+    assert!(message.contains("out of memory"), "{message}");
     assert_eq!(container.inspect("{{.State.Running}} {{.RestartCount}}"), "true 0");
     assert_eq!(api.get("/livez").status, 200);
 }
@@ -174,7 +174,7 @@ fn a_real_opensearch_behind_the_image() {
     let now = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
     assert_eq!(now, born, "the container is the same and never ended");
 
-    // The container's end is not the end of a stop.
+    // The end of the container does not end the stop.
     client(&["stop"]);
     container.act(&["kill", "--signal", "KILL"]);
     container.wait();

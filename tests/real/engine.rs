@@ -6,7 +6,7 @@ mod restart;
 mod rollback;
 mod starting;
 
-/// Runs the same test on both engines, each as a test of its own.
+/// Runs the same test on both engines, each as a separate test.
 macro_rules! on_both_engines {
     ($($story:ident),+ $(,)?) => {
         mod opensearch {
@@ -42,7 +42,7 @@ fn on(name: &str, kind: Kind, story: impl FnOnce(Node)) {
     }
 }
 
-/// Prints what comes next: a failure is read together with the steps before it.
+/// Prints the next step, so that a failure can be read together with the steps before it.
 fn step(what: &str) {
     println!("-- {what}");
 }

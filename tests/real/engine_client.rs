@@ -1,4 +1,4 @@
-//! The engine client on real engines: every call, every field.
+//! The engine client with real engines: every call, every field.
 
 mod secured;
 mod three;

@@ -1,10 +1,10 @@
-//! Real clusters pass the suite that stand-in engines must pass.
+//! Real clusters pass the suite of the stand-in engines.
 
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
-use stayput_conformance::engine::{self as suite, STORIES, tell};
+use stayput_conformance::engine::{self as suite, STORIES, run_story};
 
 impl suite::Cluster for Cluster {
     fn is_elasticsearch(&self) -> bool {
@@ -31,13 +31,13 @@ impl suite::Cluster for Cluster {
     }
 
     fn start(&mut self, node: usize) {
-        // Without waiting: a node that comes first is not ready before the next.
+        // Without waiting: the first node is only ready with the next one.
         let answer = self.members[node].manager().api.post("/es/start", &json!({}));
         assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
     }
 }
 
-/// One cluster for all of them: a real one takes its time to form.
+/// One cluster for all cases, because a real one takes some time to form.
 fn on(name: &str, flavor: Flavor) {
     let mut cluster =
         match Cluster::prepare(flavor, "search", Seat::all_rounders(PodIdentity::three()), None) {
@@ -46,7 +46,7 @@ fn on(name: &str, flavor: Flavor) {
         };
     cluster.start();
     for story in STORIES {
-        tell(&mut cluster, *story);
+        run_story(&mut cluster, *story);
     }
 }
 

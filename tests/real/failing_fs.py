@@ -1,8 +1,9 @@
-"""A file system whose daemon a test may stop: what is asked of it then hangs, as on a dead disk.
+"""A file system whose daemon a test may stop: then every access hangs, as on a dead disk.
 
 Usage: failing_fs.py BACKING MOUNTPOINT. Passes everything on to BACKING; all belongs to uid 1000.
-Whoever reads the file `hang` waits for a daemon that has stopped itself: in D, out of KILL's reach.
-While BACKING.freeze exists, so does whoever syncs a file: a disk that dies in the middle of a write.
+A process that reads the file `hang` waits for a daemon that has stopped itself: in state D, in which
+KILL does not end it. While BACKING.freeze exists, the same happens to a process that syncs a file:
+like a disk that fails in the middle of a write.
 """
 
 import errno

@@ -1,4 +1,4 @@
-//! The real Kubernetes of the tests is what the other tests take it for.
+//! The real Kubernetes of the tests works as other tests expect.
 
 mod apiserver;
 mod cluster;

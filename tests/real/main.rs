@@ -1,5 +1,6 @@
-//! The shipped `stayput` on real parts: engines, PID namespaces, containers, file systems that fail,
-//! clients and tokens of other makers. What is not here is skipped, by name and with the reason.
+//! The shipped `stayput` with real parts: engines, PID namespaces, containers, file systems that
+//! fail, clients and tokens of other vendors. Tests whose part is missing are skipped, with name
+//! and reason.
 //!
 //! The long form of the cycles: `STAYPUT_CYCLES=20 cargo test --test real -- cycles`.
 //! A reconciler killed twenty times: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- under_load`.

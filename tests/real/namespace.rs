@@ -1,4 +1,4 @@
-//! The static binary as PID 1 of a real PID namespace, and on a root that holds nothing else.
+//! The static binary as PID 1 of a real PID namespace, and on a root with no other file.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::manager::{Launch, cannot_isolate};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// The static binary, or the skipped test's reason in its place.
+/// The static binary; without it the test is skipped with the reason.
 fn static_binary(name: &str) -> Option<String> {
     let found = match (std::env::var("STAYPUT_STATIC_BIN"), cannot_isolate()) {
         (Ok(path), None) => Ok(path),
@@ -22,7 +22,7 @@ fn static_binary(name: &str) -> Option<String> {
     found.map_err(|why| skip(&format!("namespace::{name}"), &why)).ok()
 }
 
-/// Nothing but an init: no API, no state.
+/// Only an init: no API, no state.
 fn bare(binary: &str, work: &Path, script: &str) -> Launch {
     let launch = Launch::new(work, ["sh", "-c", script]);
     Launch { program: binary.into(), options: vec![], ..launch }
@@ -46,7 +46,7 @@ fn exit_codes_are_the_engines() {
 fn orphans_are_reaped() {
     let Some(binary) = static_binary("orphans_are_reaped") else { return };
     let work = work_directory(&[]);
-    // Each inner shell ends at once and leaves a child, whose end only PID 1 can see.
+    // Each inner shell ends at once and leaves a child, which only PID 1 can reap.
     let script = "i=0; while [ $i -lt 300 ]; do sh -c 'true & true &'; i=$((i+1)); done; \
                   : > done; exec sleep infinity";
     let manager = bare(&binary, work.path(), script).spawn();
@@ -81,7 +81,7 @@ fn term_from_outside_is_passed_on_and_a_second_one_shortens() {
     up();
     manager.signal(Signal::SIGTERM);
     eventually("the engine heard it", || work.path().join("heard").exists().then_some(()));
-    assert!(manager.init().is_some(), "nothing but the kubelet's patience ends the first wait");
+    assert!(manager.init().is_some(), "only the kubelet ends the first wait");
     manager.signal(Signal::SIGTERM);
     assert_eq!(manager.wait(), 137);
 }
@@ -103,7 +103,7 @@ fn stopped_and_started_many_times() {
 }
 
 /// A root with one file in it, read-only; a small disk for the state. As uid 1000, without a way to
-/// more privileges.
+/// get more privileges.
 const EMPTY_ROOT: &str = r#"
 set -e
 root=$1 binary=$2
@@ -127,7 +127,7 @@ fn on_an_empty_read_only_root() {
     let wrapper = ["sh", "-c", EMPTY_ROOT, "sh"];
     let mut wrapper: Vec<String> = wrapper.map(str::to_owned).into();
     wrapper.extend([root.to_str().expect("UTF-8").to_owned(), binary.clone()]);
-    // There is nothing else to execute: it watches its own manager.
+    // There is no other program to execute, so the engine is a client of its own manager.
     let engine = ["/stayput", "status", "--watch", "--socket", "/state/s.sock"];
     let options = ["--state-dir", "/state", "--socket", "/state/s.sock", "--on-exit", "hold"];
     let launch = Launch {

@@ -1,5 +1,5 @@
-//! Everything at once: engines in the pods of a real Kubernetes, each under the shipped manager,
-//! and the shipped reconciler, installed as people install it, that restarts them.
+//! All parts together: engines in the pods of a real Kubernetes, each under the shipped manager,
+//! and the shipped reconciler, installed as users install it.
 
 mod bare;
 mod figures;

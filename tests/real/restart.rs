@@ -1,6 +1,6 @@
-//! The shipped `stayput-reconciler` on real parts: the makers' apiserver and etcd, three real nodes
-//! under three real managers, and a kubelet that is this test's own. One test at a time: each has
-//! three engines.
+//! The shipped `stayput-reconciler` with real parts: the real apiserver and etcd, three real nodes
+//! under three real managers, and a kubelet that is part of this test. One test at a time, because
+//! each has three engines.
 
 mod aborts;
 mod elasticsearch;
@@ -30,11 +30,12 @@ fn on(name: &str, flavor: Flavor, test: impl FnOnce(fixture::Fixture)) {
 
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    // Whose turn ended badly has left nothing: everything ends with it.
+    // If a test fails, nothing is left of it: all processes end with it.
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints what comes next, and when: a failure is read together with the steps before it.
+/// Prints the next step and the time, so that a failure can be read together with the steps before
+/// it.
 pub(crate) fn step(what: &str) {
     let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
     println!("-- {now} {what}");

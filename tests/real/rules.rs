@@ -1,6 +1,6 @@
-//! The rule book on a real cluster of five OpenSearch nodes under five managers: which node goes,
-//! in what order, and which messages the others get. One cluster for all tests, one after
-//! the other: each leaves it green. Clusters too small for a majority have tests of their own.
+//! The rules on a real cluster of five OpenSearch nodes under five managers: which node is
+//! restarted, in what order, and which messages the others show. One cluster for all tests, one
+//! after the other: each leaves it green. Clusters too small for a majority have their own tests.
 
 mod five_nodes;
 mod order;

@@ -1,5 +1,5 @@
 //! A state directory that cannot be written: stops are refused, because they could not be kept;
-//! everything else goes on.
+//! everything else continues.
 
 use std::fs;
 use std::thread;
@@ -18,7 +18,7 @@ fn launch(work: &std::path::Path) -> Launch {
     Launch::new(work, ENGINE).options(["--on-exit", "hold"])
 }
 
-/// What must hold however the disk fails; `fail` makes it fail and `mend` mends it.
+/// What must be true however the disk fails; `fail` makes it fail and `mend` repairs it.
 fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl FnOnce()) {
     let api = &manager.api;
     let status = api.status_when("started and written down", |status| {
@@ -27,7 +27,7 @@ fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl F
     let cursor = status["cursor"].as_str().expect("a cursor");
     fail();
 
-    // A stop is refused, and while that is found out all other requests are answered.
+    // A stop is refused, and until then all other requests are answered.
     let stopping = {
         let api = api.clone();
         thread::spawn(move || api.post("/es/stop?wait=30s", &json!({})))
@@ -112,8 +112,8 @@ fn hung() {
     }
 }
 
-/// As a disk mostly dies: while something is written to it, and a file is open. Neither the engine's
-/// start nor anything else may come to wait for that file.
+/// As disks usually fail: while something is written, with a file open. Neither the engine's start
+/// nor anything else may have to wait for that file.
 #[test]
 fn hung_in_the_middle_of_a_write() {
     let work = work_directory(&["backing"]);

@@ -1,4 +1,5 @@
-//! A process of the engine that KILL cannot end: it waits in the kernel (D) for a disk that is gone.
+//! A process of the engine that KILL cannot end: it waits in the kernel (D) for a disk that does
+//! not answer.
 
 use std::fs;
 
@@ -28,7 +29,7 @@ fn out_of_reach_of_kill_until_the_disk_is_gone() {
     eventually("the disk hangs", || disk.is_frozen().then_some(()));
     let blocked = manager.find("cat").pid;
 
-    // Stop: the engine ends, that one does not.
+    // The stop: the engine ends, this process does not.
     let problem = manager.api.post("/es/stop?wait=60s", &json!({})).expect_problem(409, "stuck");
     let named = |status: &Value| {
         let message = status["reason"]["message"].as_str().expect("a sentence").to_owned();
@@ -40,12 +41,12 @@ fn out_of_reach_of_kill_until_the_disk_is_gone() {
     assert!(problem["detail"].is_string());
     assert_eq!(manager.find("cat").state, 'D');
 
-    // No other engine beside it.
+    // No other engine is started meanwhile.
     manager.api.post("/es/start", &json!({})).expect_problem(409, "stuck");
     assert_eq!(manager.api.get("/livez").status, 200);
     assert_eq!(manager.others().len(), 1, "{:#?}", manager.others());
 
-    // The disk is given up: the stop is done, and a start is possible.
+    // The disk answers with errors: the stop is done, and a start is possible.
     drop(disk);
     let status = manager.api.until_state("stopped");
     assert_eq!(status["last_exit"]["stragglers"][0]["pid"], blocked);

@@ -11,20 +11,20 @@ use stayput_standin::harness::atomic_writer::Payload;
 
 use super::NAMES;
 
-/// The nodes' addresses: loopback is a whole network.
+/// The nodes' addresses: all of 127.0.0.0/8 is loopback.
 const ADDRESSES: [&str; 3] = ["127.0.0.11", "127.0.0.12", "127.0.0.13"];
 
 /// Which engine is supervised.
 pub(crate) enum Engine {
     StandIn,
-    /// Its home directory, and that of its Java.
+    /// Its home directory, and the home of its Java.
     OpenSearch {
         home: PathBuf,
         java: OsString,
     },
 }
 
-/// What differs between the restarts.
+/// The settings that differ between the restarts.
 pub(super) struct Settings {
     pub(super) network: Network,
     /// Value of `node.attr.round`.
@@ -53,7 +53,7 @@ impl Network {
         self.transport
     }
 
-    /// Takes another transport port.
+    /// Chooses another transport port.
     pub(super) fn move_transport(&mut self) -> Result<()> {
         self.transport = free_port(3)?;
         Ok(())
@@ -65,7 +65,7 @@ impl Network {
     }
 }
 
-/// A free port; not one that the kernel gives to clients.
+/// A free port outside of the range that the kernel gives to clients.
 fn free_port(kind: u16) -> Result<u16> {
     let own = u16::try_from(std::process::id() % 2000).unwrap_or_default();
     (0..2000)
@@ -75,7 +75,7 @@ fn free_port(kind: u16) -> Result<u16> {
 }
 
 impl Engine {
-    /// Checks what is given, before anything is begun.
+    /// Checks the options before anything is started.
     pub(crate) fn new(home: Option<PathBuf>) -> Result<Self> {
         let Some(home) = home else { return Ok(Self::StandIn) };
         if !home.join("bin/opensearch").exists() {
@@ -115,7 +115,7 @@ impl Engine {
              node.attr.round: {round}\n"
         );
         let Self::OpenSearch { home, .. } = self else {
-            // The delay stands for the seconds in which a JVM starts.
+            // The delay replaces the seconds in which a JVM starts.
             yml += "standin.start_delay_ms: 300\n";
             return Ok(Payload::from([("elasticsearch.yml".into(), yml)]));
         };

@@ -15,7 +15,7 @@ use crate::pod::expect;
 /// Pause between two observations.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a restart may and may not change.
+/// What a restart may change, and what it must not change.
 pub(super) struct Facts {
     /// Uid of each pod.
     uids: BTreeMap<String, String>,
@@ -30,7 +30,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Asks apiserver and engine.
+    /// Asks apiserver and engine for the facts.
     pub(super) fn observe(kubernetes: &Kubernetes, network: &Network) -> Result<Self> {
         let nodes = ask(network, "/_nodes")?;
         let nodes = nodes["nodes"].as_object().ok_or("/_nodes lists no nodes")?;
@@ -60,7 +60,7 @@ impl Facts {
         expect(&self.processes, &before.processes, "the engine processes")
     }
 
-    /// Checks what was promised of a restart.
+    /// Checks the promises about a restart.
     pub(super) fn expect_restarted(
         &self,
         before: &Self,
@@ -81,7 +81,7 @@ impl Facts {
     }
 }
 
-/// From the cluster state: in OpenSearch, `/_nodes` does not have them.
+/// From the cluster state, because `/_nodes` of OpenSearch does not contain them.
 fn ephemeral(network: &Network) -> Result<BTreeMap<String, String>> {
     let state = ask(network, "/_cluster/state/nodes")?;
     let nodes = state["nodes"].as_object().ok_or("/_cluster/state/nodes lists no nodes")?;
@@ -114,15 +114,15 @@ pub(super) fn until_formed(network: &Network, timeout: Duration) -> Result<()> {
     })
 }
 
-/// Calls `look` until it returns something.
+/// Calls `poll` until it returns something.
 pub(super) fn until<T>(
     what: &str,
     timeout: Duration,
-    mut look: impl FnMut() -> Option<T>,
+    mut poll: impl FnMut() -> Option<T>,
 ) -> Result<T> {
     let deadline = Instant::now() + timeout;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return Ok(found);
         }
         if Instant::now() > deadline {

@@ -1,4 +1,4 @@
-//! `kubectl stayput`, as a person would run it.
+//! `kubectl stayput`, as a user would run it.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ impl<'a> Kubectl<'a> {
         Self { kubeconfig, timeout, interruption }
     }
 
-    /// Runs it, and quotes each line as it is printed; it must end with 0.
+    /// Runs it, and quotes each line as it is printed; the exit code must be 0.
     pub(super) fn quoted(&self, narrator: &Narrator, args: &[&str]) -> Result<()> {
         let line = args.join(" ");
         narrator.note(&format!("$ kubectl stayput {line}"));

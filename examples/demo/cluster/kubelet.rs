@@ -1,4 +1,4 @@
-//! The volumes of the pods, and the kubelet that fills them.
+//! The volumes of the pods, and the kubelet that writes them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

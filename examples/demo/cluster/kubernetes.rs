@@ -104,7 +104,7 @@ impl Kubernetes {
         NAMES.iter().map(tail).collect::<Vec<_>>().join("\n")
     }
 
-    /// What an administrator does once: custom resource definition, keys, certificates, reconciler.
+    /// The work of an administrator: custom resource definition, keys, certificates, reconciler.
     pub(super) fn prepare(&self) -> Result<()> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         self.call("the definition", async { crds.create(&PostParams::default(), &crd()).await })?;
@@ -139,7 +139,7 @@ impl Kubernetes {
             .context("the reconciler failed")
     }
 
-    /// A pod that runs; its uid.
+    /// Creates a running pod; returns its uid.
     pub(super) fn create_pod(&self, name: &str, address: &str) -> Result<String> {
         let made: Pod = self.create(pod(name))?;
         let status = Patch::Merge(pod_status(address, true));
@@ -184,7 +184,7 @@ impl Kubernetes {
         history.last().cloned().ok_or_else(|| "the history is empty".into())
     }
 
-    /// Waits until the status is as wanted.
+    /// Waits until the status meets the condition.
     pub(super) fn until(
         &self,
         what: &str,

@@ -39,7 +39,7 @@ impl Member {
         Ok(Self { pid: Pid::from_raw(pid), name: name.to_owned() })
     }
 
-    /// Its process has not ended: what answers is what was started.
+    /// Its process has not ended, so this process answers.
     pub(super) fn expect_alive(&self) -> Result<()> {
         match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => Ok(()),
@@ -47,7 +47,7 @@ impl Member {
         }
     }
 
-    /// Ends it as kubelet does.
+    /// Ends it as the kubelet does.
     pub(super) fn terminate(&self) -> Result<()> {
         kill(self.pid, Signal::SIGTERM).context("TERM")?;
         match waitpid(self.pid, None) {

@@ -24,10 +24,10 @@ use kubernetes::Kubernetes;
 use member::Member;
 use traffic::Traffic;
 
-/// Names of the pods, which are those of the nodes.
+/// Names of the pods, and of the nodes.
 const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
-/// Runs part 2. Unless it fails, everything that it started has ended when it returns.
+/// Runs part 2. Unless it fails, all that it started has ended when it returns.
 pub(crate) fn run(
     engine: &Engine,
     narrator: &mut Narrator,

@@ -10,7 +10,7 @@ use crate::error::{Context, Result};
 /// The key that managers and reconciler share.
 pub(super) const KEY: &str = "a shared key of thirty-two bytes, or more";
 
-/// Writes `tls.crt`, `tls.key` and `jwt.key`; the PEM of the CA.
+/// Writes `tls.crt`, `tls.key` and `jwt.key`; returns the PEM of the CA.
 pub(super) fn write(directory: &Path) -> Result<String> {
     let Issued { ca, certificate, key } = issue(&["stayput"]).context("no certificate")?;
     let (certificate, key) = (certificate.pem(), key.serialize_pem());

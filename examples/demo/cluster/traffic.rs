@@ -1,4 +1,4 @@
-//! Indexes documents all the time, during restarts too, and checks that none is lost.
+//! Indexes documents all the time, also during restarts, and checks that none is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -36,7 +36,7 @@ pub(super) struct Documents {
 }
 
 impl Traffic {
-    /// Makes the index, each shard with a replica, and begins.
+    /// Creates the index, in which each shard has a replica, and begins.
     pub(super) fn start(addresses: Vec<(String, u16)>) -> Result<Self> {
         let settings = json!({"settings": {"number_of_shards": 3, "number_of_replicas": 1}});
         let (host, port) = &addresses[0];
@@ -50,14 +50,14 @@ impl Traffic {
         Ok(Self { shared, addresses, thread })
     }
 
-    /// Forgets the longest wait so far.
+    /// Resets the longest wait.
     pub(super) fn reset(&self) {
         let mut shared = lock(&self.shared);
         shared.since = Instant::now();
         shared.longest = Duration::ZERO;
     }
 
-    /// Reads every document that was acknowledged.
+    /// Reads every acknowledged document.
     pub(super) fn check(&self) -> Result<Documents> {
         let (acknowledged, longest) = {
             let shared = lock(&self.shared);
@@ -81,7 +81,7 @@ impl Traffic {
         Ok(Documents { acknowledged, longest })
     }
 
-    /// Ends it; how many documents there are.
+    /// Ends it; returns the number of documents.
     pub(super) fn end(self) -> Result<usize> {
         lock(&self.shared).end = true;
         self.thread.join().map_err(|_| "the thread that indexes has panicked")?;
@@ -93,7 +93,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Each document is tried at one node after the other until it is acknowledged.
+/// Each document is sent to one node after the other until it is acknowledged.
 fn write(shared: &Mutex<Shared>, addresses: &[(String, u16)]) {
     for attempt in 0.. {
         let number = {

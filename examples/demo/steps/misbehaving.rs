@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::pod::{Pod, expect};
 use crate::processes::expect_childless;
 
-/// Many for a small machine, and still reaped within a second.
+/// Many for a small machine, but reaped within a second.
 const ORPHANS: u32 = 200;
 
 pub(super) fn engine_that_ignores_term_is_killed(pod: &mut Pod<'_>) -> Result<()> {
@@ -30,7 +30,7 @@ pub(super) fn engine_that_ignores_term_is_killed(pod: &mut Pod<'_>) -> Result<()
         exit.took_ms
     ));
 
-    // As a reconciler that lost its connection and now repeats an old request.
+    // Like a reconciler that lost its connection and now repeats an old request.
     let stale = pod.post("start", &json!({"sequence": 1}))?;
     stale.refused(Code::StaleSequence)?;
     pod.narrator.proved("409: an old request is refused, because its sequence is too low");
@@ -55,7 +55,7 @@ pub(super) fn orphans_are_reaped(pod: &mut Pod<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Mounts another config and gets the engine to run on it, from whatever it is doing.
+/// Mounts another config and starts the engine with it, whatever it does now.
 fn restart_with(pod: &mut Pod<'_>, settings: &str) -> Result<()> {
     let checksum = pod.mount(settings)?;
     pod.narrator.note(&format!("elasticsearch.yml: {}", settings.replace('\n', ", ")));

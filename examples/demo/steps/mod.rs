@@ -20,11 +20,11 @@ use crate::processes;
 mod config;
 mod misbehaving;
 
-/// Runs all steps. Leaves no process and no file behind, however it ends.
+/// Runs all steps. Leaves no process and no file behind, also if it fails.
 pub(crate) fn run(engine: Option<PathBuf>) -> Result<()> {
     let began = Instant::now();
     let engine = cluster::Engine::new(engine)?;
-    // A process that the manager has lost becomes our child, so that it is found at the end.
+    // A process that the manager has lost becomes our child, so it is found at the end.
     prctl::set_child_subreaper(true).context("PR_SET_CHILD_SUBREAPER")?;
     let files = PodFiles::new().context("no temporary directory")?;
     let mut narrator = Narrator::new();
@@ -48,7 +48,7 @@ pub(crate) fn run(engine: Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The steps with one engine; how often it was started.
+/// The steps with one engine; returns how often it was started.
 fn one_engine(
     files: &PodFiles,
     narrator: &mut Narrator,
@@ -79,7 +79,7 @@ fn one_engine(
     end(&mut pod, interruption)
 }
 
-/// The command as a person would type it, with the temporary directory as `$T`.
+/// The command as a user would type it, with the temporary directory as `$T`.
 fn show_command(files: &PodFiles, narrator: &Narrator) {
     let directory = files.path().display().to_string();
     narrator.note(&format!("$ T={directory}"));

@@ -17,7 +17,7 @@ const PREFIX: &str = "sha256:";
 /// Digits of a SHA-256 in hexadecimal.
 const HEX_DIGITS: usize = 64;
 
-/// How many digits of a checksum people need to tell two configs apart.
+/// How many digits people need to distinguish two configs.
 const SHORT: usize = 12;
 
 /// The first digits of a checksum, enough for people to compare; of any other text its beginning.
@@ -140,10 +140,10 @@ impl Checksum {
         Self::of_files(&digests)
     }
 
-    /// Reads a checksum that somebody sent.
+    /// Reads a checksum from a request or an option.
     ///
     /// # Errors
-    /// Says what is wrong with it and what it looks like when it is right.
+    /// The message says what is wrong, and what a checksum must look like.
     pub fn parse(text: &str) -> Result<Self, InvalidChecksum> {
         let wrong =
             |fault: &str| InvalidChecksum { text: shortened(text), fault: fault.to_owned() };
@@ -189,7 +189,7 @@ pub struct InvalidChecksum {
     fault: String,
 }
 
-/// Somebody else's text goes into an error message: not all of it, if it is long.
+/// The text comes from a caller and goes into an error message, so it is cut if it is long.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 100;
     match text.char_indices().nth(LONGEST) {

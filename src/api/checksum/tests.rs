@@ -1,4 +1,5 @@
-//! The listing is coreutils' own, the checksum is the same whatever the order, parsing explains.
+//! The listing is the one of coreutils, the checksum does not depend on the order, and parse errors
+//! say what is wrong.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ use stayput_net::manager_client::{Address, Credentials, Token};
 /// Without any option or variable.
 const DEFAULT_SOCKET: &str = "/run/stayput/stayput.sock";
 
-/// Why options and variables make no address, and what to write instead.
+/// Why options and variables give no address, and what to write instead.
 #[derive(Debug, Error)]
 pub(super) enum OptionError {
     #[error("{name} cannot be read: {source}")]
@@ -26,7 +26,7 @@ pub(super) enum OptionError {
     Tls(#[from] TlsError),
     #[error("STAYPUT_URL is not UTF-8: it must be a URL")]
     UrlNotUtf8,
-    #[error("{0} is for --url: over the socket it is of no use")]
+    #[error("{0} is for --url: the socket does not use it")]
     NotForSocket(&'static str),
 }
 
@@ -85,7 +85,7 @@ impl Files {
     }
 }
 
-/// Reads a file. Messages about it name the option it came from.
+/// Reads a file. Error messages name the option that the path came from.
 fn read(what: &str, path: &Path, option: &str) -> Result<Pem, OptionError> {
     let name = format!("{what} {} ({option})", path.display());
     match std::fs::read(path) {
@@ -101,7 +101,7 @@ fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, Option
     if let Some(socket) = &args.socket {
         return Ok(Choice::Socket(socket.clone()));
     }
-    // An image sets STAYPUT_SOCKET for everybody in it, so a URL is the more deliberate choice.
+    // STAYPUT_SOCKET is set for every process in an image, so a URL is the more specific choice.
     let url = match (&args.url, variable("STAYPUT_URL")) {
         (Some(url), _) => Some(url.clone()),
         (None, Some(url)) => Some(url.to_str().ok_or(OptionError::UrlNotUtf8)?.to_owned()),

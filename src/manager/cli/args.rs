@@ -131,7 +131,7 @@ pub(super) struct ClientArgs {
     pub(super) key: Option<PathBuf>,
 }
 
-/// Whether and how long to wait for the end of a stop or start.
+/// Whether to wait for the end of a stop or start, and how long.
 #[derive(Debug, Args)]
 pub(super) struct WaitArgs {
     /// Return as soon as the request is accepted

@@ -14,7 +14,7 @@ pub(super) fn print(args: ChecksumArgs, out: &mut impl Write) -> Result<(), Fail
     let settings = ConfigSettings { dirs: args.dirs, live: args.live, ..ConfigSettings::default() };
     let problems = settings.problems();
     if !problems.is_empty() {
-        // The messages are about the option of `run`; here a directory has no option.
+        // Messages name the option of `run`; here a directory has no option.
         return Err(Failure::Usage(problems.join("; ").replace("--config ", "")));
     }
     let observed =

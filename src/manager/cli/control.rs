@@ -101,8 +101,8 @@ pub(super) async fn restart(
     let mut changes = ChangePrinter::default();
     let stopped =
         until_done(client, ControlRequest::Stop(stop), timeout, json, &mut changes, out).await?;
-    // The next sequence: if anybody sends a request in between, our start is stale and refused. It
-    // must not start an engine that somebody else has stopped.
+    // If another client sends a request in between, our start has a stale sequence and is refused.
+    // It must not start an engine that another client has stopped.
     start.sequence = Some(stopped.status.sequence + 1);
     let start_command = start_command(&start);
     match until_done(client, ControlRequest::Start(start), timeout, json, &mut changes, out).await {
@@ -122,7 +122,7 @@ pub(super) async fn restart(
     }
 }
 
-/// The status, if we may read it: a token may allow control alone.
+/// The status, if this client may read it: a token may allow control alone.
 async fn current(client: &ManagerClient) -> Result<Option<Status>, Failure> {
     match client.status().await {
         Ok(answer) => Ok(Some(answer.status)),
@@ -178,7 +178,7 @@ async fn until_done(
                 biased;
                 outcome = request.send(client, Some(left.min(MAX_WAIT))) => outcome,
                 failure = printing => return Err(failure),
-                // The manager should have answered by now.
+                // The manager must have answered by now.
                 () = time::sleep_until(deadline + ANSWER_DELAY) => {
                     return Err(Failure::TimedOut(format!(
                         "the manager did not answer within {}, and whether it acted on the {} is \
@@ -210,13 +210,13 @@ async fn until_done(
                 request.goal(),
             )));
         }
-        // A manager that does not delay its answer must not get requests without a pause.
+        // A manager that answers at once must not get requests without a pause.
         time::sleep_until(deadline.min(sent + RETRY_DELAY)).await;
     }
 }
 
-/// Prints each change. Ends only if the output fails: the request goes on even if the status cannot
-/// be read.
+/// Prints each change. Ends only if the output fails: the request continues even if the status
+/// cannot be read.
 async fn print_changes(
     poller: &mut StatusPoller<'_>,
     changes: &mut ChangePrinter,

@@ -47,7 +47,7 @@ impl Failure {
             Self::Usage(message) => (USAGE, message.clone()),
             Self::Failed(message) => (FAILED, message.clone()),
             Self::TimedOut(message) => (TIMED_OUT, message.clone()),
-            // `stayput status | head` needs no message.
+            // `stayput status | head` closes the output early; this needs no message.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::from(FAILED);
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// The program cannot be copied into a directory.
+/// The program cannot be copied into the directory.
 #[derive(Debug, Error)]
 #[error("cannot install into {}: {source}{}", dir.display(), hint(source))]
 pub(super) struct InstallError {

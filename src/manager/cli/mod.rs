@@ -38,8 +38,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (matches, cli) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version are no errors, and go to stdout. If neither can be written, nobody
-            // reads them.
+            // Help and version are no errors, and go to stdout. If neither can be written, there is
+            // no reader.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
@@ -59,7 +59,8 @@ fn command(
 ) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(_) => {
-            // The settings read the matches: they need to know which values were written.
+            // The settings of `run` are read from the matches, which show what was written and
+            // where.
             let run = matches.subcommand_matches("run");
             return Ok(run.map_or(ExitCode::from(USAGE), |run| run::run(run, environment)));
         }

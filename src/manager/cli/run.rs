@@ -24,7 +24,7 @@ use stayput_net::telemetry;
 /// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
 /// match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
-/// For blocking work: journal, config, staging. Further work waits.
+/// The thread count for blocking work: journal, config, staging. Further work waits.
 const BLOCKING_THREADS: usize = 4;
 /// An idle thread costs memory and is seldom needed.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_millis(500);
@@ -67,7 +67,7 @@ fn supervise(settings: Settings) -> ExitCode {
         Err(error) => return report(&[format!("cannot set up: {error}")], UNAVAILABLE),
     };
     let ended = runtime.block_on(manage(settings));
-    // The manager ends also if a disk hangs.
+    // The manager also ends if a disk hangs.
     runtime.shutdown_background();
     match ended {
         Ok(ended) => {
@@ -82,7 +82,7 @@ fn supervise(settings: Settings) -> ExitCode {
     }
 }
 
-/// Runs until the manager shall end.
+/// Runs until the manager is to end.
 async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     let cannot = |what: &str, error: io::Error| vec![format!("cannot {what}: {error}")];
     if !process::is_pid_1() {

@@ -50,7 +50,7 @@ impl Goal {
         match self {
             Self::Stopped => status.state == State::Stopped && status.desired == Desired::Stopped,
             Self::Running => status.state == State::Running,
-            // Without a probe, running is all that is known.
+            // Without a probe, "running" is all that is known.
             Self::Ready => status.state == State::Running && status.ready != Some(false),
             Self::Checksum(wanted) => status
                 .config
@@ -59,7 +59,7 @@ impl Goal {
         }
     }
 
-    /// Why the goal cannot be reached without a further request, if so.
+    /// Why the goal cannot be reached without a further request; none if it can.
     fn obstacle(&self, status: &Status) -> Option<&'static str> {
         match self {
             Self::Stopped | Self::Checksum(_) => return None,
@@ -91,7 +91,7 @@ impl Goal {
     }
 }
 
-/// How late an answer may come after the time that the manager was asked to wait.
+/// How late an answer may be, after the time that the manager was asked to wait.
 pub(super) const ANSWER_DELAY: Duration = Duration::from_secs(1);
 
 /// Prints the status.
@@ -182,7 +182,7 @@ pub(super) fn print_answer(answer: &Answer, out: &mut impl Write) -> Result<(), 
     print_json(&answer.body, out)
 }
 
-/// The good result. With `json`, a refusal is printed as it is before the command fails.
+/// Returns the good result. With `json`, a refusal is printed as it is before the command fails.
 pub(super) fn checked<T>(
     outcome: Result<T, ClientError>,
     json: bool,

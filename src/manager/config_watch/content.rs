@@ -1,4 +1,4 @@
-//! Opening a file that may be anything and hashing what is in it, without blocking or overrunning.
+//! Opens a path that may be anything, and hashes its content without blocking and within a limit.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use stayput_api::checksum::ContentDigest;
 
-/// How to open what should be a regular file: a fifo must not block us, a terminal must not become
-/// ours.
+/// How to open what should be a regular file: a fifo must not block the manager, and a terminal
+/// must not become its controlling terminal.
 pub(super) const READ: OFlag =
     OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
 
@@ -19,7 +19,7 @@ pub(super) const READ: OFlag =
 pub(super) const DIRECTORY: OFlag =
     OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
-/// What kind of thing a stat describes.
+/// The kind of file that a stat describes.
 pub(super) fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
 }
@@ -51,7 +51,7 @@ pub(super) struct Content {
     pub(super) stat: FileStat,
 }
 
-/// Reads a file to its end, at most `most` bytes, handing every piece to `sink`.
+/// Reads a file to its end, at most `most` bytes, and passes every piece to `sink`.
 pub(super) fn read(
     fd: OwnedFd,
     most: u64,

@@ -1,4 +1,4 @@
-//! Whether what was read from the config directories is still what is there.
+//! Whether the config directories have changed since they were read.
 
 use std::path::{Path, PathBuf};
 
@@ -39,8 +39,8 @@ pub(super) struct Mount {
     pub(super) target: PathBuf,
 }
 
-/// What was read, so that it can be compared later: if nothing of it differs, what was read is one
-/// generation and still the current one.
+/// What was read, for a later comparison: if nothing differs, what was read is one generation and
+/// still the current one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     /// Kubelet volumes, in the order they were found.
@@ -65,7 +65,7 @@ impl Fingerprint {
             && self.absent.iter().all(|path| lstat(path) == Err(Errno::ENOENT))
     }
 
-    /// The part that concerns these directories and what is below them.
+    /// The part about these directories and everything below them.
     pub(super) fn below(&self, concerned: impl Fn(&Path) -> bool) -> Self {
         Self {
             mounts: self.mounts.iter().filter(|mount| concerned(&mount.path)).cloned().collect(),

@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::observed::Shared;
 use super::watches::{Changes, Source, Watches, no_inotify};
 
-/// How often to read again because a directory that was not watched yet appeared meanwhile.
+/// How often to read again because a directory appeared that was not watched yet.
 const MAX_READINGS: usize = 8;
-/// The pause after a reading is this many times as long as the reading took, so that a storm of
-/// changes takes at most a fifth of a core.
+/// The pause after a reading is this many times as long as the reading took, so that many changes
+/// in a row take at most a fifth of a core.
 const PAUSE_FACTOR: u32 = 4;
 /// The longest pause, however long a reading took.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ pub(super) struct Follower {
     ready: Option<AsyncFd<Arc<Source>>>,
     /// Every change wakes this task.
     trusted: bool,
-    /// Not before then.
+    /// The next reading must not begin before this time.
     next_reading: Instant,
 }
 
@@ -47,7 +47,7 @@ impl Follower {
             trusted: false,
             next_reading: Instant::now(),
         };
-        // Only a runtime that ends keeps a reading from being made.
+        // A reading fails only when the runtime ends.
         let _ = follower.read(false).await;
         follower
     }
@@ -59,7 +59,8 @@ impl Follower {
             if !changes.changed {
                 continue;
             }
-            // A single swap finds this in the past; only in a storm of changes there is a wait.
+            // After a single swap this time is in the past; the task waits only after many changes
+            // in a row.
             sleep_until(self.next_reading).await;
             let more = self.watches.as_ref().map(Watches::read).unwrap_or_default();
             if self.read(changes.overflow || more.overflow).await.is_err() {
@@ -97,7 +98,7 @@ impl Follower {
                 self.watches = watches;
             }
             Err(error) if error.is_panic() => {
-                // The watches went with it: new ones are set at the next reading.
+                // The watches were lost with the thread: new ones are set at the next reading.
                 self.ready = None;
                 self.trusted = false;
             }
@@ -134,8 +135,8 @@ async fn next_changes(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Wat
     }
 }
 
-/// Reads everything, and again while directories show up that were not watched before. Returns the
-/// watches and whether they will show every change.
+/// Reads everything, and reads again while directories appear that were not watched before. Returns
+/// the watches, and whether they report every change.
 fn read(
     shared: &Shared,
     mut watches: Option<Watches>,

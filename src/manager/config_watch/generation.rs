@@ -48,7 +48,7 @@ pub(super) struct Generation {
     pub(super) fingerprint: Fingerprint,
     /// The directories that were read and can change.
     pub(super) directories: Vec<PathBuf>,
-    /// There was too much to read: there may be directories that are not known.
+    /// The limit was reached: there may be directories that are not known.
     pub(super) cut_short: bool,
 }
 
@@ -75,13 +75,13 @@ impl Generation {
         self
     }
 
-    /// What is wrong, one message each.
+    /// What is wrong; one message per problem.
     pub(super) fn messages(&self) -> Vec<String> {
         self.problems.iter().map(|problem| problem.message.clone()).collect()
     }
 }
 
-/// A path for people and for JSON, where a name that is not UTF-8 cannot be written.
+/// A path for people and for JSON; a name that is not UTF-8 is shown approximately.
 pub(super) fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }

@@ -1,11 +1,11 @@
 //! The kept copy of the generation that last became ready. **It holds the config's secrets**, so
-//! its files are 0600 in a directory of 0700, and it is only kept where that was asked for.
+//! its files are 0600 in a directory of 0700, and it is only kept if the user asked for it.
 //!
 //! ```text
 //! record.json    what is kept: names, digests, permissions, and their checksum
 //! <checksum>/0…  the contents
 //! ```
-//! The rename of `record.json` is the one moment at which another generation is the kept one.
+//! The rename of `record.json` makes another generation the kept one, in one step.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ use stayput_api::checksum::{Checksum, ContentDigest, FileDigest, InvalidChecksum
 const RECORD: &str = "record.json";
 const NEW_RECORD: &str = "record.json.new";
 const SCHEMA: u32 = 1;
-/// Room for the most files there may be, with long names.
+/// Large enough for the allowed number of files with long names.
 const LARGEST_RECORD: u64 = 4 * 1024 * 1024;
 
 /// Why there is no last good config, or why a new one is not kept.
@@ -52,7 +52,7 @@ pub enum LastGoodError {
         /// The system's error.
         source: io::Error,
     },
-    /// What the engine was started with is no longer there to be kept.
+    /// The content that the engine was started with does not exist any more.
     #[error(
         "the config cannot be kept as last good: {} was changed since the engine started, where it \
          is staged and where it is mounted",
@@ -62,7 +62,7 @@ pub enum LastGoodError {
         /// Path of the file in the config.
         file: PathBuf,
     },
-    /// The work was not done.
+    /// The blocking task was not run.
     #[error("the config was not kept: {0}")]
     NotDone(#[from] tokio::task::JoinError),
 }
@@ -128,7 +128,7 @@ pub(super) struct Candidate {
     pub(super) sources: Vec<PathBuf>,
 }
 
-/// What is kept, checked.
+/// The kept generation, with its digests checked.
 #[derive(Debug)]
 pub(super) struct LastGood {
     pub(super) checksum: Checksum,
@@ -190,7 +190,7 @@ impl Kept {
 /// Keeps a generation, instead of the one before it.
 ///
 /// # Errors
-/// Why not; the one before it is still kept then.
+/// Why it is not kept; the generation before it is still kept then.
 pub(super) fn keep(root: &Path, staged: &Staged) -> Result<(), LastGoodError> {
     let Staged { checksum, candidates } = staged;
     if LastGood::load(root).is_ok_and(|kept| kept.is_some_and(|kept| kept.checksum == *checksum)) {
@@ -228,7 +228,7 @@ pub(super) fn keep(root: &Path, staged: &Staged) -> Result<(), LastGoodError> {
     switch(root, &contents, &record).map_err(failed)
 }
 
-/// Makes this record the kept one, durably, and removes what was kept before.
+/// Makes this record the kept one, durably, and removes the generation that was kept before.
 fn switch(root: &Path, contents: &Path, record: &Record) -> io::Result<()> {
     File::open(contents)?.sync_all()?;
     let new = root.join(NEW_RECORD);
@@ -241,7 +241,7 @@ fn switch(root: &Path, contents: &Path, record: &Record) -> io::Result<()> {
     sweep(root, contents)
 }
 
-/// Removes generations that are no longer, or never became, the kept one.
+/// Removes generations that are not the kept one, also unfinished ones.
 fn sweep(root: &Path, contents: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let path = entry?.path();
@@ -256,7 +256,7 @@ fn contents(root: &Path, checksum: &Checksum) -> PathBuf {
     root.join(checksum.as_str().trim_start_matches("sha256:"))
 }
 
-/// Copies a file if it is there and has the digest. An error is one of the copy.
+/// Copies a file if it exists and has the digest. The error is one of the copy.
 fn copied(from: &Path, to: &Path, sha256: ContentDigest) -> io::Result<bool> {
     let Ok(from) = open(from, READ, Mode::empty()) else { return Ok(false) };
     remove(to)?;

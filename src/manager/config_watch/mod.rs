@@ -54,7 +54,8 @@ impl ConfigWatch {
     /// and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
     /// config is missing must still answer.
     pub async fn start(mut settings: ConfigSettings) -> Self {
-        // Links to live files are made of these, and must not depend on where we were started.
+        // Links to live files contain these paths, so they must not depend on the working
+        // directory.
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
         let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
         dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);
@@ -66,7 +67,7 @@ impl ConfigWatch {
         Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
 
-    /// Follows what is known of the config.
+    /// Follows the published state of the config.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {
         self.shared.subscribe()
     }
@@ -94,18 +95,19 @@ impl ConfigWatch {
         )
     }
 
-    /// Whether what the engine is about to read is still what was verified. Cheap and synchronous:
-    /// to be called right before the engine is executed. Always true for what is staged.
+    /// Whether the engine would still read what was verified. Cheap and synchronous: to be called
+    /// right before the engine is executed. Always true for what is staged.
     pub fn still_current(&self, prepared: &Prepared) -> bool {
         prepared.still_current()
     }
 
     /// Keeps the generation that was last staged as the last good one; to be called when the engine
-    /// has become ready with it. None: nothing to keep, because that is not set, or because the
-    /// engine runs on the last good config already.
+    /// has become ready with it. Returns none if there is nothing to keep: keeping is not
+    /// configured, or the engine runs on the last good config already.
     ///
     /// # Errors
-    /// Why it is not kept; also in [`Observed::errors`] until one is kept. The one before it stays.
+    /// Why it is not kept; also in [`Observed::errors`] until a generation is kept. The one before
+    /// it stays.
     pub async fn keep_last_good(&self) -> Result<Option<Checksum>, LastGoodError> {
         let shared = Arc::clone(&self.shared);
         spawn_blocking(move || shared.keep_last_good()).await?
@@ -116,7 +118,7 @@ impl ConfigWatch {
     /// Blocks.
     ///
     /// # Errors
-    /// What hides the checksum, one message each.
+    /// Why there is no checksum; one message per problem.
     pub fn read_once(settings: &ConfigSettings) -> Result<Observed, Vec<String>> {
         let shared = Shared::new(settings.clone());
         let (read, _) = shared.observe(&mut shared.work());
@@ -132,7 +134,7 @@ impl Drop for ConfigWatch {
 }
 
 fn absolute(path: &mut PathBuf) {
-    // Fails for an empty path, which is reported as one that does not exist.
+    // Fails for an empty path, which is then reported as a path that does not exist.
     if let Ok(absolute) = std::path::absolute(Path::new(path)) {
         *path = absolute;
     }

@@ -1,4 +1,4 @@
-//! What is known of the mounted config, and how it is published.
+//! What is known about the mounted config, and how it is published.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::subpath;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::Checksum;
 
-/// Most messages in [`Observed::errors`]: more do not help.
+/// The largest number of messages in [`Observed::errors`]: more do not help.
 const MOST_ERRORS: usize = 16;
 
 /// The mounted config as it was last read.
@@ -26,15 +26,14 @@ pub struct Observed {
     pub checksum: Option<Checksum>,
     /// Every file that could be read, sorted by listed path.
     pub files: Vec<ConfigFile>,
-    /// What is wrong and what to do, one message each.
+    /// What is wrong and what to do; one message per problem.
     pub errors: Vec<String>,
     /// Checksum of the kept generation.
     pub last_good: Option<Checksum>,
-    /// When the mounts were last read. A reading that found nothing new changes only this and wakes
-    /// no receiver.
+    /// When the mounts were last read. If nothing else is new, no receiver wakes up.
     pub observed_at: SystemTime,
-    /// Grows when files that are not live changed, or a volume that holds such was swapped, even to
-    /// the same content: between two readings there may have been another.
+    /// Increases when files that are not live changed, or when a volume with such files was
+    /// swapped, even to the same content: between two readings there may have been another one.
     pub generation: u64,
 }
 
@@ -53,7 +52,7 @@ pub(super) struct Work {
     pub(super) staged: Option<Staged>,
 }
 
-/// What the handle and its task share.
+/// Shared by the handle and its task.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) settings: ConfigSettings,
@@ -80,8 +79,8 @@ impl Shared {
         self.sender.subscribe()
     }
 
-    /// One at a time: a reading that began earlier must not be published later, and two stagings
-    /// must not mix. Blocks for as long as a file system does.
+    /// One at a time: an earlier reading must not be published later, and two stagings must not
+    /// mix. Held for as long as the file system takes.
     pub(super) fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,7 +136,7 @@ impl Shared {
         if self.settings.dirs.is_empty() {
             return Vec::new();
         }
-        // Without /proc nothing of ours works, and this is the least of it.
+        // Without /proc the manager has larger problems than this check.
         let Ok(mountinfo) = std::fs::read("/proc/self/mountinfo") else { return Vec::new() };
         let dirs = self.settings.dirs.iter();
         dirs.filter_map(|dir| dir.path.canonicalize().ok())
@@ -146,7 +145,7 @@ impl Shared {
     }
 }
 
-/// What the checksum covers.
+/// The files that the checksum covers.
 fn counted(files: &[ConfigFile]) -> impl Iterator<Item = &ConfigFile> {
     files.iter().filter(|file| !file.live)
 }

@@ -1,4 +1,4 @@
-//! Right before a start: read, verify, stage; after the first ready: keep.
+//! Right before a start: read, verify, stage. After the engine is ready for the first time: keep.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::stage::{self, Item, Job, Link};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
 
-/// How often a generation that was swapped while it was copied is read anew.
+/// How often a generation is read again if it was swapped while it was copied.
 const ATTEMPTS: usize = 4;
 
 /// A config that was verified, and staged where that is set.
@@ -26,13 +26,13 @@ pub struct Prepared {
     /// Whether the engine reads only staged copies, so that later changes of the mounts do not
     /// reach it.
     pub staged: bool,
-    /// Of what the engine reads from the mounts.
+    /// The fingerprint of what the engine reads from the mounts.
     fingerprint: Fingerprint,
 }
 
 impl Prepared {
-    /// Whether the mounts the engine will read are still what was verified. A few system calls;
-    /// what is staged cannot move.
+    /// Whether the mounts that the engine will read are still what was verified. A few system
+    /// calls; what is staged cannot change.
     pub(super) fn still_current(&self) -> bool {
         self.fingerprint.is_current()
     }
@@ -175,8 +175,8 @@ impl Shared {
             let name = dir.and_then(|dir| self.settings.dirs[dir].name.clone());
             job.items.into_iter().map(move |item| Candidate {
                 dir: name.clone(),
-                // The copy first: the mount may have moved on. The mount, if the engine's
-                // entrypoint edited the copy.
+                // The copy is used first, because the mount may have changed. The mount is used if
+                // the engine's entrypoint edited the copy.
                 sources: vec![job.target.join(&item.relative), item.source],
                 relative: item.relative,
                 sha256: item.sha256,
@@ -221,7 +221,8 @@ impl Shared {
                 "the last good config was kept from a --config directory {name}, which is not set"
             )));
         }
-        // Live files follow the mount whatever the rest is; a mount that cannot be read has none.
+        // Live files are linked to the mount, whichever config is used; a mount that cannot be read
+        // has none.
         let (read, generation) = self.observe(work);
         let jobs = self.for_each_stage(
             |dir| {
@@ -264,7 +265,7 @@ impl Shared {
         kept.map(|()| Some(checksum))
     }
 
-    /// Looks what is kept from before.
+    /// Reads the record that an earlier manager kept.
     pub(super) fn find_last_good(&self, work: &mut Work) {
         let Some(root) = &self.settings.keep_last_good else { return };
         match LastGood::load(root) {
@@ -274,7 +275,7 @@ impl Shared {
     }
 }
 
-/// The mounted files, for the message of a refusal.
+/// The mounted files with their digests, for the message of a refusal.
 fn named_files(read: &Generation) -> String {
     const MOST: usize = 20;
     let mut text = String::new();

@@ -4,11 +4,11 @@ use super::generation::{Generation, Problem};
 use super::settings::ConfigSettings;
 use super::walk::walk;
 
-/// How often a reading that was overtaken by a change is tried again. Each try takes a fraction of
-/// a millisecond for a usual config; the kubelet swaps about once a minute.
+/// How often a reading is repeated if a change came in between. Each try takes a fraction of a
+/// millisecond for a usual config; the kubelet swaps about once a minute.
 const ATTEMPTS: usize = 8;
 
-/// Reads all directories until nothing changed meanwhile.
+/// Reads all directories until nothing changed in the meantime.
 pub(super) fn read(settings: &ConfigSettings) -> Generation {
     for _ in 0..ATTEMPTS {
         let walked = walk(settings);

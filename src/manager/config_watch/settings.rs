@@ -58,7 +58,7 @@ impl Default for ConfigSettings {
 }
 
 impl ConfigSettings {
-    /// What contradicts itself, one message each; empty if nothing does.
+    /// What contradicts itself, one message per problem; empty if nothing does.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (at, dir) in self.dirs.iter().enumerate() {

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
 /// Something in a directory has changed. Not opens and reads: an engine that reads its config must
-/// not wake us. Not single writes: the close comes after the last one.
+/// not wake the manager. Not single writes: the close follows the last one.
 const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_CREATE)
     .union(AddWatchFlags::IN_DELETE)
@@ -27,7 +27,7 @@ const ARRIVALS: AddWatchFlags =
     AddWatchFlags::IN_CREATE.union(AddWatchFlags::IN_MOVED_TO).union(GONE);
 /// The directory itself is removed or renamed.
 const GONE: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF.union(AddWatchFlags::IN_MOVE_SELF);
-/// A name now stands for something else.
+/// A link was replaced: the name now refers to another file.
 const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_MOVED_FROM)
@@ -55,7 +55,7 @@ impl AsRawFd for Source {
     }
 }
 
-/// What events that were read amount to.
+/// What the events that were read mean.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// The directories have to be read again.
@@ -66,10 +66,10 @@ pub(super) struct Changes {
     pub(super) drained: bool,
 }
 
-/// What became of the watches.
+/// The result of setting the watches.
 #[derive(Debug, Default)]
 pub(super) struct Synced {
-    /// A directory is watched that was not before: what happened in it meanwhile is not known.
+    /// A directory is watched that was not watched before: earlier changes in it are not known.
     pub(super) fresh: bool,
     /// Why some directory could not be watched.
     pub(super) unwatched: Vec<String>,
@@ -118,20 +118,20 @@ impl Watches {
                     synced.fresh |= before.is_none_or(|before| !before.contains(&purpose));
                     purposes.entry(watch).or_default().push(purpose);
                 }
-                // It is gone; the watch of the directory it was in reports that.
+                // The directory is gone; the watch of its parent reports that.
                 Err(Errno::ENOENT | Errno::ENOTDIR) => synced.fresh = true,
                 Err(error) => synced.unwatched.push(unwatched(&path, error)),
             }
         }
         for watch in self.purposes.keys().filter(|watch| !purposes.contains_key(watch)) {
-            // Fails for a directory that is gone, whose watch went with it.
+            // Fails for a directory that is gone; its watch is gone, too.
             let _ = self.source.0.rm_watch(*watch);
         }
         self.purposes = purposes;
         synced
     }
 
-    /// Reads the events that are there, in bounded number.
+    /// Reads the queued events, up to a limit.
     pub(super) fn read(&self) -> Changes {
         let mut changes = Changes::default();
         for _ in 0..64 {
@@ -153,7 +153,7 @@ impl Watches {
             changes.overflow = true;
             return;
         }
-        // Of a watch that was taken back: nothing.
+        // An event of a watch that was removed: ignored.
         let Some(purposes) = self.purposes.get(&event.wd) else { return };
         let Some(name) = &event.name else {
             changes.changed = true;
@@ -170,8 +170,8 @@ impl Watches {
     }
 }
 
-/// A root that is there, whether or not the last reading found it; and where to see it appear if
-/// it is missing or is reached through a link: its next existing ancestor, and the name there.
+/// A root that exists, whether or not the last reading found it. If it is missing or is reached
+/// through a link: its nearest existing ancestor, and the name that must appear there.
 fn root_and_arrival(root: &Path) -> impl Iterator<Item = (PathBuf, Purpose)> {
     let there = root.is_dir().then(|| (root.to_owned(), Purpose::Config));
     let itself = root.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -281,7 +281,7 @@ mod tests {
         assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
         fs::create_dir(&root).unwrap();
         assert_eq!(watches.read(), CHANGED);
-        // There now: watched itself, and the watch where it was awaited is taken back.
+        // It exists now: it is watched itself, and the watch that waited for it is removed.
         assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
         fs::write(dir.path().join("a/other"), "").unwrap();
         assert_eq!(watches.read(), QUIET);

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use stayput_api::Code;
 use stayput_api::Refusal;
 
-/// The largest body in bytes; ours are a tenth of it.
+/// The largest body in bytes; the bodies of our clients are a tenth of it.
 pub(super) const MAX_BODY: usize = 16 * 1024;
 
 /// Reads the whole body within `limit`.
@@ -29,7 +29,7 @@ where
             format!("the body is larger than {MAX_BODY} bytes: send less"),
         )
     };
-    // The announced length is enough: not a byte is read.
+    // The announced length is enough to refuse: no byte is read.
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(too_large());
     }
@@ -58,7 +58,7 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
     if body.is_empty() {
         return Ok(T::default());
     }
-    // Checked here, because an array would be taken for a struct's fields in their order.
+    // Checked here, because serde accepts an array as a struct's fields in their order.
     if !body.starts_with(b"{") {
         return Err(refuse("the body is not a JSON object such as {\"sequence\": 7}".to_owned()));
     }
@@ -70,8 +70,8 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
     })
 }
 
-/// serde names unknown and doubled fields, but not one of the wrong type, so each is tried alone.
-/// `None` where the body is no JSON at all.
+/// serde names unknown and doubled fields, but not a field of the wrong type, so each is tried
+/// alone. `None` if the body is no JSON at all.
 fn field_at_fault<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     fields.into_iter().find_map(|(name, value)| {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_refusal_names_the_field() {
-        for (body, word) in [
+        for (body, part) in [
             (r#"{"sequenc":7}"#, "sequenc"),
             (r#"{"sequence":"7"}"#, "sequence"),
             (r#"{"sequence":-1}"#, "sequence"),
@@ -125,14 +125,14 @@ mod tests {
         ] {
             let refusal = parse::<StopRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
-            assert!(refusal.message.contains(word), "{body}: {refusal:?}");
+            assert!(refusal.message.contains(part), "{body}: {refusal:?}");
             assert!(refusal.message.len() < 1000);
         }
     }
 
     #[test]
     fn a_start_is_refused_for_what_cannot_be_a_checksum_or_a_config() {
-        for (body, word) in [
+        for (body, part) in [
             (r#"{"checksum":"sha256:a"}"#, "field \"checksum\": \"sha256:a\" is not a config"),
             (r#"{"checksum":"\u001b"}"#, "field \"checksum\": \"\\u{1b}\" is not"),
             (r#"{"checksum":null}"#, "field \"checksum\""),
@@ -141,7 +141,7 @@ mod tests {
         ] {
             let refusal = parse::<StartRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
-            assert!(refusal.message.starts_with(word), "{body}: {refusal:?}");
+            assert!(refusal.message.starts_with(part), "{body}: {refusal:?}");
         }
     }
 

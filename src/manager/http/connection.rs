@@ -23,7 +23,7 @@ use stayput_net::jwt::Scopes;
 const MAX_HEADERS: usize = 64;
 /// In bytes. The minimum of hyper is 8 KiB; a token of an identity provider may need all of that.
 const MAX_HEAD: usize = 16 * 1024;
-/// How long sent data may stay unacknowledged, in milliseconds: ends connections whose client does
+/// How long sent data may stay unacknowledged, in milliseconds: ends connections of clients that do
 /// not read.
 const UNACKNOWLEDGED_TIMEOUT_MS: u32 = 30_000;
 /// hyper sends no answer when the headers do not arrive in time.
@@ -34,7 +34,7 @@ const REQUEST_TIMEOUT: &[u8] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotKind {
     Regular,
-    /// Kept free for probes: one short request.
+    /// Reserved for probes: one short request.
     Reserved,
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn tcp(
     allowed: Arc<[(String, Scopes)]>,
     insecure: bool,
 ) {
-    // The connection works without either.
+    // If these options cannot be set, the connection works without them.
     let _ = stream.set_nodelay(true);
     let _ = nix::sys::socket::setsockopt(
         &stream,
@@ -55,7 +55,7 @@ pub(super) async fn tcp(
     );
     let tls = context.keys.borrow().tls.clone();
     let Some(tls) = tls else {
-        let peer = if insecure { Peer::Anybody } else { Peer::Unknown };
+        let peer = if insecure { Peer::AuthDisabled } else { Peer::Unknown };
         return serve(context, stream, peer, (ListenerKind::Tcp, slot), None).await;
     };
     let handshake = TlsAcceptor::from(tls.clone()).accept(stream);
@@ -70,7 +70,7 @@ pub(super) async fn tcp(
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let peer = if insecure {
-        Peer::Anybody
+        Peer::AuthDisabled
     } else {
         let caller = certificate.and_then(|certificate| certificate_caller(certificate, &allowed));
         caller.map_or(Peer::Unknown, Peer::Known)
@@ -92,7 +92,7 @@ pub(super) async fn unix(
     serve(context, stream, peer, (ListenerKind::Unix, slot), None).await;
 }
 
-/// Root, our own uid and listed ones may do everything; others need a token as from anywhere else.
+/// Root, the manager's own uid and listed uids may do everything; others need a token as over TCP.
 fn local_peer(uid: u32, allowed: &[u32]) -> Peer {
     if uid == 0 || uid == nix::unistd::geteuid().as_raw() || allowed.contains(&uid) {
         let subject = Arc::from(format!("uid:{uid}"));
@@ -142,7 +142,7 @@ async fn serve(
     tracing::debug!(%error, "connection failed");
     if error.is_timeout() {
         let parts = connection.into_parts();
-        // Without a byte of a request the connection was idle, and nobody waits for an answer.
+        // Without a byte of a request the connection was idle, and no client waits for an answer.
         if !parts.read_buf.is_empty() {
             let mut stream = parts.io.into_inner();
             let answer = async {
@@ -155,7 +155,7 @@ async fn serve(
     }
 }
 
-/// Returns when the connection may take no more requests: the server shuts down, certificate or CA
+/// Returns when the connection must take no more requests: the server shuts down, certificate or CA
 /// were renewed (perhaps other clients are trusted now), or the connection is too old.
 async fn must_close(context: &Context, tls: Option<&Arc<ServerConfig>>) {
     let (mut shutdown, mut keys) = (context.shutdown.clone(), context.keys.clone());

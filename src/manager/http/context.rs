@@ -1,4 +1,4 @@
-//! What all requests share.
+//! Shared by all requests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::supervisor::Handle;
 use stayput_api::Status;
 
-/// How long the supervisor may take for a reply that it gives at once when it works.
+/// How long the supervisor may take for a reply that it usually gives at once.
 const SUPERVISOR_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Through which listener a request came.
@@ -27,13 +27,13 @@ pub(super) enum ListenerKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shutdown {
     NotStarted,
-    /// No new requests; those that wait are answered.
+    /// No new requests; waiting requests are answered.
     Draining,
     /// Open connections are closed.
     Closing,
 }
 
-/// What all requests share.
+/// Shared by all requests.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) handle: Handle,
@@ -93,8 +93,8 @@ impl Context {
         timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.fresh_status()).await.ok()
     }
 
-    /// Permission to wait, for as long as it is kept; `None` if so many requests wait that one more
-    /// would take the connections that others need.
+    /// Permission to wait, valid until it is dropped; `None` if so many requests wait that one more
+    /// would take connections that other requests need.
     pub(super) fn permit_to_wait(&self, listener: ListenerKind) -> Option<SemaphorePermit<'_>> {
         let waiting = match listener {
             ListenerKind::Tcp => &self.waiting,
@@ -108,8 +108,8 @@ impl Context {
         timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.answers()).await.unwrap_or(false)
     }
 
-    /// Waits for a status of which `check` returns something, and returns that. `None` if there was
-    /// none when `limit` was over or the server shut down.
+    /// Waits for a status for which `check` returns something, and returns that. `None` if `limit`
+    /// was over, or the server shut down, before that.
     pub(super) async fn wait_for_status<T>(
         &self,
         limit: Duration,
@@ -124,7 +124,8 @@ impl Context {
                 return found;
             }
             tokio::select! {
-                // The status first: a change in the last moment is still reported.
+                // The status is checked first, so that a change in the last moment is still
+                // reported.
                 biased;
                 changed = status.changed() => changed.ok()?,
                 _ = shutdown.wait_for(|shutdown| *shutdown > Shutdown::NotStarted) => return None,

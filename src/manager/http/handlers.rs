@@ -42,8 +42,8 @@ pub(super) async fn status(
              `after`",
         ));
     };
-    // Somebody waits, so the probe is called; its answer is a change of the status. At the same time,
-    // because other changes must not wait for the probe.
+    // A client waits, so the probe is called; its answer is a change of the status. Both run at the
+    // same time, because other changes must not wait for the probe.
     let probe = async {
         context.probed_status().await;
         std::future::pending().await
@@ -57,7 +57,7 @@ pub(super) async fn status(
         .map_or_else(Answer::no_content, |status| status_answer(context, StatusCode::OK, &status)))
 }
 
-/// A stop or start request whose body is not read yet.
+/// A stop or start request, before its body is read.
 pub(super) struct ControlRequest<'a, B> {
     pub(super) listener: ListenerKind,
     /// The subject of the caller.
@@ -158,7 +158,7 @@ async fn answer(
     }
     let Some(wait) = wait else { return done(StatusCode::ACCEPTED) };
     let end = |status: &Arc<Status>| outcome(status).map(|outcome| (outcome, status.clone()));
-    // An accepted request is not refused because too many wait: it is answered at once.
+    // An accepted request is not refused because too many requests wait: it is answered at once.
     let permit = context.permit_to_wait(listener);
     let wait = if permit.is_some() { wait } else { Duration::ZERO };
     match context.wait_for_status(wait, end).await {

@@ -1,5 +1,5 @@
-//! Keys and certificates, read from their files as one. A new file that cannot be used leaves the old
-//! one in force.
+//! Reads keys and certificates from their files as one value. If a new file cannot be used, the old
+//! value stays in force.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -47,7 +47,7 @@ pub enum ContentError {
     NoPair,
 }
 
-/// Makes a value of the contents of its files.
+/// Makes a value from the contents of its files.
 type Parse<'a, T> = &'a dyn Fn(&[Vec<u8>]) -> Result<T, ContentError>;
 type ParseKeys = fn(&[u8]) -> Result<Vec<read::Key>, read::KeyError>;
 
@@ -114,7 +114,7 @@ impl KeyFiles {
         tls.max(keys) != Change::None
     }
 
-    /// What is in force now.
+    /// The value in force.
     pub(super) fn keys(&self) -> Keys {
         Keys {
             tls: self.tls.as_ref().map(|loaded| loaded.value.clone()),
@@ -182,8 +182,8 @@ impl<T> Loaded<T> {
             Ok(files) => files,
             Err(error) => return self.keep(error),
         };
-        // Compared by content: kubelet replaces the directory also when nothing changed, and a new
-        // TLS configuration closes every connection.
+        // Compared by content: the kubelet replaces the directory also when nothing changed, and a
+        // new TLS configuration closes every connection.
         let digest = digest(&files);
         if digest == self.digest {
             return if self.error.take().is_some() { Change::Error } else { Change::None };
@@ -199,7 +199,8 @@ impl<T> Loaded<T> {
         }
     }
 
-    /// Keeps the value in force. The same error again is no change, so that it is logged once.
+    /// Keeps the value in force. The same error again does not count as a change, so it is logged
+    /// once.
     fn keep(&mut self, error: KeyFileError) -> Change {
         if self.error.as_ref().is_some_and(|last| last.to_string() == error.to_string()) {
             return Change::None;

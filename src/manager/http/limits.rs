@@ -1,4 +1,4 @@
-//! Limits on connections and requests, so that no client can use up the manager.
+//! Limits on connections and requests, so that no client can use all resources of the manager.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ pub struct Limits {
     pub handshake: Duration,
     /// From the end of one request to the last header of the next: cuts slow and idle clients.
     pub header: Duration,
-    /// Both of these on a reserved connection.
+    /// Both timeouts above, on a reserved connection.
     pub reserved: Duration,
     /// From the last header to the end of the body.
     pub body: Duration,
-    /// The longest `wait` and `timeout`; longer ones are cut to it.
+    /// The longest `wait` and `timeout`; longer ones are shortened to it.
     pub max_wait: Duration,
-    /// After this time a connection is closed when its request is answered, so that nobody can
+    /// After this time a connection is closed when its request is answered, so that no client can
     /// call for long with a certificate that has expired.
     pub max_age: Duration,
     /// How long the manager, when it ends, waits for requests to be answered.
@@ -26,7 +26,7 @@ pub struct Limits {
     /// others.
     pub reserved_connections: usize,
     /// Requests of the TCP listener that may wait for a change at the same time: fewer than its
-    /// connections, so that waiting requests never keep out others.
+    /// connections, so that waiting requests never block other requests.
     pub waiting: usize,
     /// Connections of the unix socket.
     pub local_connections: usize,

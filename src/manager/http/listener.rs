@@ -102,8 +102,8 @@ impl Drop for Socket {
 
 /// Binds the unix socket, replacing one that a dead process left behind.
 ///
-/// `for_others`: other uids than our own and root are allowed, so the file's mode must let them
-/// connect. Access is decided by the peer's uid, not by the mode.
+/// `for_others`: uids other than the manager's own and root are allowed, so the file's mode must
+/// let them connect. Access is decided by the peer's uid, not by the mode.
 ///
 /// # Errors
 /// See [`BindError`].
@@ -126,7 +126,7 @@ pub(super) async fn unix(path: &Path, for_others: bool) -> Result<Socket, BindEr
 async fn remove_stale(path: &Path) -> Result<(), BindError> {
     let own = || path.to_owned();
     let metadata = match std::fs::symlink_metadata(path) {
-        // Whatever is wrong with the path, bind reports it too.
+        // If something else is wrong with the path, bind reports it.
         Err(_) => return Ok(()),
         Ok(metadata) => metadata,
     };
@@ -139,7 +139,7 @@ async fn remove_stale(path: &Path) -> Result<(), BindError> {
     std::fs::remove_file(path).map_err(|source| BindError::Stale { path: own(), source })
 }
 
-/// Only a refused connection proves that nobody listens; a full queue, for one, does not.
+/// Only a refused connection proves that no process listens; a full queue, for example, does not.
 fn is_stale(connected: io::Result<UnixStream>) -> bool {
     connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

@@ -1,4 +1,4 @@
-//! Query parameters. Unknown ones are refused: a misspelt `wait` must not look like none.
+//! Query parameters. Unknown ones are refused: a misspelt `wait` must not be ignored.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn every_refusal_names_the_parameter() {
         let refusal = |raw| Query::parse(Some(raw), &["wait"]).unwrap_err();
-        for (raw, word) in [
+        for (raw, expected) in [
             ("wiat=1s", "wiat"),
             ("wait=1s&wait=2s", "twice"),
             ("wait=%zz", "%zz"),
@@ -102,7 +102,7 @@ mod tests {
         ] {
             let refusal = refusal(raw);
             assert_eq!(refusal.code, Code::InvalidQuery);
-            assert!(refusal.message.contains(word), "{refusal:?}");
+            assert!(refusal.message.contains(expected), "{refusal:?}");
         }
         let query = Query::parse(Some("wait=soon"), &["wait"]).unwrap();
         assert!(query.span("wait").unwrap_err().message.starts_with("wait: \"soon\""));

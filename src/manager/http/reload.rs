@@ -79,8 +79,8 @@ impl Watch {
         }
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
             .map_err(|error| WatchError::Inotify(error.into()))?;
-        // Its successor is `unsafe`, which is for `process` alone. What the successor requires (one
-        // descriptor, open as long as this lives) is true of an owned descriptor.
+        // The newer function is `unsafe`, which only `process` may use. Its requirement (one
+        // descriptor, open as long as this lives) is met by an owned descriptor.
         #[allow(deprecated)]
         let inotify =
             AsyncFd::with_interest(Fd(inotify), Interest::READABLE).map_err(WatchError::Inotify)?;
@@ -107,7 +107,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns after an event that may be about our files.
+    /// Returns after an event that may be about the key files.
     async fn changed(&self) -> io::Result<()> {
         loop {
             let mut guard = self.inotify.readable().await?;
@@ -120,7 +120,7 @@ impl Watch {
     }
 
     fn concerns(&self, event: &InotifyEvent) -> bool {
-        // Without a name it is about a directory as a whole, or about lost events.
+        // An event without a name is about a directory as a whole, or about lost events.
         event.name.as_ref().is_none_or(|name| {
             self.names.contains(name) || name.as_encoded_bytes().starts_with(b"..")
         })
@@ -137,7 +137,7 @@ impl Watch {
     }
 }
 
-/// Publishes the keys in force after each change, until nobody receives them any more.
+/// Publishes the keys in force after each change, until there is no receiver any more.
 pub(super) async fn reload_on_change(
     watch: Watch,
     mut files: KeyFiles,

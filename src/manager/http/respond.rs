@@ -43,7 +43,7 @@ impl Answer {
         Self::new(status, media_type, Bytes::from(body))
     }
 
-    /// The answer to a probe. No details, because the route is open to everybody.
+    /// The answer to a probe. No details, because the route needs no credentials.
     pub(super) fn probe(holds: bool) -> Self {
         let (status, word) = if holds {
             (StatusCode::OK, &b"ok\n"[..])

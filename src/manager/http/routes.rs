@@ -18,13 +18,13 @@ use stayput_api::Refusal;
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody: the answer has no details.
+    /// All callers: the answer has no details.
     Open,
-    /// Whoever may read the status.
+    /// Callers that may read the status.
     Read,
-    /// Whoever may read the status, or everybody with `--open-metrics`.
+    /// Callers that may read the status, or all callers with `--open-metrics`.
     Metrics,
-    /// Whoever may stop and start the engine.
+    /// Callers that may stop and start the engine.
     Control,
 }
 
@@ -103,7 +103,7 @@ where
     answer.response
 }
 
-/// The caller; `None` on a route that is open to everybody.
+/// The caller; `None` on a route that needs no credentials.
 fn authorize<B>(
     context: &Context,
     peer: &Peer,
@@ -118,14 +118,14 @@ fn authorize<B>(
     if is_open {
         return Ok(None);
     }
-    if matches!(peer, Peer::Anybody) {
+    if matches!(peer, Peer::AuthDisabled) {
         csrf::refuse_web_pages(request)?;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let tokens = context.keys.borrow().tokens.clone();
     let caller = identify(peer, request.headers(), &tokens, now).map_err(|rejection| {
         tracing::debug!(route = route.path, reason = rejection.0, "credentials refused");
-        // Always the same message: which check failed would only help attackers.
+        // Always the same message: naming the failed check would only help attackers.
         Refusal::new(
             Code::Unauthenticated,
             "send a bearer token made for this manager, or use an allowed client certificate",
@@ -170,7 +170,7 @@ where
         Handler::Readyz => Ok(handlers::readyz(context).await),
         Handler::Metrics => Ok(handlers::metrics(context)),
     };
-    // A caller of a route that is not open may read the status: control includes read.
+    // A caller of a route that needs credentials may read the status: control includes read.
     answer.unwrap_or_else(|refusal| {
         Answer::problem(refusal, caller.is_some().then(|| context.handle.status()).as_deref())
     })

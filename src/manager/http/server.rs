@@ -41,7 +41,7 @@ pub enum ServerError {
     Bind(#[from] BindError),
 }
 
-/// A server that has its addresses and does not serve yet.
+/// A server that is bound to its addresses and does not serve yet.
 #[derive(Debug)]
 pub struct Server {
     tcp: Option<TcpListener>,
@@ -101,7 +101,8 @@ impl Server {
         let context = Arc::new(Context::new(handle, keys, shutdown, limits, settings.open_metrics));
 
         log_addresses(&settings, tcp.as_ref());
-        // Dropped with this future, and with them the listeners and the socket's file.
+        // Dropped together with this future; the listeners and the socket's file are dropped with
+        // it.
         let mut tasks = JoinSet::new();
         if let Some(tcp) = tcp {
             tasks.spawn(accept_tcp(context.clone(), tcp, slots.clone(), settings.clone()));
@@ -122,7 +123,7 @@ impl Server {
 
         tasks.shutdown().await;
         shutdowns.send_replace(Shutdown::Draining);
-        // Once all permits are here, no connection is left.
+        // When all permits are free, no connection is left.
         let all = |semaphore: Arc<Semaphore>, count| async move {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             let _ = semaphore.acquire_many(count).await;
@@ -140,7 +141,7 @@ impl Server {
     }
 }
 
-/// Logs what people need who make tokens or look for the port.
+/// Logs the port, and what users need to make tokens.
 fn log_addresses(settings: &HttpSettings, tcp: Option<&TcpListener>) {
     if let Some(address) = tcp.and_then(|listener| listener.local_addr().ok()) {
         let tls = settings.tls_cert.is_some();
@@ -197,7 +198,7 @@ impl Slots {
     }
 }
 
-/// The new connection. Without descriptors there is none, and the delay prevents a busy loop.
+/// The next connection. Without free descriptors there is none, and the delay prevents a busy loop.
 async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<S> {
     match result {
         Ok((stream, _)) => Some(stream),

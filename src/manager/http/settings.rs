@@ -9,7 +9,7 @@ use super::auth::Rules;
 use stayput_api::Pod;
 use stayput_net::jwt::{self, Scopes};
 
-/// How the API may be reached and by whom.
+/// How the API may be reached, and by which callers.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
     /// `--listen`: address of the TLS listener.
@@ -20,9 +20,9 @@ pub struct HttpSettings {
     pub tls_cert: Option<PathBuf>,
     /// `--tls-key`: its private key in PEM.
     pub tls_key: Option<PathBuf>,
-    /// `--client-ca`: who signs client certificates, in PEM.
+    /// `--client-ca`: the CA of client certificates, in PEM.
     pub client_ca: Option<PathBuf>,
-    /// `--allow-client`: DNS or URI names of client certificates, and what they may do.
+    /// `--allow-client`: DNS or URI names of client certificates, and their scopes.
     pub allow_client: Vec<(String, Scopes)>,
     /// `--jwt-key`: shared key for HS256.
     pub jwt_key: Option<PathBuf>,
@@ -34,11 +34,11 @@ pub struct HttpSettings {
     pub jwt_issuer: Option<String>,
     /// `--jwt-audience`: `aud` of tokens that cannot be bound to the pod.
     pub jwt_audience: Option<String>,
-    /// `--allow-subject`: `sub` of the key set's tokens, and what they may do.
+    /// `--allow-subject`: `sub` of the key set's tokens, and their scopes.
     pub allow_subject: Vec<(String, Scopes)>,
-    /// `--allow-uid`: who may use the unix socket besides root and our own uid.
+    /// `--allow-uid`: uids that may use the unix socket, besides root and the manager's own uid.
     pub allow_uid: Vec<u32>,
-    /// `--insecure-no-auth`: everybody may do everything, on a loopback address only.
+    /// `--insecure-no-auth`: every caller may do everything, on a loopback address only.
     pub insecure_no_auth: bool,
     /// `--open-metrics`: `/metrics` without credentials.
     pub open_metrics: bool,
@@ -91,7 +91,7 @@ impl HttpSettings {
         }
         unless(
             self.client_ca.is_none() || !self.allow_client.is_empty(),
-            "--client-ca needs at least one --allow-client NAME=SCOPES: without one nobody may \
+            "--client-ca needs at least one --allow-client NAME=SCOPES: without one no client may \
              call",
         );
         unless(
@@ -120,7 +120,7 @@ impl HttpSettings {
             );
             unless(
                 !self.allow_subject.is_empty(),
-                "--jwks needs at least one --allow-subject NAME=SCOPES: without one nobody may \
+                "--jwks needs at least one --allow-subject NAME=SCOPES: without one no client may \
                  call",
             );
         } else {

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use stayput_net::pem::{self, PemError};
 
-/// Why the documents make no TLS configuration. The messages leave out the files' names.
+/// Why the documents give no TLS configuration. The messages do not contain the files' names.
 #[derive(Debug, Error)]
 pub enum TlsConfigError {
     #[error(transparent)]
@@ -25,8 +25,8 @@ pub enum TlsConfigError {
     Pair(#[source] rustls::Error),
 }
 
-/// Builds the configuration. With `client_ca`, clients are asked for a certificate, but
-/// need none (the kubelet's probes have none): which route needs one is decided per request.
+/// Builds the configuration. With `client_ca`, clients are asked for a certificate, but may connect
+/// without one (the kubelet's probes have none): access is decided per route.
 ///
 /// # Errors
 /// [`TlsConfigError`] says which document is wrong and what to do.
@@ -94,7 +94,7 @@ mod tests {
         assert!(refusal(torn, key, None).contains("certificate file"));
     }
 
-    /// The tests build rustls with TLS 1.2, so that refusing it means something.
+    /// The tests build rustls with TLS 1.2, so that this test can fail.
     #[test]
     fn tls_1_2_is_not_spoken_whatever_else_is_in_the_build() {
         use rustls::pki_types::ServerName;

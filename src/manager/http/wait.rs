@@ -12,7 +12,7 @@ pub(super) enum Outcome {
     Failed(Refusal),
 }
 
-/// What a status says about a request.
+/// How a status relates to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Relevance {
     /// The status is older than the request.
@@ -79,7 +79,7 @@ fn relevance(sequence: u64, wanted: Desired, status: &Status) -> Relevance {
     if last.sequence < sequence {
         return Relevance::Older;
     }
-    // A later request that was refused changed nothing, unless an accepted one came before it.
+    // A later request that was refused changed nothing, unless another one was accepted before it.
     if last.sequence == sequence || (!last.accepted && status.desired == wanted) {
         return Relevance::Current;
     }

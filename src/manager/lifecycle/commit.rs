@@ -1,4 +1,4 @@
-//! Writing an intent down before acting on it.
+//! Writes an intent to the journal before acting on it.
 
 use super::{
     Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
@@ -6,21 +6,21 @@ use super::{
 };
 use stayput_api::{Code, Desired, Refusal, Span};
 
-/// The step of a decision that an answer is awaited for.
+/// The step of a decision whose result is awaited.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Deciding {
     /// A start without a request: its config is being prepared.
     Preparing(Origin),
     /// A requested start: its config is being prepared.
     Verifying(Pending),
-    /// An intent is being written down; then comes the act.
+    /// An intent is being written to the journal; the act follows.
     Committing { proposed: Box<Intent>, pending: Pending, version: u64, act: Act },
     /// The leader is being spawned.
     Spawning {
         origin: Origin,
         pending: Option<Pending>,
         prepared: Prepared,
-        /// The mounted config changed meanwhile.
+        /// The mounted config changed in the meantime.
         config_changed: bool,
     },
 }
@@ -43,7 +43,7 @@ pub enum Act {
     Refuse(Refusal),
 }
 
-/// A request that passed the sequence check and is not decided yet.
+/// A request that passed the sequence check and is not yet decided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Pending {
     pub(super) sequence: u64,
@@ -61,7 +61,7 @@ impl Pending {
         Fencing { sequence: self.sequence, last: Some(judged), unknown: false }
     }
 
-    /// The intent if the request is accepted. It lifts a hold.
+    /// The intent if the request is accepted. It ends a hold.
     pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
         let mut intent =
             Intent { desired, held: None, fencing: self.fencing(true), ..self.before.clone() };
@@ -82,8 +82,8 @@ impl Pending {
 }
 
 impl Lifecycle {
-    /// No request may be handed in: one is between its acceptance and its answer, the engine is
-    /// being started, or the manager is about to end.
+    /// No request may be passed in: one is accepted but not answered yet, the engine is being
+    /// started, or the manager is about to end.
     pub fn is_deciding(&self) -> bool {
         self.deciding.is_some() || self.exit.is_some()
     }
@@ -93,12 +93,12 @@ impl Lifecycle {
         matches!(self.deciding, Some(Deciding::Preparing(_) | Deciding::Verifying(_)))
     }
 
-    /// Whether the present intent is on disk.
+    /// Whether the current intent is on disk.
     pub fn is_durable(&self) -> bool {
         self.durable >= self.asked
     }
 
-    /// What the journal must hold: the intent being written, or else the present one.
+    /// What the journal must contain: the intent that is being written, otherwise the current one.
     pub fn journaled_intent(&self) -> &Intent {
         match &self.deciding {
             Some(Deciding::Committing { proposed, .. }) => proposed,
@@ -107,7 +107,7 @@ impl Lifecycle {
         }
     }
 
-    /// Writes the proposed intent down; `act` follows.
+    /// Writes the proposed intent; `act` follows.
     pub(super) fn commit(
         &mut self,
         now: Millis,
@@ -137,8 +137,8 @@ impl Lifecycle {
         }
     }
 
-    /// Changes the present intent because of what happened to the engine, and with it the one that is
-    /// being written. A stop that is being written is not changed by that.
+    /// Changes the current intent because of what happened to the engine, and also the intent that
+    /// is being written. Only a stop that is being written is not changed.
     pub(super) fn amend(&mut self, change: impl Fn(&mut Intent), out: &mut Vec<Effect>) {
         change(&mut self.intent);
         match &mut self.deciding {
@@ -154,7 +154,7 @@ impl Lifecycle {
     }
 
     /// An intent that is not on disk is written again and again: the disk may be repaired, and
-    /// nothing else might happen that would write.
+    /// there may be no other event that writes it.
     pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
         if self.durable < self.asked && self.answered == self.written {
             self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
@@ -163,8 +163,8 @@ impl Lifecycle {
         }
     }
 
-    /// The journal cannot be written, or not in time. A stop that would be forgotten by the next
-    /// container is refused; a start is carried out all the same.
+    /// The journal cannot be written, or not in time. A stop that the next container would not know
+    /// is refused; a start is carried out anyway.
     pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
         self.answered = self.answered.max(version);
         match self.deciding.take() {
@@ -193,7 +193,8 @@ impl Lifecycle {
                  know of it; nothing was stopped. Free or repair the volume behind --state-dir"
             ),
         ))));
-        // The hung write may still reach the disk: let the intent that holds follow it.
+        // The write that hangs may still reach the disk, so the intent that is in force is written
+        // after it.
         self.intent.fencing = pending.fencing(false);
         self.persist(out);
     }
@@ -202,7 +203,8 @@ impl Lifecycle {
         match act {
             Act::Stop { grace, drain } => {
                 if !self.terminating {
-                    // The engine ended by itself meanwhile, but now it is wanted stopped, not back.
+                    // The engine ended by itself in the meantime. It is to be stopped now, so it is
+                    // not restarted.
                     self.exit = None;
                 }
                 self.stop_engine(now, grace, drain, out);

@@ -1,4 +1,4 @@
-//! What the lifecycle wants done. Effects that can fail come back as events.
+//! What the lifecycle requests from the supervisor. Effects that can fail are answered by events.
 
 use super::Prepared;
 use stayput_api::{Accepted, ConfigChoice, Refusal};
@@ -23,11 +23,11 @@ pub enum Effect {
     SignalLeader(i32),
     /// Signal server JVMs that outlived the leader.
     SignalServer(i32),
-    /// TERM what outlived leader and server.
+    /// Send TERM to what outlived leader and server.
     TermStragglers,
-    /// QUIT the server JVM, so that it prints its threads.
+    /// Send QUIT to the server JVM, so that it prints its threads.
     DumpThreads,
-    /// KILL every process of the engine.
+    /// Send KILL to every process of the engine.
     KillTree,
     /// Scan the tree; answered by [`super::Event::Tree`].
     ScanTree,

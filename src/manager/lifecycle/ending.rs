@@ -1,4 +1,5 @@
-//! The end of a run: the leader ends, then what it leaves behind, until no process is left.
+//! The end of a run: the leader ends, then the processes it leaves behind, until no process is
+//! left.
 
 use super::{Effect, ExitStatus, Lifecycle, Millis, OnExit, Phase, Timer, Tree};
 use stayput_api::{Exit, ExitReason, Process};
@@ -6,13 +7,13 @@ use stayput_api::{Exit, ExitReason, Process};
 /// A run that is ending.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ending {
-    /// First step of the stop, or the leader's own end.
+    /// When the stop began or the leader ended by itself.
     pub(super) began: Millis,
-    /// How much time the stop signal gives, until it is sent; none: no bound.
+    /// The grace, which begins with the stop signal. Set until that is sent; none: no limit.
     pub(super) grace: Option<Millis>,
     /// The stop signal was sent, to the leader or to a server that outlived it.
     pub(super) signalled: bool,
-    /// How the leader ended, once it is reaped, and whose doing that was.
+    /// How the leader ended, once it is reaped, and why.
     pub(super) leader: Option<(ExitStatus, ExitReason)>,
     /// A process of the engine can print its threads.
     pub(super) jvm: bool,
@@ -20,7 +21,7 @@ pub struct Ending {
     pub(super) stragglers: Vec<Process>,
     /// Adopted orphans that are not the engine's.
     pub(super) strangers: Vec<Process>,
-    /// Why what is left could not be read, last time.
+    /// Why the remaining processes could not be read at the last scan.
     pub(super) unseen: Option<String>,
 }
 
@@ -38,7 +39,7 @@ impl Ending {
         }
     }
 
-    /// Drops what only people read.
+    /// Drops what is only shown to people.
     #[cfg(test)]
     pub(super) fn forget_names(&mut self) {
         self.stragglers.clear();
@@ -46,12 +47,12 @@ impl Ending {
         self.unseen = None;
     }
 
-    /// What is left, for people.
+    /// The remaining processes, for people.
     pub(super) fn stragglers(&self) -> &[Process] {
         &self.stragglers
     }
 
-    /// Why what is left is not known, for people.
+    /// Why the remaining processes are not known, for people.
     pub(super) fn unseen(&self) -> Option<&str> {
         self.unseen.as_deref()
     }
@@ -63,7 +64,7 @@ impl Lifecycle {
         self.run.is_some() && self.ending.as_ref().is_none_or(|ending| ending.leader.is_none())
     }
 
-    /// Whether a run is ending and each death must be followed by a scan of the tree.
+    /// Whether a run is ending, so that each death must be followed by a scan of the tree.
     pub fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
@@ -91,7 +92,8 @@ impl Lifecycle {
         let reason = if oom {
             ExitReason::Oom
         } else if status.shell_code() == 128 + SIGKILL {
-            // By the signal, or by a launcher that passes its server's death on.
+            // Ended by the signal, or by a launcher that reports its server's death as its own
+            // code.
             ExitReason::Killed
         } else if asked {
             ExitReason::Stopped
@@ -108,9 +110,9 @@ impl Lifecycle {
                 self.timers.remove(&Timer::Drain);
                 self.timers.remove(&Timer::Settle);
             }
-            // The rest was sent KILL; its own timers run on.
+            // The remaining processes were sent KILL; their own timers continue.
             Phase::Dumping | Phase::Killing | Phase::Stuck => {}
-            // No leader can end there.
+            // No leader can end in these phases.
             Phase::Stopped
             | Phase::Failed
             | Phase::Backoff
@@ -120,7 +122,8 @@ impl Lifecycle {
         let ends_with_leader =
             !self.policy.api && (self.terminating || self.policy.on_exit == OnExit::Exit);
         if ends_with_leader {
-            // As tini does: without an API no request can come, and the rest ends with the container.
+            // As tini does: without an API no request can come, and the remaining processes end
+            // with the container.
             self.finish(now, out);
         } else {
             out.push(Effect::ScanTree);
@@ -154,7 +157,8 @@ impl Lifecycle {
         match self.phase {
             Phase::Lingering if has_server => {
                 if unasked {
-                    // Its launcher died by itself: the server ends by itself too, and gets the stop signal as well.
+                    // Its launcher ended by itself: the server will end by itself too, and gets the
+                    // stop signal as well.
                     let grace = grace.unwrap_or_else(|| self.lingering_grace());
                     self.timers.entry(Timer::Grace).or_insert(now + grace);
                     out.push(Effect::SignalServer(self.policy.stop_signal));
@@ -166,7 +170,7 @@ impl Lifecycle {
                 self.timers.insert(Timer::TreeGrace, now + self.policy.tree_grace);
                 out.push(Effect::TermStragglers);
             }
-            // What was forked while the rest was being killed.
+            // A process that was forked while the others were killed.
             Phase::Killing | Phase::Stuck => out.push(Effect::KillTree),
             Phase::Straggling | Phase::Dumping => {}
             Phase::Stopped
@@ -214,7 +218,7 @@ impl Lifecycle {
         self.run_is_over(now, &run, reason, out);
     }
 
-    /// A run's timers go with the run, but a request may be waiting for the journal.
+    /// A run's timers end with the run, but a request may be waiting for the journal.
     pub(super) fn clear_timers(&mut self) {
         self.timers.retain(|timer, _| matches!(timer, Timer::Journal | Timer::Prepare));
     }

@@ -1,4 +1,4 @@
-//! What can happen to the lifecycle.
+//! The events of the lifecycle.
 
 use super::{Intent, Millis};
 use stayput_api::{ConfigChoice, Exit, Process, Refusal, StartRequest, StopRequest};
@@ -6,7 +6,7 @@ use stayput_api::{ConfigChoice, Exit, Process, Refusal, StartRequest, StopReques
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
-    /// The journal was read; comes once, first.
+    /// The journal was read. This is the first event and comes once.
     Boot(Recovered),
     /// `POST /es/stop`, authorised.
     Stop {
@@ -39,7 +39,7 @@ pub enum Event {
     },
     /// The leader could not be spawned.
     SpawnFailed {
-        /// What a shell would exit with: 127 not found, 126 not executable.
+        /// The exit code of a shell: 127 not found, 126 not executable.
         code: i32,
         /// The system's error, with the command.
         message: String,
@@ -60,7 +60,7 @@ pub enum Event {
     /// What is left of the engine: after [`super::Effect::ScanTree`] and, while a run is ending,
     /// after every death.
     Tree(Tree),
-    /// A timer's time has come.
+    /// A timer is due.
     Timer(Timer),
     /// TERM to the manager.
     Terminate,
@@ -77,10 +77,10 @@ pub enum Recovered {
     Journal {
         /// What was requested.
         intent: Box<Intent>,
-        /// How the last run ended, as far as it was seen.
+        /// How the last run ended, as far as the manager saw it.
         last_exit: Option<Exit>,
     },
-    /// There is a journal that cannot be used: why.
+    /// There is a journal that cannot be used, for this reason.
     Unreadable(String),
 }
 
@@ -117,18 +117,18 @@ impl ExitStatus {
 pub struct Tree {
     /// The engine, or one of its processes, is a JVM that can print its threads.
     pub jvm: bool,
-    /// Server JVMs: they hold the data path and may take their time.
+    /// Server JVMs: they hold the data path and may take some time to end.
     pub server: Vec<Process>,
-    /// Everything else of the engine.
+    /// All other processes of the engine.
     pub stragglers: Vec<Process>,
-    /// Adopted orphans of others.
+    /// Adopted orphans that are not the engine's.
     pub strangers: Vec<Process>,
-    /// Processes are left that cannot be read: why, and what to do.
+    /// There are processes that cannot be read: why, and what to do.
     pub unseen: Option<String>,
 }
 
 impl Tree {
-    /// Nothing of the engine is left.
+    /// No process of the engine is left.
     pub fn is_empty(&self) -> bool {
         self.server.is_empty() && self.stragglers.is_empty() && self.unseen.is_none()
     }
@@ -141,26 +141,26 @@ pub enum Timer {
     Drain,
     /// The grace of leader and server is over.
     Grace,
-    /// The time of the thread dump is over.
+    /// The time for the thread dump is over.
     Dump,
     /// The grace of the stragglers is over.
     TreeGrace,
-    /// The time of KILL is over.
+    /// The time for KILL to take effect is over.
     Kill,
-    /// An engine without a probe lived long enough.
+    /// An engine without a probe has run long enough to count as ready.
     Settle,
     /// The next restart in place is due.
     Backoff,
-    /// The time of the journal is over.
+    /// The time for writing the journal is over.
     Journal,
-    /// The intent is not on disk and is written once more.
+    /// The intent is not on disk and is written again.
     Rewrite,
-    /// The time to verify and stage the config is over.
+    /// The time for verifying and staging the config is over.
     Prepare,
 }
 
 impl super::Lifecycle {
-    /// The timers that run, with the instants at which they are due.
+    /// The running timers, with the instants at which they are due.
     pub fn timers(&self) -> impl Iterator<Item = (Timer, Millis)> {
         self.timers.iter().map(|(timer, due)| (*timer, *due))
     }

@@ -49,19 +49,19 @@ impl Default for Intent {
     }
 }
 
-/// The highest sequence judged, and what it was.
+/// The highest sequence that passed the check, and its request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fencing {
     /// 0 before the first request.
     pub sequence: u64,
     /// The request that had it.
     pub last: Option<Judged>,
-    /// The journal was lost: any sequence may be the next one.
+    /// The journal was lost: any sequence may come next.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
 
-/// A request that was judged.
+/// A request that was accepted or refused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Judged {
     /// The request, with its sequence filled in.
@@ -121,7 +121,7 @@ impl Request {
     }
 }
 
-/// The engine is not running and is not started without a request.
+/// Why the engine does not run and is not started without a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Held {
     /// For programs.

@@ -10,12 +10,13 @@
 //!                         │                │ leader gone                │
 //!                         └── tree empty ◄─┴─► Lingering ─► Straggling ─┘
 //! ```
-//! * What was requested ([`Intent`]), what is ([`Phase`]) and how the last run ended are three fields.
+//! * What was requested ([`Intent`]), the current phase ([`Phase`]) and how the last run ended are
+//!   three fields.
 //! * A request is *decided* in up to three steps (verify the config, write the intent down, act);
 //!   meanwhile [`Lifecycle::is_deciding`] holds and the supervisor takes no other request. TERM,
 //!   timers and deaths are taken at any time.
-//! * Timers are state: the supervisor sleeps until the earliest of [`Lifecycle::timers`] and hands
-//!   it back as an event.
+//! * Timers are part of the state: the supervisor sleeps until the earliest of
+//!   [`Lifecycle::timers`] and then passes it in as an event.
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 mod commit;
@@ -54,35 +55,35 @@ use commit::Deciding;
 /// Milliseconds: a length of time, or an instant since the Unix epoch.
 pub type Millis = u64;
 
-/// Everything the manager knows and decides about its engine.
+/// All data of the manager about its engine, and all decisions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lifecycle {
     policy: Policy,
     phase: Phase,
-    /// When `phase` last changed in a way that shows in the status.
+    /// Since when the state in the status has been the same.
     since: Millis,
     intent: Intent,
     deciding: Option<Deciding>,
     run: Option<Run>,
     ending: Option<Ending>,
     last_exit: Option<Exit>,
-    /// Shell code of the last run or failed spawn of this boot, for the manager's own exit.
+    /// Shell code of the last run or failed spawn in this boot, for the manager's own exit code.
     own_code: Option<i32>,
     starts: u64,
     /// When runs ended by themselves, within [`Limits::RESTART_WINDOW`].
     own_ends: Vec<Millis>,
-    /// Why the engine does not run, where that is not part of the intent.
+    /// Why the engine does not run, if that is not part of the intent.
     failure: Option<Held>,
-    /// Why the journal was last not written; none once it was.
+    /// Why the last write of the journal failed; none after a good one.
     journal_error: Option<String>,
-    /// The first TERM came.
+    /// The first TERM was received.
     terminating: bool,
-    /// The manager ends with this code, once nothing is left to answer or to write.
+    /// The manager ends with this code, when nothing is left to answer or to write.
     exit: Option<i32>,
     timers: BTreeMap<Timer, Millis>,
-    /// Number of the last version of the journal handed out for writing.
+    /// Number of the last version of the journal that was given to the writer.
     written: u64,
-    /// Number of the last version that changed the intent; the later ones record what happened.
+    /// Number of the last version that changed the intent; later ones record events.
     asked: u64,
     /// Number of the last version whose writing succeeded, failed or timed out.
     answered: u64,
@@ -117,7 +118,7 @@ impl Lifecycle {
         }
     }
 
-    /// Takes one event and returns what must be done about it, in order.
+    /// Takes one event and returns the effects to carry out, in order.
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         let before = self.phase.state();
         let mut effects = Vec::new();
@@ -180,19 +181,20 @@ impl Lifecycle {
         if self.leader_is_alive() {
             out.push(Effect::SignalLeader(signal));
         } else if signal == SIGINT {
-            // Nobody is there to be interrupted but the manager itself: a person at a terminal.
+            // There is no engine to interrupt, so the signal is for the manager: probably Ctrl-C in
+            // a terminal.
             self.terminate(now, out);
         }
     }
 
-    /// Hands out a version of the journal that changes the intent.
+    /// Writes a version of the journal that changes the intent.
     fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
         self.record(out);
         self.asked = self.written;
         self.written
     }
 
-    /// Hands out a version of the journal that records what happened.
+    /// Writes a version of the journal that records an event.
     fn record(&mut self, out: &mut Vec<Effect>) {
         self.written += 1;
         out.push(Effect::Persist(self.written));

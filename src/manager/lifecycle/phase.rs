@@ -1,4 +1,4 @@
-//! Where the engine is, finer than the state shown to users.
+//! The phases of the engine, finer than the states in the status.
 
 use stayput_api::State;
 
@@ -15,13 +15,13 @@ pub enum Phase {
     Starting,
     /// Was ready in this run.
     Running,
-    /// Unready on purpose, the stop signal comes when the drain is over.
+    /// Unready on purpose; the stop signal is sent when the drain is over.
     Draining,
     /// The stop signal was sent to the leader, which has not ended yet.
     Signalled,
-    /// The leader is gone, the server JVM is not (or the tree was not scanned yet).
+    /// The leader has ended, the server JVM has not (or the tree was not scanned yet).
     Lingering,
-    /// Leader and server are gone, others are not; they were sent TERM.
+    /// Leader and server have ended, other processes have not; they were sent TERM.
     Straggling,
     /// The JVM prints its threads; KILL follows.
     Dumping,

@@ -7,7 +7,7 @@ use super::Millis;
 pub struct Limits;
 
 impl Limits {
-    /// Without a readiness probe an engine that lived this long counts as ready.
+    /// Without a readiness probe, an engine that has run this long counts as ready.
     pub const SETTLE_TIME: Millis = 10_000;
     /// How long a JVM gets to print its threads before it is killed.
     pub const THREAD_DUMP_TIMEOUT: Millis = 500;
@@ -19,13 +19,13 @@ impl Limits {
     pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
     /// How long a config may take to be verified and staged.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
-    /// First wait before a restart in place; it doubles with each end inside the window.
+    /// First wait before a restart in place; it doubles with each end within the window.
     pub const MIN_BACKOFF: Millis = 1_000;
     /// The longest wait before a restart in place.
     pub const MAX_BACKOFF: Millis = 60_000;
     /// Window in which ends are counted.
     pub const RESTART_WINDOW: Millis = 600_000;
-    /// So many ends in the window lead to a restart; the next one is final.
+    /// This many ends within the window lead to a restart; the next one is final.
     pub const MAX_RESTARTS: usize = 5;
 }
 
@@ -56,17 +56,18 @@ pub struct Policy {
     pub tree_grace: Millis,
     /// Unready before the stop signal.
     pub drain: Millis,
-    /// Bound on the whole stop when the manager itself must end; none: the kubelet's applies.
+    /// Limit for the whole stop when the manager itself must end; none: the kubelet's limit
+    /// applies.
     pub termination_grace: Option<Millis>,
     /// Ask a JVM for its threads before KILL.
     pub thread_dump: bool,
-    /// What an end without our asking leads to.
+    /// What to do when the engine ends without a request.
     pub on_exit: OnExit,
-    /// Codes of a clean stop that become 0 as the manager's own.
+    /// Exit codes of a clean stop for which the manager exits with 0.
     pub success_exit: Vec<i32>,
     /// A readiness probe is configured; without one the engine is ready after [`Limits::SETTLE_TIME`].
     pub probe: bool,
-    /// The engine reads a copy that does not change under it.
+    /// The engine reads a staged copy, which does not change while it runs.
     pub staged: bool,
     /// Keep the generation that last became ready.
     pub keep_last_good: bool,

@@ -1,4 +1,4 @@
-//! Having a config verified and staged before a start.
+//! Requests that a config is verified and staged before a start.
 
 use super::commit::{Act, Deciding};
 use super::{Effect, Lifecycle, Limits, Millis, Prepared, Request, Timer};
@@ -35,7 +35,7 @@ impl Lifecycle {
             (Some(Deciding::Preparing(_)), Err(refusal)) => {
                 self.prepare_failed(now, refusal, out);
             }
-            // TERM dropped the start that this prepares.
+            // TERM has cancelled the start that this config was prepared for.
             (
                 other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
                 Ok(_) | Err(_),
@@ -43,7 +43,7 @@ impl Lifecycle {
         }
     }
 
-    /// Prepares once more: what was verified is no longer what is mounted.
+    /// Prepares again: what was verified is no longer what is mounted.
     pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let (expected, choice);
         match self.deciding.take() {
@@ -73,7 +73,7 @@ impl Lifecycle {
         self.prepare(now, choice, expected, out);
     }
 
-    /// Has a config verified and staged, within its time.
+    /// Requests that a config is verified and staged, within a time limit.
     pub(super) fn prepare(
         &mut self,
         now: Millis,
@@ -96,8 +96,8 @@ impl Lifecycle {
         self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
     }
 
-    /// TERM beats a start that was not spawned yet. Its acceptance may be on disk already, so the
-    /// refusal is written down as every other one: the next container must judge it afresh.
+    /// TERM cancels a start that was not spawned yet. Its acceptance may be on disk already, so the
+    /// refusal is written, as every other one: the next container must decide it anew.
     pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match self.deciding.take() {
             Some(Deciding::Preparing(_)) => {}

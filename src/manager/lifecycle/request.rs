@@ -76,7 +76,7 @@ impl Lifecycle {
         }
     }
 
-    /// The pod and the sequence; answers at once where the request goes no further.
+    /// Checks pod and sequence; answers at once if the request is refused or was answered before.
     fn fenced(
         &mut self,
         now: Millis,
@@ -118,7 +118,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the running engine is what a start asks for.
+    /// Whether the running engine is what a start requests.
     fn runs_as_asked(&self, request: &StartRequest) -> Result<(), Refusal> {
         let Some(run) = &self.run else {
             return Ok(());
@@ -140,7 +140,7 @@ impl Lifecycle {
         }
     }
 
-    /// What an accepted request has come to.
+    /// How far an accepted request is.
     pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
         let done = match &pending.request {
             Request::Stop(_) => self.is_stopped_for_good(),
@@ -149,8 +149,8 @@ impl Lifecycle {
         Ok(Accepted { sequence: pending.sequence, done })
     }
 
-    /// Whether an accepted start has come to its end. The engine may have been started anew since,
-    /// on another config.
+    /// Whether an accepted start is complete. The engine may have been started again since, on
+    /// another config.
     fn has_started(&self, request: &StartRequest) -> Result<bool, Refusal> {
         match self.phase {
             Phase::Starting => self.runs_as_asked(request).map(|()| false),

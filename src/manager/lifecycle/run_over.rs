@@ -39,7 +39,7 @@ impl Lifecycle {
         self.by_policy(now, Held { code: HeldCode::EndedByItself, message }, out);
     }
 
-    /// Applies the policy for an end, or a failed start, without a request.
+    /// Applies the policy for an end, or for a failed start, without a request.
     pub(super) fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
         match self.policy.on_exit {
             OnExit::Exit => self.end_failed(held, out),
@@ -72,7 +72,7 @@ impl Lifecycle {
             if self.policy.api {
                 self.hold(held, out);
             } else {
-                // Nobody could ask for a start: the container's restart policy is all there is.
+                // No client could request a start, so only the container's restart policy is left.
                 self.end_failed(held, out);
             }
             return;
@@ -106,7 +106,7 @@ fn backoff(ends: usize, seed: u64) -> Millis {
     let base = Limits::MIN_BACKOFF
         .saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX))
         .min(Limits::MAX_BACKOFF);
-    // A multiplicative hash (Knuth) is enough to spread; nothing here needs to be unpredictable.
+    // A multiplicative hash (Knuth) is enough here; nothing has to be unpredictable.
     let spread = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 21;
     base * (90 + spread) / 100
 }

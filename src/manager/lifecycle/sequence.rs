@@ -1,4 +1,4 @@
-//! Fencing: which sequences may still act.
+//! Fencing: which sequences are still accepted.
 
 use super::{Fencing, Request};
 use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, Refusal};
@@ -6,7 +6,7 @@ use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, Refusal};
 /// What the sequence of a request means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Judge it under this sequence.
+    /// Decide the request under this sequence.
     Fresh(u64),
     /// It was accepted before: answer, do not act.
     Retry,
@@ -24,7 +24,7 @@ impl Fencing {
             ));
         }
         if self.unknown {
-            // Any sequence may be the next one, as long as there are numbers left for those after it.
+            // Any sequence may be the next one, as long as there are numbers left after it.
             return if sequence <= MAX_SEQUENCE - MAX_SEQUENCE_JUMP {
                 Ok(Verdict::Fresh(sequence))
             } else {

@@ -28,7 +28,7 @@ pub struct Run {
     pub checksum: Option<String>,
     /// Where its config came from.
     pub config: ConfigChoice,
-    /// The mounted config changed while it was being read.
+    /// The mounted config changed while the engine read it.
     pub config_uncertain: bool,
     /// Why it was started.
     pub origin: Origin,
@@ -46,9 +46,9 @@ impl Lifecycle {
             Recovered::Journal { intent, last_exit } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                // The intent was read from the disk, so it is there.
+                // The intent was read from the disk, so it is durable.
                 self.record(out);
-                // A requested start that has not been ready yet is still that start.
+                // A requested start that has not been ready yet is continued as that start.
                 let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
@@ -57,7 +57,8 @@ impl Lifecycle {
                 }
             }
             Recovered::Unreadable(message) => {
-                // Nothing is written before the next request: a person may still want to read the file.
+                // Nothing is written before the next request: a user may still want to read the
+                // file.
                 self.phase = Phase::Failed;
                 self.intent.fencing.unknown = true;
                 self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
@@ -77,7 +78,7 @@ impl Lifecycle {
             return;
         }
         if self.is_deciding() {
-            // A request is being judged; if it is refused, the restart is still due.
+            // A request is being decided; if it is refused, the restart is still due.
             self.timers.insert(Timer::Backoff, now + Limits::MIN_BACKOFF);
         } else {
             self.prepare_own(now, Origin::Restart, out);
@@ -173,7 +174,7 @@ impl Lifecycle {
         }
         self.phase = Phase::Running;
         self.timers.remove(&Timer::Settle);
-        // Descent is lost with a parent's death, and known later only if it was seen before.
+        // When a parent has ended, descent is only known if it was seen before.
         out.push(Effect::ScanTree);
         if self.intent.unproven {
             self.amend(|intent| intent.unproven = false, out);

@@ -1,4 +1,4 @@
-//! The stop ladder: drain, stop signal to the leader, grace, thread dump, KILL to the tree.
+//! The steps of a stop: drain, stop signal to the leader, grace, thread dump, KILL to the tree.
 
 use super::{Effect, Ending, Lifecycle, Limits, Millis, Phase, Timer};
 use stayput_api::Span;
@@ -33,7 +33,7 @@ impl Lifecycle {
         }
     }
 
-    /// Enters the ladder with a live leader.
+    /// Begins the stop of a live leader.
     pub(super) fn begin_stop(
         &mut self,
         now: Millis,
@@ -51,7 +51,7 @@ impl Lifecycle {
         }
     }
 
-    /// A repeated stop may shorten the time an engine has, never lengthen it.
+    /// A repeated stop may shorten the remaining time of an engine, never lengthen it.
     pub(super) fn shorten_grace(&mut self, now: Millis, bound: Millis) {
         if self.phase == Phase::Draining {
             if let Some(ending) = &mut self.ending {
@@ -71,12 +71,13 @@ impl Lifecycle {
                 self.timers.insert(Timer::Grace, now + grace);
             }
         }
-        // Scan first: who descends from the leader is no longer known once the leader is gone.
+        // Scan first: after the leader has ended, it is no longer known which processes descend
+        // from it.
         out.push(Effect::ScanTree);
         out.push(Effect::SignalLeader(self.policy.stop_signal));
     }
 
-    /// The drain is over, or cut short.
+    /// The drain is over, or was cut short.
     pub(super) fn drain_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if self.phase == Phase::Draining {
             self.timers.remove(&Timer::Drain);
@@ -106,7 +107,7 @@ impl Lifecycle {
         }
     }
 
-    /// The time of KILL is over.
+    /// The time for KILL to take effect is over.
     pub(super) fn kill_over(&mut self, out: &mut Vec<Effect>) {
         if self.phase == Phase::Killing {
             self.phase = Phase::Stuck;

@@ -1,23 +1,24 @@
-//! The end of the manager itself: what TERM leads to, and when it is safe to go.
+//! The end of the manager itself: what TERM causes, and when the manager may exit.
 
 use super::commit::Deciding;
 use super::{Effect, Lifecycle, Limits, Millis, Phase, Timer};
 
 impl Lifecycle {
-    /// TERM to the manager: ends the engine, then the manager. It beats a start in flight.
+    /// TERM to the manager: ends the engine, then the manager. It cancels a start that is not
+    /// spawned yet.
     pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let first = !std::mem::replace(&mut self.terminating, true);
         if first {
             self.drop_start_in_flight(now, out);
         } else if self.exit.is_some() {
-            // The second TERM: no longer wait for the journal.
+            // The second TERM: do not wait for the journal any more.
             self.persist_failed(now, self.written, out);
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => self.end_without_engine(),
             Phase::Starting | Phase::Running => self.stop_to_end(now, out),
             Phase::Draining | Phase::Signalled | Phase::Lingering if first => {
-                self.bound_ladder(now, self.policy.termination_grace);
+                self.limit_remaining_time(now, self.policy.termination_grace);
             }
             Phase::Draining => {
                 self.shorten_grace(now, self.policy.tree_grace);
@@ -31,18 +32,18 @@ impl Lifecycle {
         }
     }
 
-    /// As after KILL: the container's end is what comes next.
+    /// As after KILL: the container's end comes next.
     pub(super) const STUCK: i32 = 137;
 
     /// Stops a live engine because the manager ends.
     pub(super) fn stop_to_end(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let bound = self.policy.termination_grace;
         self.begin_stop(now, self.policy.drain, bound, out);
-        self.bound_ladder(now, bound);
+        self.limit_remaining_time(now, bound);
     }
 
-    /// Fits what is left of drain and grace into the bound.
-    fn bound_ladder(&mut self, now: Millis, bound: Option<Millis>) {
+    /// Shortens the remaining drain and grace to the limit.
+    fn limit_remaining_time(&mut self, now: Millis, bound: Option<Millis>) {
         let Some(bound) = bound else {
             return;
         };
@@ -54,17 +55,17 @@ impl Lifecycle {
         self.shorten_grace(now, bound - drain);
     }
 
-    /// There is no engine, unless one is being spawned: that one is stopped when it is there.
+    /// There is no engine, unless one is being spawned: that one is stopped after its spawn.
     pub(super) fn end_without_engine(&mut self) {
         if matches!(self.deciding, Some(Deciding::Spawning { .. })) {
             return;
         }
-        // "Stopped" is what was requested, whatever code the engine ended with.
+        // "Stopped" was requested, so the code that the engine ended with does not matter.
         let code = if self.phase == Phase::Stopped { 0 } else { self.own_code.unwrap_or(0) };
         self.end(code);
     }
 
-    /// Ends the manager with this code, or the one it ends with already.
+    /// Ends the manager with this code, or with the code that was set before.
     pub(super) fn end(&mut self, code: i32) {
         self.exit.get_or_insert(code);
     }

@@ -1,4 +1,4 @@
-//! The lifecycle as users see it.
+//! The lifecycle as the status shows it.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,22 +15,22 @@ pub fn timestamp(at: Millis) -> String {
 }
 
 impl Lifecycle {
-    /// The settings it was made with.
+    /// The settings of this lifecycle.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Where the engine is.
+    /// The phase of the engine.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// What users see of the phase.
+    /// The state that users see.
     pub fn state(&self) -> State {
         self.phase.state()
     }
 
-    /// What the engine should be.
+    /// The desired state.
     pub fn desired(&self) -> Desired {
         self.intent.desired
     }
@@ -60,7 +60,7 @@ impl Lifecycle {
         self.terminating
     }
 
-    /// The present run, for the status and the journal.
+    /// The current run, for the status and the journal.
     pub fn run(&self) -> Option<api::Run> {
         self.run.as_ref().map(|run| api::Run {
             id: run.id.clone(),
@@ -72,7 +72,7 @@ impl Lifecycle {
         })
     }
 
-    /// The last request that was judged.
+    /// The last request that passed the sequence check.
     pub fn last_request(&self) -> Option<LastRequest> {
         let fencing = &self.intent.fencing;
         fencing.last.as_ref().map(|judged| LastRequest {
@@ -84,7 +84,7 @@ impl Lifecycle {
         })
     }
 
-    /// What the engine waits for, or why it is held; none while it simply runs.
+    /// What the engine waits for, or why it is held; none if neither is the case.
     pub fn reason(&self) -> Option<Reason> {
         let reason = |code: &str, message: String| Some(Reason { code: code.to_owned(), message });
         let failed = self.intent.held.as_ref().or(self.failure.as_ref());
@@ -192,7 +192,7 @@ impl Lifecycle {
         }
     }
 
-    /// What KILL did not end.
+    /// The processes that KILL did not end.
     fn survivors(&self) -> String {
         match self.unseen() {
             Some(reason) => format!(

@@ -1,4 +1,4 @@
-//! The text a scrape yields.
+//! The text of a scrape.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     has(&text, "# TYPE stayput_engine_starts_total counter");
     has(&text, "# HELP stayput_engine_exits_total Ends of the engine, by reason.");
     has(&text, &format!("stayput_build_info{{version=\"{}\"}} 1", status.manager.version));
-    // What the text format knows, and nothing else: each sample has a type of its own name.
+    // The text format allows nothing else: each sample has a type line with its own name.
     let types: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap();

@@ -1,9 +1,9 @@
-//! What a process is, by its arguments: the engine's server JVM, another JVM, something else.
+//! What a process is, from its arguments: the engine's server JVM, another JVM, or something else.
 
 /// Longest command shown, in characters.
 const SHOWN_MAX: usize = 100;
 
-/// What is reported of a process's arguments.
+/// What a process's arguments show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandLine {
     /// Program, and its script or main class. Nothing else: arguments may be passwords.

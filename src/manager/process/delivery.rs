@@ -1,4 +1,4 @@
-//! Sends a signal to one certain process, never to another one that got its pid.
+//! Sends a signal to one certain process, never to another process that has got its pid since.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -7,14 +7,14 @@ use nix::errno::Errno;
 
 use super::{identity, procfs};
 
-/// What became of a signal. The failures are logged where they happen.
+/// The result of sending a signal. Failures are logged where they happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// The process has it.
+    /// The signal was sent to the process.
     Sent,
     /// There is no such process any more.
     Gone,
-    /// We may not signal it: it has another uid, and we lack CAP_KILL.
+    /// The manager may not signal it: it has another uid, and CAP_KILL is missing.
     Denied,
 }
 
@@ -25,21 +25,21 @@ pub(super) fn send(pid: u32, started: u64, signal: i32) -> Delivery {
     if matches!(handle, Err(Errno::ESRCH)) {
         return Delivery::Gone;
     }
-    // Asked after the handle was taken: if this is the process we mean, so is the handle's.
+    // Checked after the handle was taken: if the pid is still the right process, so is the handle.
     match procfs::process(pid) {
         Ok(Some(process)) if process.started == started => {}
         Ok(_) | Err(_) => return Delivery::Gone,
     }
     let sent = match handle.and_then(|handle| pidfd_send_signal(handle.as_raw_fd(), signal)) {
-        // No such call here (gVisor, Linux before 5.3), or a filter that forbids it with one of
-        // these; `kill` then gives the true answer.
+        // The call does not exist (gVisor, Linux before 5.3), or a filter forbids it with one of
+        // these errors; `kill` then reports the true error.
         Err(Errno::ENOSYS | Errno::EPERM | Errno::EINVAL) => kill(target, signal),
         other => other,
     };
     report(sent, pid, signal)
 }
 
-/// Signals a child that has not been reaped: its pid cannot be anybody else's.
+/// Signals a child that has not been reaped: no other process can have its pid.
 pub(super) fn send_to_child(pid: u32, signal: i32) -> Delivery {
     match target(pid) {
         Some(target) => report(kill(target, signal), pid, signal),
@@ -47,7 +47,7 @@ pub(super) fn send_to_child(pid: u32, signal: i32) -> Delivery {
     }
 }
 
-/// Signals the group that an unreaped child leads: its number cannot be anybody else's.
+/// Signals the group of a child that has not been reaped: no other group can have its number.
 pub(super) fn send_to_group_of_child(pid: u32, signal: i32) -> Delivery {
     match target(pid) {
         Some(target) => report(kill(-target, signal), pid, signal),
@@ -55,8 +55,8 @@ pub(super) fn send_to_group_of_child(pid: u32, signal: i32) -> Delivery {
     }
 }
 
-/// The pid as the system takes it. 0 and negative numbers would mean groups, 1 and our own would
-/// end the pod: no mistake elsewhere may turn into one of them.
+/// The pid as the system call takes it. 0 and negative numbers would mean groups, 1 and the
+/// manager's own pid would end the pod: no other bug may lead to one of them.
 fn target(pid: u32) -> Option<libc::pid_t> {
     libc::pid_t::try_from(pid).ok().filter(|&target| target > 1 && pid != identity::own_pid())
 }
@@ -89,7 +89,7 @@ fn pidfd_open(target: libc::pid_t) -> Result<OwnedFd, Errno> {
     // SAFETY: takes integers.
     let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, target, 0) };
     let raw = Errno::result(raw).and_then(|raw| RawFd::try_from(raw).map_err(|_| Errno::EBADF))?;
-    // SAFETY: a descriptor that the kernel has just made, which nobody else owns.
+    // SAFETY: a new descriptor from the kernel, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 

@@ -1,10 +1,10 @@
-//! Work that may hang with a file open, kept away from the engine's launch.
+//! Does work that may hang with a file open, without delaying the engine's launch.
 
 use std::io;
 use std::panic::resume_unwind;
 use std::thread::{Builder, scope};
 
-/// Enough for writing a file; only what is touched is taken.
+/// Enough for writing a file; only touched pages take memory.
 const STACK: usize = 128 * 1024;
 
 /// Does `work` on a thread that shares no descriptor but 0–2 with the rest of the manager, and
@@ -13,8 +13,8 @@ const STACK: usize = 128 * 1024;
 /// A launched child starts with copies of all descriptors and closes them when it executes. Closing
 /// a file of a disk that hangs waits for that disk, and the launch would wait with it.
 ///
-/// `work` may not touch descriptors opened elsewhere: their numbers mean nothing in its thread. Nor
-/// may it wake a task, which takes one.
+/// `work` must not use descriptors that were opened elsewhere: in its thread they do not exist. Nor
+/// may it wake a task, which needs a descriptor.
 ///
 /// # Errors
 /// No thread could be made, or it could not be given descriptors of its own.
@@ -35,8 +35,8 @@ fn own_descriptors() -> io::Result<()> {
     if done == 0 {
         return Ok(());
     }
-    // Before Linux 5.9. The copies of our sockets last as long as the work: that does no harm unless
-    // it hangs, and then a peer learns late that its connection was closed.
+    // Before Linux 5.9. The copies of the sockets exist as long as the work. That does no harm
+    // unless it hangs; then a peer notices late that its connection was closed.
     // SAFETY: takes an integer only.
     match unsafe { libc::unshare(libc::CLONE_FILES) } {
         0 => Ok(()),
@@ -56,16 +56,19 @@ mod tests {
         let outside = File::open("/proc/self/status").unwrap();
         let links = |number: i32| fs::read_link(format!("/proc/thread-self/fd/{number}"));
         let number = with_own_descriptors(|| {
-            assert!(links(outside.as_raw_fd()).is_err(), "ours is not in there");
+            assert!(
+                links(outside.as_raw_fd()).is_err(),
+                "the manager's descriptor is not in there"
+            );
             let inside = File::open("/proc/version")?;
             assert!(links(inside.as_raw_fd())?.ends_with("version"));
             let number = inside.as_raw_fd();
-            // Left open: it goes with the thread.
+            // Left open: it is closed when the thread ends.
             std::mem::forget(inside);
             Ok(number)
         });
         assert!(!links(number.unwrap()).is_ok_and(|link| link.ends_with("version")));
-        assert!(links(outside.as_raw_fd()).is_ok(), "and ours stays open");
+        assert!(links(outside.as_raw_fd()).is_ok(), "and the manager's stays open");
     }
 
     #[test]

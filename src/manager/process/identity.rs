@@ -1,4 +1,4 @@
-//! What the manager is among processes, and how it prepares itself.
+//! The manager's role among processes, and its preparations at the start.
 
 use std::io;
 
@@ -7,8 +7,8 @@ pub fn own_pid() -> u32 {
     std::process::id()
 }
 
-/// Whether the manager is its process namespace's init: every orphan of the namespace is then its
-/// child, also those it has nothing to do with.
+/// Whether the manager is the init of its process namespace: then every orphan of the namespace
+/// becomes its child, also orphans that do not descend from the engine.
 pub fn is_pid_1() -> bool {
     own_pid() == 1
 }
@@ -28,8 +28,8 @@ pub fn become_subreaper() -> io::Result<()> {
 
 /// Keeps the C allocator's memory small. Call it first, before threads exist.
 ///
-/// glibc gives each thread an arena of its own and raises its thresholds as it goes; a manager that
-/// shares its container's limit with a JVM wants one arena, and freed memory given back.
+/// glibc gives each thread its own arena and raises its thresholds over time. A manager that shares
+/// its container's memory limit with a JVM needs one arena, and must return freed memory.
 pub fn tune_allocator() {
     #[cfg(target_env = "gnu")]
     {
@@ -41,7 +41,7 @@ pub fn tune_allocator() {
         ];
         for (parameter, value) in settings {
             // SAFETY: mallopt takes two integers and touches only the allocator's own state.
-            // Refusal (0) leaves the default, which costs memory and nothing else.
+            // If it is refused (0), the default stays, which only costs memory.
             unsafe { libc::mallopt(parameter, value) };
         }
     }

@@ -1,5 +1,5 @@
-//! Processes that were our descendants before the first launch: jobs of the script that executed
-//! the manager.
+//! Processes that were the manager's descendants before the first launch: background jobs of the
+//! script that executed the manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use super::identity::own_pid;
 use super::procfs::{self, ProcUnusable, Process};
 use super::reaper::{self, Children};
 
-/// Our descendants from before the first launch, as after `sleep 300 & exec stayput run …`. They
-/// do not belong to the engine: reported as strangers, never signalled.
+/// The manager's descendants from before the first launch, as after `sleep 300 & exec stayput run
+/// …`. They do not belong to the engine: reported as strangers, never signalled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inherited {
     /// Start times by pid.
@@ -16,11 +16,11 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Finds them; to be called before the first launch. Without children, which is the usual
-    /// case, it costs one system call.
+    /// Finds them; to be called before the first launch. Usually there are no children, and this
+    /// costs one system call.
     ///
     /// # Errors
-    /// `/proc` cannot be used. Nothing is known then.
+    /// `/proc` cannot be used. Then nothing is known about them.
     pub fn find() -> Result<Self, ProcUnusable> {
         procfs::check()?;
         if reaper::children() == Children::None {

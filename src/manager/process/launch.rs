@@ -1,4 +1,4 @@
-//! Launches the engine: in a session of its own, with nothing of ours left on it.
+//! Launches the engine in its own session, without the manager's signal settings and descriptors.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,12 +13,12 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::{identity, terminal};
 
-/// How much likelier than the manager the engine is to be chosen when memory runs out.
+/// How much more likely the engine is chosen than the manager when memory runs out.
 const OOM_SCORE_RAISE: i32 = 100;
 const OOM_SCORE_MAX: i32 = 1000;
 
 /// What to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
-/// those the manager was started with.
+/// those that the manager was started with.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The command and its arguments, passed as they are; a command without `/` is looked up in PATH.
@@ -33,12 +33,12 @@ pub struct Launch {
 pub struct LaunchError {
     /// The command as it was given.
     pub program: OsString,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
 impl LaunchError {
-    /// The exit code a shell ends with in its place: 127 not found, 126 found but not executable.
+    /// The exit code of a shell in this case: 127 not found, 126 found but not executable.
     pub fn shell_code(&self) -> i32 {
         match errno(&self.source) {
             Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG => 127,
@@ -80,14 +80,14 @@ pub fn launch(launch: &Launch) -> Result<u32, LaunchError> {
     // Blocked across the fork: until it has reset its dispositions, the child would run *our*
     // handlers, and a signal meant for it would be lost in them.
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK);
-    // The handle is dropped on purpose: dropping it does not wait, the reaper does.
+    // The handle is dropped on purpose: dropping it does not wait; the reaper waits.
     let spawned = command.spawn().map(|child| child.id());
-    // Neither call can fail: the argument is one of theirs.
+    // Neither call can fail: the argument is valid.
     let _ = mask.and_then(|mask| mask.thread_set_mask());
     spawned.map_err(|source| failed(program, source))
 }
 
-/// What the child does to itself between fork and exec.
+/// What the child sets up between fork and exec.
 struct ChildSetup {
     has_terminal: bool,
     dies_with: Option<nix::unistd::Pid>,
@@ -99,9 +99,10 @@ impl ChildSetup {
     /// Runs in the forked child: async-signal-safe calls only, so no allocation and no lock.
     fn apply(&self) -> io::Result<()> {
         for signal in 1..=64_i32 {
-            // All zero is SIG_DFL with no flags and no mask on every architecture. The system call
-            // rather than libc's function, which refuses the numbers it keeps for itself and so
-            // would leave them ignored if we were started so. KILL and STOP fail, as they must.
+            // All zero is SIG_DFL with no flags and no mask on every architecture. This uses the
+            // system call, because libc's function refuses the signals that it reserves, so they
+            // would stay ignored if the manager was started with them ignored. KILL and STOP fail,
+            // as they must.
             let default = [0_u64; 8];
             // SAFETY: `default` is larger than the kernel's struct, whose set has 8 bytes.
             unsafe {
@@ -109,22 +110,22 @@ impl ChildSetup {
                 libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8_usize)
             };
         }
-        // Only now: our handlers are gone, so a signal does what it would do to the engine.
-        // SAFETY: an empty set in the kernel's size, and no place for the old one.
+        // Only now: the manager's handlers are gone, so a signal has its default effect.
+        // SAFETY: an empty set of the kernel's size; the old set is not requested.
         unsafe {
             let (empty, none) = (ptr::from_ref(&0_u64), ptr::null_mut::<u8>());
             libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, empty, none, 8_usize)
         };
-        // SAFETY: takes and touches nothing. Cannot fail: a forked child leads no group yet.
+        // SAFETY: takes no arguments and no memory. Cannot fail: a forked child leads no group yet.
         unsafe { libc::setsid() };
         if self.has_terminal {
-            // SAFETY: we are the child, and have made our session.
+            // SAFETY: this is the child, and it has its own session now.
             unsafe { terminal::acquire() };
         }
         if let Some(manager) = self.dies_with {
-            // SAFETY: takes integers only. Nobody to ask if it fails.
+            // SAFETY: takes integers only. A failure cannot be reported from here.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            // The manager may have died before that line, and then no signal would ever come.
+            // If the manager died before that call, the kernel would never send the signal.
             if nix::unistd::getppid() != manager {
                 return Err(Errno::ESRCH.into());
             }
@@ -140,7 +141,8 @@ impl ChildSetup {
                 }
             }
         }
-        // Marked rather than closed: std still needs its pipe to report a failed exec to the parent.
+        // Marked rather than closed: std still needs its pipe to report a failed exec to the
+        // parent.
         if !close_on_exec_from(3) {
             for &descriptor in &self.close {
                 // SAFETY: sets a flag; a number that is no longer open is refused.
@@ -154,7 +156,7 @@ impl ChildSetup {
 /// Marks every descriptor from `first` on to be closed by exec. False where the kernel cannot.
 fn close_on_exec_from(first: u32) -> bool {
     let flags = libc::CLOSE_RANGE_CLOEXEC;
-    // By number: the libc of an older image has no wrapper for it.
+    // By number, because the libc of an older image has no function for it.
     // SAFETY: takes integers only, and closes nothing with this flag.
     unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) == 0 }
 }
@@ -190,7 +192,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// What to do, where the bare reason misleads.
+/// What to do, if the error alone is misleading.
 fn hint(program: &OsString, error: &io::Error) -> &'static str {
     match errno(error) {
         Errno::ENOENT if Path::new(program).exists() => {

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::inherited::Inherited;
 use super::procfs::Process;
 
-/// What is known of a run before the processes are read.
+/// What is known about a run before the processes are read.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    /// Our own pid: orphans become our children.
+    /// The manager's own pid: orphans become its children.
     pub(super) own: u32,
     /// Pid of the leader, which leads the run's session.
     pub(super) leader: u32,
     /// When the leader was reaped, in ticks; until then its pid is certainly the leader's.
     pub(super) leader_reaped_at: Option<u64>,
-    /// Every orphan descends from something we launched: we are not PID 1, and had no children
-    /// before the first launch.
+    /// Every orphan descends from a process that the manager launched: it is not PID 1, and had no
+    /// children before the first launch.
     pub(super) sole_parent: bool,
-    /// Ours from before the first launch: never the run's.
+    /// The manager's descendants from before the first launch: never part of the run.
     pub(super) inherited: &'a Inherited,
     /// Start times of members, by pid.
     pub(super) known: &'a BTreeMap<u32, u64>,
@@ -42,8 +42,8 @@ impl Run<'_> {
             let sessions = self.sessions(processes, &members);
             for process in processes {
                 let descends = members.contains(&process.parent);
-                // A child of ours in a member's session was forked by the run: nobody can join a
-                // session, and kubectl's shells have their own.
+                // A child of the manager in a member's session was forked by the run: no process
+                // can join an existing session, and shells of kubectl have their own.
                 let shares = self.adopted(process) && sessions.contains(&process.session);
                 if (descends || shares) && process.pid != self.own {
                     members.insert(process.pid);
@@ -55,7 +55,7 @@ impl Run<'_> {
         }
     }
 
-    /// A child of ours that we did not launch for this run.
+    /// A child of the manager that it did not launch for this run.
     pub(super) fn adopted(&self, process: &Process) -> bool {
         let leader = process.pid == self.leader && self.leader_reaped_at.is_none();
         process.parent == self.own && !leader
@@ -73,8 +73,8 @@ impl Run<'_> {
             && (self.sole_parent || self.is_in_leaders_session(process) || claims(process))
     }
 
-    /// Forked while the session's number was the leader's, by somebody in that session. Later it
-    /// could be a new session's that got the same number.
+    /// It was forked while the session had the leader's number, by a process in that session.
+    /// Later, that number could belong to a new session.
     fn is_in_leaders_session(&self, process: &Process) -> bool {
         process.session == self.leader
             && process.pid != self.leader
@@ -87,7 +87,7 @@ impl Run<'_> {
             .iter()
             .filter(|process| process.alive && members.contains(&process.pid))
             .map(|process| process.session)
-            // 0 stands for any session from outside of our namespace.
+            // 0 stands for every session outside of the manager's namespace.
             .filter(|&session| session != 0 && Some(session) != own)
             .collect()
     }

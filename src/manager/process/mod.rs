@@ -1,15 +1,16 @@
-//! Processes: launches the engine, receives signals, waits, finds and signals what belongs to a run of the engine.
+//! Processes: launches the engine, receives signals, waits, and finds and signals the processes of
+//! a run.
 //!
 //! The only module with `unsafe`, and the only caller of `wait` in the shipped binary. It decides
 //! nothing: what to launch, signal or kill, and when, is decided by the lifecycle. Linux only.
 //!
 //! # One task
-//! [`launch`], [`Reaper`] and the signals a [`Tree`] sends belong to one task. A pid stays reserved
-//! until its zombie is reaped, so as long as launching, signalling and reaping take turns, a
-//! number can never come to mean another process in between.
+//! [`launch`], [`Reaper`] and the signals of a [`Tree`] belong to one task. A pid stays reserved
+//! until its zombie is reaped, so if one task launches, signals and reaps, a pid cannot become
+//! another process in between.
 
 // System calls that no safe crate offers (pidfd, close_range, prctl after fork, waitpid of any
-// child with any status) are gathered here so that no other module needs `unsafe`.
+// child with any status) are all here, so that no other module needs `unsafe`.
 #![allow(unsafe_code)]
 
 mod command_line;

@@ -1,17 +1,17 @@
-//! Counts what the kernel killed in our cgroup for lack of memory.
+//! Counts the processes that the kernel killed in the manager's cgroup because memory ran out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel counts, found once.
+/// The kernel's counter, found once.
 #[derive(Debug)]
 pub struct Counter {
     file: PathBuf,
 }
 
 impl Counter {
-    /// The counter of our own cgroup, of version 2 or of version 1's memory controller; `None`
-    /// where there is neither, or it cannot be seen.
+    /// The counter of the manager's cgroup, of version 2 or of version 1's memory controller;
+    /// `None` if there is neither, or it is not visible.
     pub fn find() -> Option<Self> {
         let cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -19,7 +19,7 @@ impl Counter {
         Some(Self { file })
     }
 
-    /// Kills since the cgroup was made. Only its growth means something: in version 2 a kill of the
+    /// Kills since the cgroup was made. Only an increase has a meaning: in version 2 a kill of the
     /// whole group counts more than once.
     pub fn read(&self) -> Option<u64> {
         count(&fs::read_to_string(&self.file).ok()?)
@@ -28,7 +28,8 @@ impl Counter {
 
 /// The file that counts, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn locate(cgroup: &str, mountinfo: &str) -> Option<PathBuf> {
-    // On a hybrid system version 2 exists without controllers: memory is where version 1 has it.
+    // On a hybrid system version 2 exists without controllers; the memory controller is in version
+    // 1.
     let (version, path) =
         group(cgroup, |controllers| controllers.split(',').any(|c| c == "memory"))
             .map(|path| (1, path))
@@ -68,8 +69,8 @@ impl<'a> Mount<'a> {
         Some(Self { root, point, kind, options })
     }
 
-    /// Where the group is seen. A container may see only its own part of the hierarchy, mounted
-    /// from `root` on, while the path begins at the hierarchy's top.
+    /// The path at which the group is visible. A container may see only its own part of the
+    /// hierarchy, mounted from `root` on, while the path begins at the top of the hierarchy.
     fn directory(&self, path: &str) -> PathBuf {
         let below = Path::new(path).strip_prefix(self.root).unwrap_or(Path::new(""));
         Path::new(self.point).join(below)
@@ -122,7 +123,7 @@ mod tests {
     fn finds_version_2() {
         assert_eq!(located("0::/\n", V2_MOUNTS), "/sys/fs/cgroup/memory.events");
         assert_eq!(located("0::/kube/pod\n", V2_MOUNTS), "/sys/fs/cgroup/kube/pod/memory.events");
-        // A group outside of our cgroup namespace: the mount is all there is to see.
+        // A group outside of the manager's cgroup namespace: only the mount is visible.
         let part = V2_MOUNTS.replace(" / /sys", " /kube /sys");
         assert_eq!(located("0::/../other\n", &part), "/sys/fs/cgroup/memory.events");
     }

@@ -1,4 +1,4 @@
-//! Reads what `/proc` shows of processes: who is whose child, since when, with what environment.
+//! Reads what `/proc` shows of processes: parent, start time, environment and more.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use super::identity::own_pid;
 
 /// Enough for a `stat` line: 52 numbers and a name of 64 bytes.
 const STAT_MAX: usize = 2048;
-/// The class name stands at the end of a JVM's arguments; what is longer is not worth its memory.
+/// The class name is near the end of a JVM's arguments; longer arguments are not worth the memory.
 const COMMAND_LINE_MAX: u64 = 256 * 1024;
 /// How often a process in the middle of an exec is read again; with [`EXEC_PAUSE`] 5 ms.
 const EXEC_READS: u32 = 50;
@@ -46,14 +46,14 @@ pub(super) struct Process {
 pub(super) enum Carries {
     Yes,
     No,
-    /// We may not read it: another uid's, and we lack the capability.
+    /// The manager may not read it: the process has another uid, and the capability is missing.
     Unreadable,
 }
 
-/// Every process of our namespace, and the pids whose entries are closed to us (`hidepid`).
+/// Every process of the namespace, and the pids whose entries may not be read (`hidepid`).
 ///
 /// # Errors
-/// `/proc` is not there, or is another namespace's: its numbers would name the wrong processes.
+/// `/proc` does not exist, or belongs to another namespace: its pids would be wrong.
 pub(super) fn processes() -> Result<(Vec<Process>, Vec<u32>), ProcUnusable> {
     check()?;
     let (mut open, mut closed) = (Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ pub(super) fn processes() -> Result<(Vec<Process>, Vec<u32>), ProcUnusable> {
         };
         match process(pid) {
             Ok(Some(process)) => open.push(process),
-            // Gone since it was listed.
+            // The process has ended since it was listed.
             Ok(None) => {}
             Err(_) => closed.push(pid),
         }
@@ -108,19 +108,20 @@ fn parse_stat(line: &[u8]) -> Option<Process> {
     Some(Process {
         pid,
         parent: u32::try_from(number(1)?).ok()?,
-        // In a session from outside of our namespace it is 0.
+        // It is 0 for a session outside of the manager's namespace.
         session: u32::try_from(number(3)?).ok()?,
         started: number(19)?,
-        // A first thread that has ended while others run looks like a zombie, and is none.
+        // A process whose first thread has ended while others run looks like a zombie, but is not
+        // one.
         alive: !ended || number(17)? > 1,
         uninterruptible: *rest.first()? == "D",
         name,
     })
 }
 
-/// The uid a process acts under, `None` if it is gone or closed to us.
+/// The effective uid of a process, `None` if it has ended or may not be read.
 ///
-/// Not the owner of its directory: that is root's for a process that has changed its uid.
+/// Not the owner of its directory: that is root for a process that has changed its uid.
 pub(super) fn effective_uid(pid: u32) -> Option<u32> {
     parse_effective_uid(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
@@ -130,7 +131,7 @@ fn parse_effective_uid(status: &str) -> Option<u32> {
     uids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The arguments of a process, empty if it is gone, closed to us, or has none (a zombie).
+/// The arguments of a process, empty if it has ended, may not be read, or has none (a zombie).
 pub(super) fn command_line(pid: u32) -> Vec<u8> {
     let mut arguments = Vec::new();
     if let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) {
@@ -142,8 +143,8 @@ pub(super) fn command_line(pid: u32) -> Vec<u8> {
 
 /// Whether a process was executed with exactly this `NAME=value` in its environment.
 ///
-/// In the middle of an exec it has neither environment nor arguments. That lasts a moment only, and
-/// we wait for its end: a process that was taken for a stranger would never be checked again.
+/// In the middle of an exec a process has neither environment nor arguments. That takes only a
+/// moment, so this waits: a process that was taken for a stranger would never be checked again.
 pub(super) fn carries(pid: u32, variable: &[u8]) -> Carries {
     let mut is_bare = false;
     for _ in 0..EXEC_READS {
@@ -160,7 +161,8 @@ pub(super) fn carries(pid: u32, variable: &[u8]) -> Carries {
         } else if is_bare {
             return Carries::No;
         } else {
-            // The exec may have ended between the two reads: an empty environment is seen twice.
+            // The exec may have ended between the two reads, so an empty environment must be seen
+            // twice.
             is_bare = true;
         }
     }
@@ -176,12 +178,12 @@ fn environment_holds(pid: u32, variable: &[u8]) -> io::Result<Option<bool>> {
     holds_entry(text, variable).map(Some)
 }
 
-/// Alive, and without an argument, not even its own name.
+/// Alive, but without any argument, even its own name.
 fn is_executing(pid: u32) -> bool {
     command_line(pid).is_empty() && matches!(process(pid), Ok(Some(process)) if process.alive)
 }
 
-/// Looks for a whole NUL-ended entry, block by block: an environment may be megabytes long.
+/// Searches for a whole NUL-ended entry, block by block: an environment may be megabytes long.
 fn holds_entry(mut text: impl BufRead, entry: &[u8]) -> io::Result<bool> {
     // How much of the present entry matches so far; `None` once it differs.
     let mut matched = Some(0);

@@ -1,5 +1,5 @@
 //! The only caller of `wait`: collects ended children, the engine's and adopted orphans alike, and
-//! asks the kernel whether any are left.
+//! finds out from the kernel whether any are left.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -15,21 +15,20 @@ pub struct Reaped {
     pub status: ExitStatus,
 }
 
-/// Owns every wait of the manager. Make one.
+/// Owns every wait of the manager. There must be only one.
 #[derive(Debug, Default)]
 pub struct Reaper(());
 
 impl Reaper {
-    /// The reaper.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Collects every child that has ended, without blocking; no children at all is no error.
     ///
-    /// Drain it on each SIGCHLD and once after [`Signals::install`](super::Signals::install): any
-    /// number of deaths may come as one signal, and what is left over is not announced again.
-    /// An iterator, so that ten thousand orphans at once need no memory.
+    /// Call it on each SIGCHLD and once after [`Signals::install`](super::Signals::install), and
+    /// read it to the end: several deaths may come as one signal, and those that are left are not
+    /// signalled again. It is an iterator, so that ten thousand orphans at once need no memory.
     pub fn reap(&mut self) -> impl Iterator<Item = Reaped> + '_ {
         std::iter::from_fn(next)
     }
@@ -38,8 +37,8 @@ impl Reaper {
 fn next() -> Option<Reaped> {
     loop {
         let mut raw = 0;
-        // Not nix's wrapper: it turns a status it has no name for (death by a realtime signal) into
-        // an error, after the zombie and its status are gone.
+        // Not nix's wrapper: for a status that has no name there (death by a realtime signal), it
+        // returns an error after the zombie and its status are gone.
         // SAFETY: `raw` is a valid place for one c_int.
         let pid = unsafe { libc::waitpid(-1, ptr::from_mut(&mut raw), libc::WNOHANG) };
         // 0: children, but none has ended. -1: no children (ECHILD); WNOHANG is not interrupted.
@@ -47,22 +46,23 @@ fn next() -> Option<Reaped> {
         if let Some(status) = ExitStatus::from_wait(raw) {
             return Some(Reaped { pid, status });
         }
-        // Neither exit nor death: a traced child stopped. It lives on; go on with the next one.
+        // Neither exit nor death: a traced child was stopped. It still lives; continue with the
+        // next one.
     }
 }
 
-/// What the kernel reports of our children, without `/proc`.
+/// What the kernel reports about the children, without `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Children {
-    /// None at all, and so no descendant: a process that lost its parent would be our child.
+    /// None at all, so no descendant either: a process that lost its parent would be our child.
     None,
     /// At least one has ended and waits to be reaped. Nothing is known about the others.
     Ended,
-    /// Some, and none has ended.
+    /// There are some, and none has ended.
     Alive,
 }
 
-/// Asks the kernel whether we have children. Collects none.
+/// Finds out whether there are children. Collects none.
 pub(super) fn children() -> Children {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;

@@ -1,4 +1,4 @@
-//! What a scan of a run's processes finds.
+//! The result of a scan of a run's processes.
 
 use super::command_line::CommandLine;
 use super::procfs::{self, Process};
@@ -18,7 +18,7 @@ pub struct Member {
     pub(super) started: u64,
 }
 
-/// The live processes of a run, and other children of ours.
+/// The live processes of a run, and other children of the manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scan {
     /// The process that was launched, while it lives.
@@ -29,8 +29,8 @@ pub struct Scan {
     pub stragglers: Vec<Member>,
     /// Adopted orphans that do not belong to the run. Never signalled.
     pub strangers: Vec<Member>,
-    /// The kernel knows of children that could not be read, so it is not certain that none is
-    /// left: why, and what to do. None where the kernel reports that no child is left.
+    /// The kernel reports children that could not be read, so it is not certain that none is left:
+    /// why, and what to do. None if the kernel reports that no child is left.
     pub unseen: Option<String>,
 }
 
@@ -61,9 +61,9 @@ impl Member {
     }
 }
 
-/// Reads what a process is from its arguments.
+/// Finds out from its arguments what a process is.
 pub(super) fn read_command(process: &Process) -> CommandLine {
-    // Reading the arguments of a process that waits for a disk may wait as well.
+    // Reading the arguments of a process that waits for a disk may wait, too.
     let arguments =
         if process.uninterruptible { Vec::new() } else { procfs::command_line(process.pid) };
     CommandLine::parse(&arguments, &process.name)

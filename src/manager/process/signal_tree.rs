@@ -7,8 +7,8 @@ use super::procfs::ProcUnusable;
 use super::scan::Member;
 use super::tree::Tree;
 
-/// Most rounds of [`Tree::kill_all`]. Each kills what it finds, and what is being killed cannot fork,
-/// so only a race between its newest forks and the next round needs another one.
+/// Most rounds of [`Tree::kill_all`]. Each kills all processes that it finds, and a process that is
+/// being killed cannot fork. So another round is only needed for forks that were made just before.
 const KILL_ROUNDS: usize = 100;
 
 impl Tree {
@@ -25,7 +25,8 @@ impl Tree {
         delivery::send(member.pid, member.started, signal)
     }
 
-    /// Scans again and signals everything except leader and server JVMs. Returns how many got it.
+    /// Scans again and signals all processes except leader and server JVMs. Returns how many got
+    /// it.
     pub fn signal_stragglers(&mut self, signal: i32) -> usize {
         let stragglers = self.scan().stragglers;
         let sent =
@@ -33,8 +34,8 @@ impl Tree {
         sent.count()
     }
 
-    /// Asks the server JVM for a thread dump on its stdout, or the leader where that is a JVM and
-    /// the only one; never another process, which QUIT would end. Returns the pids asked.
+    /// Asks the server JVM for a thread dump on its stdout, or the leader if that is the only JVM.
+    /// Never another process, which QUIT would end. Returns the pids.
     pub fn dump_threads(&mut self) -> Vec<u32> {
         let scan = self.scan();
         let leader = scan.leader.iter().filter(|leader| leader.jvm);
@@ -47,9 +48,9 @@ impl Tree {
         asked.map(|jvm| jvm.pid).collect()
     }
 
-    /// Kills the whole tree, and reads `/proc` again until nothing new is found: a tree that keeps forking
-    /// must not escape. Returns how many processes got the KILL; each still has to be reaped, and
-    /// one in an uninterruptible wait lives until that ends.
+    /// Kills the whole tree, and reads `/proc` again until it finds no new process: a tree that
+    /// forks all the time must not escape. Returns how many processes got the KILL; each still has
+    /// to be reaped, and one in an uninterruptible wait lives until that ends.
     pub fn kill_all(&mut self) -> usize {
         let mut killed = BTreeSet::new();
         for _ in 0..KILL_ROUNDS {
@@ -76,8 +77,8 @@ impl Tree {
     }
 
     /// Without `/proc` only the leader and its process group are known, until the leader is reaped:
-    /// after that its number may be anybody's. Other processes of the container are never killed: a
-    /// person's shell is not ours to end.
+    /// after that its number may belong to another process. Other processes of the container, such
+    /// as a user's shell, are never killed.
     fn kill_group(&self, error: &ProcUnusable) -> usize {
         tracing::error!(%error, "only the engine's process group is killed");
         match self.leader_reaped_at {

@@ -1,4 +1,4 @@
-//! Signals sent to the manager, as a stream for its one task.
+//! Signals sent to the manager, as a stream for one task.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -9,8 +9,8 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Not handled, because they report a fault of our own (ignoring one would loop on the faulting
-/// instruction), or cannot be handled at all.
+/// Not handled: they report a fault of the manager itself (ignoring one would repeat the faulting
+/// instruction for ever), or cannot be handled at all.
 const FAULTS_AND_UNSTOPPABLE: [i32; 9] = [
     libc::SIGILL,
     libc::SIGFPE,
@@ -23,58 +23,59 @@ const FAULTS_AND_UNSTOPPABLE: [i32; 9] = [
     libc::SIGSTOP,
 ];
 
-/// Ignored in the manager. TTIN, TTOU: it writes its log to a terminal that it has handed to the
-/// engine. PIPE, XFSZ: the kernel raises them when a write of *ours* fails, which the write's error
-/// shows already; forwarded, a client that disconnects would kill the engine.
+/// Ignored in the manager. TTIN, TTOU: it writes its log to a terminal that now belongs to the
+/// engine. PIPE, XFSZ: the kernel raises them when a write of the *manager* fails, and the error of
+/// the write is enough. If they were forwarded, a client that disconnects would kill the engine.
 const IGNORED: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Receives every signal that can be handled, realtime ones included.
 ///
-/// Built on handlers that wake a socket rather than on blocked signals: handlers vanish at exec by
-/// themselves, and there is neither a thread nor a mask to be undone in the engine.
+/// Uses handlers that wake a socket instead of blocked signals: handlers disappear at exec, and
+/// there is neither a thread nor a signal mask that the engine would inherit.
 #[derive(Debug)]
 pub struct Signals {
     delivery: SignalDelivery<AsyncFd<UnixStream>, SignalOnly>,
 }
 
 impl Signals {
-    /// Installs the handlers and unblocks what the manager was started with blocked.
-    /// Call it within the runtime, on its thread, before the first child; then [reap](super::Reaper)
-    /// once, for children that ended before.
+    /// Installs the handlers, and unblocks the signals that were blocked when the manager was
+    /// started. Call it within the runtime, on its thread, before the first child; then
+    /// [reap](super::Reaper) once, for children that ended before.
     ///
     /// # Errors
     /// No descriptors left, or the system refused a handler.
     pub fn install() -> io::Result<Self> {
-        // signal-hook sets each handler before it has an action for it: a TERM that comes in
-        // between would be lost. It is delivered by the last line instead.
+        // signal-hook sets each handler before there is an action for it, so a TERM in between
+        // would be lost. Signals are blocked until the last line, which delivers it.
         pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), None)?;
         let (read, write) = UnixStream::pair()?;
         read.set_nonblocking(true)?;
-        // SAFETY: the stream owns its descriptor, and nothing replaces or closes it in there.
+        // SAFETY: the stream owns its descriptor, and never replaces or closes it.
         let read = unsafe { AsyncFd::register_with_interest(read, Interest::READABLE) }?;
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, handled())?;
         for signal in IGNORED {
-            // SAFETY: SIG_IGN is a valid disposition for these, and no code of ours runs on it.
+            // SAFETY: SIG_IGN is a valid disposition for these, and no code of the manager runs on
+            // them.
             if unsafe { libc::signal(signal, libc::SIG_IGN) } == libc::SIG_ERR {
                 return Err(io::Error::last_os_error());
             }
         }
-        // Last: what is pending already finds its handler.
+        // Last: a pending signal is delivered to its handler now.
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
         Ok(Self { delivery })
     }
 
-    /// Waits for signals and returns the numbers of those that came, each once: like the kernel's
-    /// own, equal signals that come close together are one.
+    /// Waits for signals and returns the numbers of those that came, each once: as in the kernel,
+    /// equal signals that come close together are one.
     ///
-    /// Cancel-safe: what was not returned stays to be returned.
+    /// Cancel-safe: signals that were not returned are returned by the next call.
     pub async fn recv(&mut self) -> Vec<i32> {
         loop {
             match self.delivery.get_read().readable().await {
                 // Cleared before the socket is drained: a signal that comes after this line makes
-                // it readable anew.
+                // it readable again.
                 Ok(mut ready) => ready.clear_ready(),
-                // The runtime shuts down and this task with it.
+                // The runtime shuts down, and with it this task.
                 Err(_) => std::future::pending().await,
             }
             let received: Vec<i32> = self.delivery.pending().collect();

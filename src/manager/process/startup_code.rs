@@ -1,12 +1,12 @@
-//! Unmaps the manager's own code once the start is over.
+//! Unmaps the manager's own code when the start is over.
 
 use std::fs;
 use std::path::Path;
 
-/// Unmaps the program's text, and the constants that lie before it. What is used from then on is
-/// mapped again, from the page cache; what only the start used (reading settings, keys, the command
-/// line) is not, and becomes the first thing the kernel reclaims when the engine needs memory. Best
-/// effort: without `/proc` nothing happens.
+/// Unmaps the program's text, and the constants before it. Pages that are used later are mapped
+/// again from the page cache. Pages that only the start used (reading settings, keys, the command
+/// line) are not, and the kernel reclaims them first when the engine needs memory. Best effort:
+/// without `/proc` nothing happens.
 pub fn release_startup_code() {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return };
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
@@ -19,9 +19,9 @@ pub fn release_startup_code() {
 }
 
 /// Address and length of a line of `/proc/self/maps` that is text of `program`, or the constants at
-/// the file's beginning. Not those at other offsets: they may be relocated ones, which look the same
-/// there and exist in memory alone. The first page holds the ELF header and is never relocated, nor
-/// is what the linker put into one segment with it.
+/// the file's beginning. Constants at other offsets are left out: they may be relocated, which
+/// cannot be seen there, and then exist only in memory. The first page holds the ELF header and is
+/// never relocated, nor is the rest of its segment.
 fn unchanged_mapping(line: &str, program: &Path) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;

@@ -14,10 +14,11 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// The directory's name. A fixed one, so that what an earlier container left is found and emptied.
+/// The directory's name. It is fixed, so that the files of an earlier container are found and
+/// removed.
 const NAME: &str = "stayput-engine";
-/// Variables the engines take the directory from. Without them each start makes a new directory in
-/// `/tmp` that nobody ever removes.
+/// Variables from which the engines take the directory. Without them, each start makes a new
+/// directory in `/tmp`, which is never removed.
 const VARIABLES: [&str; 2] = ["ES_TMPDIR", "OPENSEARCH_TMPDIR"];
 /// Deeper nesting is left where it is: it would cost a descriptor and stack for each level.
 const DEPTH_MAX: usize = 64;
@@ -37,7 +38,7 @@ pub enum TempDirError {
         /// The system's error.
         source: io::Error,
     },
-    /// Something in it could not be deleted; all else was.
+    /// Something in it could not be deleted; everything else was.
     #[error("cannot delete everything in {}: {source}; remove the rest by hand", path.display())]
     NotEmptied {
         /// The directory.
@@ -49,12 +50,12 @@ pub enum TempDirError {
 
 /// A directory inside `--tmp-dir` that is the engine's own.
 ///
-/// Its mode is 0700 when we are not root: the engine cannot have another uid then. As root it is
-/// 1777, as `/tmp` itself: the entrypoint will drop to a uid that cannot be known before it does.
+/// Its mode is 0700 if the manager is not root: then the engine has the same uid. As root it is
+/// 1777, like `/tmp`: the entrypoint changes to a uid that is not known before.
 #[derive(Debug)]
 pub struct TempDir {
     path: PathBuf,
-    /// Held open and locked while we live, so that no second manager empties it under our engine.
+    /// Held open and locked while the manager lives, so that no second manager empties it.
     lock: Mutex<Option<File>>,
 }
 
@@ -64,26 +65,26 @@ impl TempDir {
         Self { path: parent.join(NAME), lock: Mutex::new(None) }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What to set in the engine's environment.
+    /// The variables to set in the engine's environment.
     pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + '_ {
         VARIABLES.into_iter().map(|name| (name.into(), self.path.clone().into_os_string()))
     }
 
-    /// Makes the directory, or empties it if it is there. Blocks on the disk; call it between runs.
+    /// Makes the directory, or empties it if it exists. Blocks on the disk; call it between runs.
     ///
-    /// Nothing outside is deleted: symbolic links are removed and not followed, other file systems
-    /// mounted inside are left, and all of it holds against an engine that moves things meanwhile.
+    /// Nothing outside is deleted: symbolic links are removed and not followed, and other file
+    /// systems mounted inside are left alone, even if the engine moves files at the same time.
     ///
-    /// One call waits for another, so that a start that was given up does not empty the directory of
-    /// the next one.
+    /// One call waits for the other, so that an aborted start does not empty the directory of the
+    /// next one.
     ///
     /// # Errors
-    /// See [`TempDirError`]; the engine can start with one that is only not empty.
+    /// See [`TempDirError`]; if the directory is only not empty, the engine can start with it.
     pub fn prepare(&self) -> Result<(), TempDirError> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let (directory, device) = self
@@ -95,7 +96,7 @@ impl TempDir {
         })
     }
 
-    /// Makes or finds the directory and takes possession of it; with that, its device.
+    /// Makes or finds the directory and locks it; returns it with its device.
     fn usable(&self, lock: &mut Option<File>) -> io::Result<(File, u64)> {
         match DirBuilder::new().mode(0o700).create(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -103,14 +104,14 @@ impl TempDir {
         }
         let directory = self.open()?;
         lock_for_us(lock, &directory)?;
-        // Set after the fact: the umask, which is the engine's, narrows the mode of a new directory.
+        // Set afterwards: the umask, which is the engine's, narrows the mode of a new directory.
         let mode = if nix::unistd::geteuid().is_root() { 0o1777 } else { 0o700 };
         fs::File::set_permissions(&directory, Permissions::from_mode(mode))?;
         let device = directory.metadata()?.dev();
         Ok((directory, device))
     }
 
-    /// Opens the directory itself, and makes sure that it is ours and no link to another one.
+    /// Opens the directory itself, and checks that it belongs to the manager's uid and is no link.
     fn open(&self) -> io::Result<File> {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let directory = OpenOptions::new().read(true).custom_flags(flags).open(&self.path)?;
@@ -124,7 +125,7 @@ impl TempDir {
     }
 }
 
-/// Locks the directory, unless it is the one that is locked already.
+/// Locks the directory, unless this manager has locked it already.
 fn lock_for_us(lock: &mut Option<File>, directory: &File) -> io::Result<()> {
     let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
     if let Some(held) = lock.as_ref()
@@ -138,7 +139,7 @@ fn lock_for_us(lock: &mut Option<File>, directory: &File) -> io::Result<()> {
             io::ErrorKind::ResourceBusy,
             "another stayput uses it, and each needs its own",
         )),
-        // A file system without locks is no reason not to start.
+        // If the file system has no locks, the engine still starts.
         Ok(()) | Err(TryLockError::Error(_)) => {
             *lock = Some(file);
             Ok(())
@@ -146,7 +147,7 @@ fn lock_for_us(lock: &mut Option<File>, directory: &File) -> io::Result<()> {
     }
 }
 
-/// Deletes what is in the directory. Goes on after a failure and returns the first.
+/// Deletes the content of the directory. Continues after a failure and returns the first one.
 fn empty(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<(), Errno> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let mut listing = Dir::openat(directory, ".", flags, Mode::empty())?;
@@ -172,7 +173,7 @@ fn delete(parent: BorrowedFd<'_>, name: &CStr, device: u64, depth: usize) -> Res
     }
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = nix::fcntl::openat(parent, name, flags, Mode::empty())?;
-    // Asked of what was opened: what the name stood for a moment ago may have been replaced.
+    // The opened file is checked: its name may refer to another file by now.
     if nix::sys::stat::fstat(&directory)?.st_dev != device {
         return Err(Errno::EXDEV);
     }
@@ -238,7 +239,7 @@ mod tests {
         fs::create_dir_all(engine.path().join("d/".repeat(DEPTH_MAX + 2))).unwrap();
         fs::write(engine.path().join("file"), "x").unwrap();
         assert!(matches!(engine.prepare(), Err(TempDirError::NotEmptied { .. })));
-        assert!(!engine.path().join("file").exists(), "all else is deleted");
+        assert!(!engine.path().join("file").exists(), "everything else is deleted");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finds and tells apart everything that belongs to a run of the engine.
+//! Finds and classifies all processes of a run of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,32 +13,32 @@ use super::scan::{Member, Scan, read_command};
 /// The variable that carries a run's cookie in the engine's environment.
 pub const RUN_VARIABLE: &str = "STAYPUT_RUN";
 
-/// Why a child may exist that no scan shows.
+/// Why a child may exist that no scan finds.
 const HIDDEN: &str = "the kernel knows of a child that /proc does not show; mount /proc without \
     hidepid, or run manager and engine under one uid";
 
-/// The processes of one run. It remembers what it has seen, so scan once early (when the engine has
-/// become ready): descent is lost with a parent's death, and remembered only if seen before.
+/// The processes of one run. Scan it once early (when the engine has become ready): when a parent
+/// has ended, descent is only known if it was seen before.
 #[derive(Debug)]
 pub struct Tree {
     pub(super) leader: u32,
-    /// In clock ticks since boot; from then on the pid may be anybody's.
+    /// In clock ticks since boot; from then on the pid may belong to another process.
     pub(super) leader_reaped_at: Option<u64>,
     cookie: Vec<u8>,
     sole_parent: bool,
     inherited: Inherited,
     known: BTreeMap<u32, Known>,
-    /// Uids that members were seen under.
+    /// Uids that members were seen with.
     uids: BTreeSet<u32>,
 }
 
-/// What is remembered of a member.
+/// What is stored about a member.
 #[derive(Debug)]
 struct Known {
     started: u64,
-    /// Set once it was seen to be a server JVM, with the kernel's name of the program it executed
-    /// then. Its arguments are not read again: reading can hang with a process that waits for a
-    /// disk, as a server JVM may when it is to be stopped.
+    /// Set when it was seen to be a server JVM, with the kernel's name of its program at that time.
+    /// Its arguments are not read again: reading can hang with a process that waits for a disk, as
+    /// a server JVM may when it is to be stopped.
     server_jvm: Option<(String, CommandLine)>,
 }
 
@@ -46,12 +46,11 @@ struct Known {
 pub(super) struct Snapshot {
     processes: Vec<Process>,
     members: BTreeSet<u32>,
-    /// Pids whose entries are closed to us.
+    /// Pids whose entries may not be read.
     unreadable: Vec<u32>,
 }
 
 impl Snapshot {
-    /// The processes of the run.
     pub(super) fn members(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| self.members.contains(&process.pid))
     }
@@ -59,8 +58,8 @@ impl Snapshot {
 
 impl Tree {
     /// The tree of a run whose leader was just launched, with [`RUN_VARIABLE`] set to `cookie`.
-    /// `sole_parent`: we are not PID 1, so whatever we adopt descends from what we launched, or from
-    /// what we [inherited](Self::beside).
+    /// `sole_parent`: the manager is not PID 1, so every adopted process descends from one that it
+    /// launched or [inherited](Self::beside).
     pub fn new(leader: u32, cookie: &str, sole_parent: bool) -> Self {
         Self {
             leader,
@@ -73,20 +72,20 @@ impl Tree {
         }
     }
 
-    /// Leaves what was ours before the first launch out of it. An orphan may then descend from
-    /// that, and belongs to the run only where something shows it, as under PID 1.
+    /// Excludes processes from before the first launch. An orphan may then descend from them, so it
+    /// belongs to the run only if there is a sign of it, as under PID 1.
     #[must_use]
     pub fn beside(self, inherited: &Inherited) -> Self {
         let sole_parent = self.sole_parent && inherited.is_empty();
         Self { sole_parent, inherited: inherited.clone(), ..self }
     }
 
-    /// The leader's pid, as it was launched.
+    /// The leader's pid at the launch.
     pub fn leader(&self) -> u32 {
         self.leader
     }
 
-    /// The leader was reaped: from now on its pid may be anybody's.
+    /// The leader was reaped: from now on its pid may belong to another process.
     pub fn leader_reaped(&mut self) {
         self.leader_reaped_at = Some(procfs::now());
         self.known.remove(&self.leader);
@@ -115,7 +114,8 @@ impl Tree {
                 scan.strangers.push(Member::new(process, read_command(process)));
             }
         }
-        // An entry that is closed to us may be a child; without one, the child we found is the one.
+        // An entry that may not be read could be a child; if there is none, the found child is the
+        // one.
         let doubtful = scan.is_empty() && (scan.strangers.is_empty() || !unreadable.is_empty());
         if doubtful && reaper::children() == Children::Alive {
             scan.unseen = Some(HIDDEN.to_owned());
@@ -147,7 +147,7 @@ impl Tree {
 
     /// Whether an orphan carries the cookie, or hides its environment and has the engine's uid.
     fn claims_to_belong(&self, orphan: &Process) -> bool {
-        // A zombie shows nothing, and who waits for a disk may keep its reader waiting as well.
+        // A zombie shows nothing, and reading a process that waits for a disk may wait, too.
         if !orphan.alive || orphan.uninterruptible {
             return false;
         }

@@ -8,7 +8,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::Environment;
 
-/// Options of `run`. Values stay as written here, so that all bad ones are reported together.
+/// Options of `run`. Values stay as written, so that all bad ones are reported together.
 #[derive(Debug, Default, Args)]
 #[command(mut_args = name_variable, after_help = AFTER_HELP)]
 pub struct RunArgs {
@@ -138,8 +138,9 @@ pub(super) struct Written {
     pub(super) bare: bool,
 }
 
-/// Reads the options from the environment, then from the command line, which wins. The environment is
-/// turned into arguments first, so that there is one parser and one table of options.
+/// Reads the options from the environment, then from the command line, which takes precedence. The
+/// environment is turned into arguments first, so that there is one parser and one table of
+/// options.
 pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
     let command = RunArgs::augment_args(Command::new("run")).no_binary_name(true);
     let given = |id: &str| {

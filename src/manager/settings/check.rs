@@ -1,5 +1,4 @@
-//! From written options to checked settings: reads every value, then checks the rules between
-//! options.
+//! From written options to checked settings: reads every value, then checks rules between options.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -87,8 +86,9 @@ pub(super) fn check(
     };
     let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::absolute);
 
-    // Log collectors parse the engine's JSON lines from a container, so ours have that form; a person
-    // at a terminal gets text. Without options we replace an init, which logs nothing.
+    // Log collectors parse the engine's JSON lines from a container, so the manager's log has that
+    // form; on a terminal it is text. Without options the manager replaces an init, which logs
+    // nothing.
     let format = if on_terminal { LogFormat::Text } else { LogFormat::Ecs };
     let level = if bare { LevelFilter::ERROR } else { LevelFilter::INFO };
     let log = LogSettings {
@@ -110,7 +110,7 @@ pub(super) fn check(
     if policy.on_exit == OnExit::Hold && !api {
         let name = read.name("on-exit");
         read.problem(format!(
-            "{name}: hold needs --socket or --listen: nobody could start the engine again"
+            "{name}: hold needs --socket or --listen: without an API no start is possible"
         ));
     }
     if state_dir.is_some() && !api {
@@ -162,7 +162,7 @@ impl Reader {
         self.problems.push(message.into());
     }
 
-    /// The name under which an option was set: of the variable, or of the option.
+    /// The name under which an option was set: the variable or the option.
     fn name(&self, option: &str) -> String {
         if self.from_environment.contains(option) {
             variable(option)

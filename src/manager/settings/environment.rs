@@ -20,7 +20,7 @@ const NO_OPTIONS: [&str; 7] = [
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// Selects ours from all variables.
+    /// Selects those with our prefix.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let ours = variables.into_iter().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
@@ -39,7 +39,7 @@ impl Environment {
         self.0.get(name).map(OsString::as_os_str)
     }
 
-    /// Names of the variables that nothing reads, beside those with an `is_option` name.
+    /// Names of the variables that no option reads, except those with an `is_option` name.
     pub(super) fn unknown(&self, is_option: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
         let names = self.0.keys().map(String::as_str);
         names.filter(move |name| {

@@ -1,8 +1,8 @@
-//! Our own options: command line and environment in, one checked [`Settings`] out.
+//! The manager's own options: command line and environment in, one checked [`Settings`] out.
 //!
-//! Two steps. [`RunArgs`] has the values as they were written; `check` reads every value, applies the
-//! rules between options, and reports all problems at once, so that nobody fixes them one restart
-//! at a time. Nothing here opens a file or a port.
+//! Two steps. [`RunArgs`] has the values as they were written; `check` reads every value, applies
+//! the rules between options, and reports all problems at once, so that users need not fix them one
+//! restart at a time. Nothing here opens a file or a port.
 
 mod args;
 mod check;
@@ -28,11 +28,11 @@ pub(crate) use values::{config_dir, glob};
 pub struct Settings {
     /// The engine's command and its arguments, as given.
     pub command: Vec<OsString>,
-    /// The API: where it listens and who may call.
+    /// The API: its addresses and callers.
     pub http: HttpSettings,
     /// The engine's config; no directories without `--config`.
     pub config: ConfigSettings,
-    /// How the engine is treated.
+    /// How the engine is started and stopped.
     pub policy: Policy,
     /// How to find out whether the engine is ready.
     pub ready: Option<Probe>,
@@ -41,7 +41,7 @@ pub struct Settings {
     /// Where the engine's temporary directory is made.
     pub tmp_dir: Option<PathBuf>,
     pub log: LogSettings,
-    /// Messages for the log about what is probably a mistake, but not an error.
+    /// Warnings for the log: probably a mistake, but not an error.
     pub warnings: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
-//! Which pod this is: the downward API writes it into the environment.
+//! Which pod this is, from the environment variables of the downward API.
 //!
 //! The identity decides which tokens and requests are accepted, so an invalid value is an error,
-//! never a guess.
+//! never replaced by a guess.
 
 use std::ffi::OsStr;
 
@@ -42,7 +42,7 @@ pub(super) fn read(environment: &Environment) -> Result<Pod, Vec<String>> {
     if problems.is_empty() { Ok(pod) } else { Err(problems) }
 }
 
-/// A value for a message: quoted, and short whatever it is.
+/// A value for a message: quoted and shortened.
 fn shown(value: &OsStr) -> String {
     let text = value.to_string_lossy();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Settings from command lines and environments as people write them.
+//! Settings from command lines and environments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,13 +27,13 @@ fn good(line: &str) -> Settings {
     read_with(line, &[]).unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
-/// Asserts that exactly these problems are told, each by a part of its sentence.
+/// Asserts that exactly these problems are reported, each by a part of its message.
 #[track_caller]
 fn assert_problems(result: Result<Settings, Vec<String>>, parts: &[&str]) {
     let problems = result.expect_err("there are problems");
     assert_eq!(problems.len(), parts.len(), "{problems:#?}");
     for (problem, part) in problems.iter().zip(parts) {
-        assert!(problem.contains(part), "{problem:?} does not say {part:?}");
+        assert!(problem.contains(part), "{problem:?} does not contain {part:?}");
     }
 }
 
@@ -120,7 +120,11 @@ fn the_environment_is_read_and_the_command_line_wins() {
     assert!(!settings.http.open_metrics);
     let dirs = settings.config.dirs;
     assert_eq!(dirs.iter().filter_map(|dir| dir.name.as_deref()).collect::<String>(), "abc");
-    assert_eq!(settings.log.level, LevelFilter::INFO, "settings from there are no bare run");
+    assert_eq!(
+        settings.log.level,
+        LevelFilter::INFO,
+        "with settings from the environment it is no bare run"
+    );
 }
 
 #[test]
@@ -255,7 +259,7 @@ fn a_pod_is_taken_from_the_downward_api() {
     assert!(pod::read(&environment(&static_pod)).is_ok());
 }
 
-/// Bytes as the kernel would pass them on, mostly near to what is valid.
+/// Bytes as the kernel would pass them, mostly close to valid values.
 fn value() -> impl Strategy<Value = OsString> {
     use std::os::unix::ffi::OsStringExt;
     prop_oneof![

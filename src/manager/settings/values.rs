@@ -13,8 +13,8 @@ use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
 use stayput_net::jwt::{Scopes, UnknownScope};
 
-/// Why a value cannot be used, and what to write instead. The message follows the option's name,
-/// which it leaves out.
+/// Why a value cannot be used, and what to write instead. The message follows the option's name, so
+/// it does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub(crate) struct InvalidValue(String);
@@ -166,7 +166,8 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
     let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return invalid(
-            "everybody could read a password in the URL: use a port or path that needs none".into(),
+            "a password in the URL can be read by all users: use a port or path that needs none"
+                .into(),
         );
     }
     let tls = uri.scheme_str() == Some("https");

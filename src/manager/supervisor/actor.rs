@@ -1,4 +1,4 @@
-//! What the supervisor owns.
+//! The data of the supervisor.
 //!
 //! `run` waits for what happens next, `events` turns it into events of the lifecycle, `perform`
 //! carries out the effects.
@@ -26,19 +26,19 @@ use stayput_api as api;
 /// Most requests that wait for the supervisor; more wait in their connections.
 const MAX_CALLS: usize = 16;
 
-/// What is supervised and how.
+/// What is supervised, and how.
 #[derive(Debug)]
 pub struct Engine {
     /// The command, passed on as given.
     pub command: Vec<OsString>,
-    /// How to treat it.
+    /// How to start and stop it.
     pub policy: Policy,
-    /// When it is ready.
+    /// How to find out whether it is ready.
     pub probe: Option<Probe>,
     pub config: Option<Arc<ConfigWatch>>,
     /// Its temporary directory, emptied between runs.
     pub temp_dir: Option<Arc<TempDir>>,
-    /// Where the intent survives.
+    /// The directory of the journal.
     pub journal: Option<Journal>,
     /// Which pod this is.
     pub pod: api::Pod,
@@ -59,7 +59,7 @@ pub struct Supervisor {
     pub(super) lifecycle: Lifecycle,
     pub(super) clock: Clock,
     pub(super) tree: Option<Tree>,
-    /// Our descendants from before the first launch: not the engine's.
+    /// The manager's descendants from before the first launch: not the engine's.
     pub(super) inherited: Inherited,
     /// Out-of-memory kills in our cgroup before the present run.
     pub(super) oom_kills: Option<u64>,
@@ -77,9 +77,9 @@ pub struct Supervisor {
     pub(super) config: Option<watch::Receiver<Arc<Observed>>>,
     pub(super) calls: mpsc::Receiver<Call>,
     pub(super) waiting: VecDeque<Call>,
-    /// What only the start needed is still in memory.
+    /// Code that only the start needed is still in memory.
     pub(super) startup_code_loaded: bool,
-    /// Answered when the manager is to end.
+    /// Gets the answer when the manager is to end.
     pub(super) end: Option<oneshot::Sender<Ended>>,
 }
 
@@ -90,7 +90,7 @@ impl std::fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// Makes a supervisor, the handle for others, and the receiver of its end.
+    /// Makes a supervisor, the handle for other modules, and the receiver of its end.
     pub fn new(engine: Engine, signals: Signals) -> (Self, Handle, oneshot::Receiver<Ended>) {
         let clock = Clock::start();
         let lifecycle =

@@ -23,7 +23,7 @@ impl Clock {
         self.wall + millis(self.start.elapsed())
     }
 
-    /// When `due` is, for sleeping until then.
+    /// The tokio instant at which `due` is reached.
     pub(super) fn instant(&self, due: Millis) -> Instant {
         self.start + Duration::from_millis(due.saturating_sub(self.wall))
     }

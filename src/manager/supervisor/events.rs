@@ -1,4 +1,4 @@
-//! What happened, as events of the lifecycle.
+//! Turns what happened into events of the lifecycle.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -83,7 +83,7 @@ impl Supervisor {
         self.publisher.touch();
     }
 
-    /// Hands an event to the lifecycle and carries out what follows from it.
+    /// Passes an event to the lifecycle and carries out the effects.
     pub(super) fn feed(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {

@@ -25,7 +25,7 @@ pub(crate) enum Call {
     Probe {
         reply: oneshot::Sender<()>,
     },
-    /// Answered by the loop itself: proof that it runs.
+    /// Answered by the loop itself: it proves that the loop runs.
     Ping {
         reply: oneshot::Sender<()>,
     },
@@ -43,7 +43,7 @@ impl Handle {
         Self { calls, status }
     }
 
-    /// Asks for a stop in the name of `by`.
+    /// Requests a stop on behalf of `by`.
     ///
     /// # Errors
     /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
@@ -51,7 +51,7 @@ impl Handle {
         self.ask(|reply| Call::Stop { request, by, reply }).await.unwrap_or_else(unavailable)
     }
 
-    /// Asks for a start in the name of `by`.
+    /// Requests a start on behalf of `by`.
     ///
     /// # Errors
     /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
@@ -66,7 +66,7 @@ impl Handle {
 
     /// The status after the readiness probe ran, which it does at most once a second.
     pub async fn fresh_status(&self) -> Arc<Status> {
-        // A supervisor that has ended leaves its last status: nothing newer exists.
+        // A supervisor that has ended leaves its last status: there is nothing newer.
         self.ask(|reply| Call::Probe { reply }).await;
         self.status()
     }

@@ -1,12 +1,12 @@
-//! Random names for boots and runs.
+//! Random ids for boots and runs.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// 64 random bits in hexadecimal. The name of a run is also the cookie by which its orphans are
-/// recognised, so it must not be guessable by chance.
+/// 64 random bits in hexadecimal. The id of a run is also the cookie by which its orphans are
+/// recognised, so two ids must not be equal by chance.
 ///
 /// # Panics
-/// If the kernel has no random numbers, which no kernel that can run an engine lacks.
+/// If the kernel has no random numbers; every kernel that can run an engine has them.
 pub(super) fn random_id() -> String {
     format!("{:016x}", random_number())
 }

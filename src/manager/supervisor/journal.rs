@@ -1,4 +1,4 @@
-//! What must survive the container: one small JSON file in the state directory.
+//! The data that must survive the container: one small JSON file in the state directory.
 //!
 //! Written to a temporary file, synced, renamed, and the directory synced: after a crash there is
 //! the old version or the new one, never a mixture.
@@ -14,7 +14,7 @@ use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
 use crate::process::with_own_descriptors;
 use stayput_api::{Exit, MAX_SEQUENCE, Run};
 
-/// Version of the file's layout. A newer one is held, never guessed at.
+/// Version of the file's layout. With a newer one, the engine is held.
 const SCHEMA: u32 = 1;
 /// Real journals are a few kilobytes; a larger file is not ours.
 const MAX_BYTES: u64 = 1 << 20;
@@ -42,7 +42,7 @@ pub(super) enum JournalError {
     NotDone(#[from] tokio::task::JoinError),
 }
 
-/// What is wrong with the content of a journal. Goes on after its path.
+/// What is wrong with the content of a journal. The message continues after its path.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ContentError {
     #[error("is not a file")]
@@ -76,7 +76,7 @@ pub enum StateDirError {
     /// Something else is there.
     #[error("--state-dir {} is not a directory: mount an emptyDir there", .0.display())]
     NotADirectory(PathBuf),
-    /// The system's error.
+    /// The system's error, from an attempt to use it.
     #[error(
         "--state-dir {} cannot be used ({source}): mount an emptyDir there, or make it",
         path.display()
@@ -177,7 +177,8 @@ impl Journal {
 
     fn replace(&self, path: &Path, record: &Record) -> io::Result<()> {
         let new = self.dir.join("journal.json.new");
-        // The mode of a file that is already there would stay: it names people, which is private.
+        // An existing file would keep its mode. The journal contains names of users, which are
+        // private.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}

@@ -1,8 +1,8 @@
-//! Writes journal versions one after the other, off the supervisor's loop.
+//! Writes journal versions one after the other, outside of the supervisor's loop.
 //!
-//! Only the newest version waits: it contains all that the earlier ones do. A disk that
-//! hangs holds one blocking thread and nothing else; how long a request waits for it is a timer of
-//! the lifecycle.
+//! Only the newest version waits: it contains all that the earlier ones do. A disk that hangs
+//! blocks one thread and nothing else; the lifecycle has a timer for how long a request waits for
+//! it.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,14 @@ use super::journal::{Journal, JournalError, Record};
 /// A version and its content.
 type Version = (u64, Record);
 
-/// What became of a version.
+/// The result of writing a version.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) version: u64,
     pub(super) result: Result<(), JournalError>,
 }
 
-/// The supervisor's end of the writer.
+/// The supervisor's side of the writer.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
     newest: watch::Sender<Option<Version>>,
@@ -37,7 +37,7 @@ impl JournalWriter {
         Self { newest, results, pending: VecDeque::new() }
     }
 
-    /// Hands in a version; one that was not begun yet is dropped in its favour.
+    /// Passes a version to the writer; an older one that waits is dropped.
     pub(super) fn write(&mut self, version: u64, record: Record) {
         self.pending.push_back(version);
         self.newest.send_replace(Some((version, record)));
@@ -55,7 +55,7 @@ impl JournalWriter {
         }
     }
 
-    /// Whether a version that was handed in is not on disk yet.
+    /// Whether a version that was passed in is not on disk yet.
     pub(super) fn is_busy(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -77,7 +77,7 @@ async fn write_all(
             journal.write(&record)
         });
         let result = work.await.unwrap_or_else(|error| Err(error.into()));
-        // The file that is there now is ours.
+        // The file that exists now is ours.
         set_aside &= result.is_err();
         if results.send(Written { version, result }).is_err() {
             return;

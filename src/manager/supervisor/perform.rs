@@ -11,7 +11,7 @@ use crate::process::{self, Launch, Member, RUN_VARIABLE, Tree, oom};
 use stayput_api::{self as api, ConfigChoice};
 
 impl Supervisor {
-    /// Carries out one effect; an answer that is there at once is returned.
+    /// Carries out one effect; a result that is known at once is returned.
     pub(super) fn perform(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Prepare { choice, expected } => return self.prepare(choice, expected),
@@ -39,11 +39,12 @@ impl Supervisor {
             Effect::ScanTree => return self.scan(),
             Effect::KeepLastGood => self.keep_last_good(),
             Effect::Reply(answer) => {
-                // The caller may read the status as soon as it has the answer.
+                // The caller may read the status as soon as it has the answer, so the status comes
+                // first.
                 self.publisher.touch();
                 self.publish();
                 if let Some(reply) = self.reply.take() {
-                    // A caller that hung up has lost its answer, not its request.
+                    // If the caller has closed its connection, only the answer is lost.
                     let _ = reply.send(answer);
                 }
             }
@@ -52,7 +53,7 @@ impl Supervisor {
         None
     }
 
-    /// Begins to prepare a start; answers at once where there is nothing to do.
+    /// Begins to prepare a start; returns the result at once if there is nothing to do.
     fn prepare(&mut self, choice: ConfigChoice, expected: Option<String>) -> Option<Event> {
         let (config, temp_dir) = (self.engine.config.clone(), self.engine.temp_dir.clone());
         if config.is_none() && temp_dir.is_none() {
@@ -127,8 +128,8 @@ impl Supervisor {
         }
     }
 
-    /// A KILL that we did not send, while the kernel's out-of-memory count rose. An ES launcher
-    /// passes its server's death on as code 137.
+    /// A KILL that the manager did not send, while the kernel's out-of-memory count rose. A
+    /// launcher of Elasticsearch reports its server's death as code 137.
     pub(super) fn was_out_of_memory(&self, status: ExitStatus) -> bool {
         status.shell_code() == 128 + libc::SIGKILL
             && match (self.oom_kills, self.count_oom_kills()) {
@@ -161,7 +162,7 @@ impl Supervisor {
     }
 }
 
-/// For people, who must know when KILL does not reach a process.
+/// A warning for users: KILL does not reach a process.
 fn named(members: Vec<Member>) -> Vec<api::Process> {
     members
         .into_iter()

@@ -11,7 +11,7 @@ use crate::process::{TempDir, TempDirError};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
 
-/// The work of [`prepare`]: everything for a spawn, or why there is none.
+/// The work of [`prepare`]: what the spawn needs, or why there is no spawn.
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> + Send + 'static>>;
 
 /// What a start was prepared with.
@@ -59,7 +59,7 @@ async fn emptied(temp_dir: Arc<TempDir>) -> Result<(), Refusal> {
     match tokio::task::spawn_blocking(move || temp_dir.prepare()).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error @ TempDirError::NotEmptied { .. })) => {
-            // A directory with something old in it serves as well as /tmp does.
+            // A directory with old files in it is still as good as /tmp.
             tracing::warn!(%error, "the engine's temporary directory is not empty");
             Ok(())
         }
@@ -73,7 +73,7 @@ async fn emptied(temp_dir: Arc<TempDir>) -> Result<(), Refusal> {
     }
 }
 
-/// Answers for a manager without `--config`.
+/// The result for a manager without `--config`.
 pub(super) fn without_config(
     choice: ConfigChoice,
     expected: Option<String>,

@@ -1,5 +1,5 @@
-//! One probe of whether the engine is ready: an HTTP(S) GET or a TCP connect, as the kubelet's
-//! probes do it. 200–399 is ready; the certificate is not verified, as loopback needs no name.
+//! One call of the readiness probe: an HTTP(S) GET or a TCP connect, like the kubelet's probes.
+//! 200–399 is ready; the certificate is not verified, because a probe on loopback needs no name.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,14 +19,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// How long an answer may take, as with the kubelet's own probes. Shorter than the API waits for us,
-/// so that an engine that hangs is reported as not ready and not by its last good answer.
+/// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
+/// waits for it, so that an engine that hangs is reported as not ready, and not with its last good
+/// answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What to ask.
+/// What to probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
-    /// The port takes connections.
+    /// The port accepts connections.
     Tcp {
         /// `host:port`.
         address: String,
@@ -82,7 +83,8 @@ async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, address: &str, path: &
     let mut answer = pin!(sender.send_request(request));
     let answer = tokio::select! {
         answer = &mut answer => answer,
-        // A server that closes after its answer: the answer was handed over before.
+        // If the server closes the connection after its answer, the answer is passed on before
+        // this.
         _ = connection => answer.await,
     };
     answer.is_ok_and(|answer| (200..400).contains(&answer.status().as_u16()))
@@ -91,7 +93,7 @@ async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, address: &str, path: &
 fn client_config() -> Option<ClientConfig> {
     let provider = Arc::new(default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
-        // Named, because kube in the same build makes rustls' own choice a wider one.
+        // Set explicitly: with kube in the same build, the default of rustls has more algorithms.
         .with_protocol_versions(&[&rustls::version::TLS13])
         .ok()?;
     let verifier = Arc::new(AnyCertificate {

@@ -1,5 +1,6 @@
 //! When the readiness probe runs: with growing pauses until the engine was ready once, then only
-//! when somebody asks, shared, and at most once a second. At rest it never wakes.
+//! for requests of the status. Callers share a result, and it runs at most once a second. At rest
+//! it does not run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use super::probe::Probe;
 
 /// The shortest pause between two probes of a starting engine.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
-/// The longest one.
+/// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// In between, the pause is this part of the time the start has taken: the delay of a probe is part
-/// of every restart, so it stays small compared with the start itself.
+/// In between, the pause is this part of the time the start has taken so far: the probe's delay
+/// adds to every restart, so it is kept small compared with the start itself.
 const PAUSE_PART: u32 = 50;
-/// For so long an answer is used again.
+/// How long an answer is used again.
 const ANSWER_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The state of probing one engine.
@@ -31,7 +32,7 @@ pub(super) struct Readiness {
     waiters: Vec<oneshot::Sender<()>>,
     sender: mpsc::UnboundedSender<Answer>,
     answers: mpsc::UnboundedReceiver<Answer>,
-    /// Number of the run that is probed: a late answer about an earlier one is dropped.
+    /// Number of the run that is probed: a late answer about an earlier run is dropped.
     run: u64,
 }
 
@@ -84,14 +85,15 @@ impl Readiness {
         }
         self.ready = self.ready.map(|_| false);
         self.asked_at = None;
-        // Dropped waiters are answered as well: there is nothing more to learn.
+        // Dropped waiters are answered as well: there will be no other answer.
         self.waiters.clear();
-        // A probe that is still running is about a run that is over.
+        // A probe that is still running is about an earlier run.
         self.run += 1;
     }
 
-    /// Somebody asks. Answered at once where there is no probe or its last answer is recent enough;
-    /// while the engine starts, answered with the next ready answer of its own probes.
+    /// A caller needs the readiness. Answered at once if there is no probe or its last answer is
+    /// recent enough; while the engine starts, answered with the next ready answer of its own
+    /// probes.
     pub(super) fn ask(&mut self, running: bool, waiter: oneshot::Sender<()>) {
         if running && self.probing.is_some() {
             self.waiters.push(waiter);
@@ -121,7 +123,7 @@ impl Readiness {
         }
     }
 
-    /// Takes an answer in. Returns whether it is about the present run and ready.
+    /// Handles an answer. Returns whether it is about the current run and ready.
     pub(super) fn take(&mut self, answer: &Answer) -> bool {
         if answer.run != self.run {
             return false;
@@ -147,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// A ready engine behind `listener`, and what is known of it.
+    /// A ready engine behind `listener`, and its readiness.
     async fn began(probe: Probe) -> Readiness {
         let mut readiness = Readiness::new(Some(probe));
         readiness.run_began();
@@ -204,7 +206,7 @@ mod tests {
         });
         drop(first);
         assert_eq!(readiness.ready(), Some(true));
-        // From here on nobody accepts: the kernel takes the connection, and nothing answers.
+        // From here on the test accepts no connection: the kernel does, and nothing answers.
         tokio::time::pause();
         tokio::time::advance(ANSWER_MAX_AGE).await;
         let begin = Instant::now();

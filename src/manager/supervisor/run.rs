@@ -1,4 +1,4 @@
-//! The loop: waits for whatever happens next.
+//! The loop: waits for the next event.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -21,11 +21,12 @@ const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 const JOURNAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Reads the journal, does what it demands and supervises until the manager is to end. Goes on
-    /// answering requests after that, until it is dropped.
+    /// Reads the journal, follows it, and supervises until the manager is to end. After that it
+    /// continues to answer requests until it is dropped.
     pub async fn run(mut self) {
         let recovered = self.recover().await;
-        // Children that ended before the first SIGCHLD we receive, such as an image's own init steps.
+        // Children that ended before the first SIGCHLD was received, such as init steps of the
+        // image.
         self.reap();
         self.feed(Event::Boot(recovered));
         loop {
@@ -56,7 +57,7 @@ impl Supervisor {
     async fn turn(&mut self) {
         let due = self.lifecycle.timers().min_by_key(|(_, due)| *due);
         tokio::select! {
-            // Deaths and TERM before everything else; requests last.
+            // Deaths and TERM come first, requests last.
             biased;
             signals = self.signals.recv() => self.signalled(&signals),
             written = next_written(&mut self.journal) => match written.result {
@@ -103,8 +104,8 @@ impl Supervisor {
         }
     }
 
-    /// Reports to the rest of the manager that it is to end, once the journal is written or its time
-    /// is over.
+    /// Reports to the rest of the manager that it is to end, when the journal is written or its
+    /// time is over.
     async fn announce_end(&mut self) {
         let Some(ended) = self.ended.take() else { return };
         let Some(end) = self.end.take() else { return };
@@ -118,7 +119,7 @@ impl Supervisor {
                 tracing::error!("the last journal entry did not reach the disk");
             }
         }
-        // The receiver is gone when the manager is being torn down already.
+        // The receiver is gone if the manager is already shutting down.
         let _ = end.send(ended);
     }
 }

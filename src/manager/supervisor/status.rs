@@ -10,7 +10,7 @@ use crate::config_watch::Observed;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
 use stayput_api::{self as api, Config, Cursor, Manager, State, Status};
 
-/// The publishing end of the status.
+/// Publishes the status.
 #[derive(Debug)]
 pub(super) struct Publisher {
     manager: Manager,

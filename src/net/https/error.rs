@@ -25,7 +25,7 @@ pub enum ExchangeError {
 /// What is wrong with the server's certificate, and what to do. The source is what rustls reports.
 #[derive(Debug, Error)]
 pub enum UntrustedCertificate {
-    /// Signed by somebody else, or by a CA of the same name with another key.
+    /// Signed by another CA, or by a CA of the same name with another key.
     #[error(
         "it was not signed by {ca}: give the CA that issued it, or check which server listens there"
     )]
@@ -59,7 +59,7 @@ pub enum UntrustedCertificate {
     },
 }
 
-/// How the wait for the answer ended.
+/// Why the answer did not arrive.
 #[derive(Debug, Error)]
 pub enum NoAnswer {
     /// The time was over.
@@ -87,7 +87,7 @@ pub enum TlsError {
         /// What rustls reports.
         source: rustls::Error,
     },
-    /// Our certificate and key do not fit together.
+    /// Our certificate and key do not belong together.
     #[error("{certificate} and {key} cannot be used together: {source}")]
     Identity {
         /// Name of the certificate's document.
@@ -113,7 +113,7 @@ pub enum InvalidTarget {
     Host(String),
 }
 
-/// The error and its sources: hyper reports "connection error" and keeps the reason inside.
+/// The error and its sources: hyper reports "connection error", and the reason is in a source.
 fn with_sources(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

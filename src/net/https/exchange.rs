@@ -28,8 +28,8 @@ pub struct Bounds {
 
 /// Sends one request, whose URI is path and query, and reads its whole answer. `Host` is filled in.
 ///
-/// Dropping the future closes the connection; like [`ExchangeError::Unanswered`], that leaves open
-/// whether the request had its effect.
+/// Dropping the future closes the connection. Then, as with [`ExchangeError::Unanswered`], it is
+/// not known whether the request had its effect.
 ///
 /// # Errors
 /// See [`ExchangeError`].
@@ -69,10 +69,10 @@ async fn send(
         let (head, body) = sender.send_request(request).await?.into_parts();
         let body = Limited::new(body, limit).collect().await?.to_bytes();
         Ok(Response::from_parts(head, body))
-        // Dropping `sender` here ends `connection`.
+        // Dropping `sender` here makes `connection` end.
     };
-    // The connection does the I/O of the exchange. Once there is a whole answer, how the
-    // connection ends does not matter.
+    // The connection does the I/O of the exchange. When the answer is complete, it does not matter
+    // how the connection ends.
     let (answer, _) = tokio::join!(exchange, connection);
     answer
 }

@@ -2,9 +2,9 @@
 //! and size.
 //!
 //! A connection that is used once cannot be stale, so an error always says whether the request can
-//! have been sent. What is worth sharing is [`Tls`]: it is built once per cluster and cheap to
-//! clone. Where a server issues TLS tickets, its clones resume each other's sessions; managers
-//! issue none, so that no session outlives the check of a client certificate.
+//! have been sent. [`Tls`] is shared: it is built once per cluster and cheap to clone. If a server
+//! issues TLS tickets, the clones resume each other's sessions. Managers issue none, so that each
+//! connection checks the client certificate.
 
 mod error;
 mod exchange;

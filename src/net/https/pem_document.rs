@@ -1,4 +1,4 @@
-//! A PEM document with the name that messages call it by.
+//! A PEM document with its name in messages.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub struct Pem {
 }
 
 impl Pem {
-    /// `name` is what messages call it: `the CA /etc/ca.pem`, `the key tls.key of Secret logs/tls`.
+    /// `name` is used in messages: `the CA /etc/ca.pem`, `the key tls.key of Secret logs/tls`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
 
-    /// What messages call it.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -25,7 +25,7 @@ impl Pem {
     }
 }
 
-/// The name alone: the document may be a private key.
+/// Only the name: the document may be a private key.
 impl fmt::Debug for Pem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Pem({})", self.name)

@@ -45,8 +45,8 @@ impl Target {
         Self::tcp(host, port, None)
     }
 
-    /// HTTP over TLS. The certificate has to be for `name`, or without one for `host`: pods are
-    /// reached by IP addresses that no certificate can know beforehand.
+    /// HTTP over TLS. The certificate must be for `name`, or without one for `host`: pods are
+    /// reached by IP addresses, which no certificate can contain in advance.
     ///
     /// # Errors
     /// [`InvalidTarget`].
@@ -87,7 +87,7 @@ impl Target {
         self.authority.clone()
     }
 
-    /// Connects. Without a timeout: the caller has one.
+    /// Connects. Has no timeout: the caller must set one.
     pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, ExchangeError> {
         let (host, port, tls) = match &self.transport {
             Transport::Socket(path) => {

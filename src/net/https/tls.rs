@@ -14,7 +14,7 @@ use crate::pem;
 /// Our own certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The chain, ours first.
+    /// The chain, with our certificate first.
     pub certificate: Pem,
     /// Its private key.
     pub key: Pem,
@@ -51,7 +51,7 @@ impl Tls {
                 .add(certificate)
                 .map_err(|source| TlsError::Ca { ca: ca.name().to_owned(), source })?;
         }
-        // The provider is named, never the process's default: two of them in one build would panic.
+        // The provider is set explicitly: with two of them in one build, the default would panic.
         let builder =
             ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
                 .with_protocol_versions(versions)
@@ -78,7 +78,7 @@ impl Tls {
         self.config.clone()
     }
 
-    /// What a failed handshake means: the certificates we can give advice about are
+    /// What a failed handshake means. If it is a certificate problem with known advice, it becomes
     /// [`ExchangeError::Untrusted`].
     pub(super) fn handshake_error(
         &self,
@@ -89,7 +89,7 @@ impl Tls {
         let tls = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let Some(rustls::Error::InvalidCertificate(reason)) = tls else { return source.into() };
         match reason {
-            // The second is a CA of the same name with another key.
+            // The second error means a CA of the same name with another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 UntrustedCertificate::UnknownIssuer { ca: ca(), source }.into()
             }
@@ -97,7 +97,7 @@ impl Tls {
                 let name = name.to_str().into_owned();
                 UntrustedCertificate::WrongName { name, source }.into()
             }
-            // rustls has no variant for it, only the verifier's error inside an opaque one.
+            // rustls has no variant for it, only an opaque one with the verifier's error inside.
             CertificateError::Other(other)
                 if format!("{other:?}").contains("CaUsedAsEndEntity") =>
             {
@@ -108,7 +108,7 @@ impl Tls {
     }
 }
 
-/// The CA alone: the key is a secret.
+/// Only the CA: the key is a secret.
 impl fmt::Debug for Tls {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Tls({})", self.ca)

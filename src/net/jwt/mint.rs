@@ -15,7 +15,7 @@ use super::{MAX_AHEAD, Scopes, SharedKeyError, provider, shared_key};
 /// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Who makes requests with it; shown in logs and in `last_request`.
+    /// The user or program that sends requests with it; shown in logs and in `last_request`.
     pub subject: String,
     /// What its bearer may do.
     pub scopes: Scopes,
@@ -55,13 +55,13 @@ pub enum GrantError {
     Ttl,
 }
 
-/// Why no token was made. Messages about the key follow its file's name, which they leave out.
+/// Why no token was made. Messages about the key follow its file's name, so they do not repeat it.
 #[derive(Debug, Error)]
 pub enum MintError {
     /// Managers would refuse the token.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// The clock cannot be right.
+    /// The clock is wrong.
     #[error("the clock is set before 1970: set it, or no manager accepts the token")]
     Clock(#[source] SystemTimeError),
     /// The file holds no usable shared key.

@@ -10,7 +10,7 @@ pub use provider::install as install_provider;
 pub use scopes::{Scopes, UnknownScope};
 pub use shared_key::{SharedKeyError, shared_key};
 
-/// How far ahead `exp` may be, in seconds: a token that leaks is soon worthless.
+/// How far ahead `exp` may be, in seconds, so that a stolen token expires soon.
 pub const MAX_AHEAD: u64 = 60 * 60;
 
 /// The audience of tokens for the manager of one pod.

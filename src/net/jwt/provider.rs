@@ -21,7 +21,7 @@ static RING: CryptoProvider = CryptoProvider {
 /// Makes ring the cryptography of jsonwebtoken in this process; without one jsonwebtoken panics at
 /// its first use. Later calls change nothing.
 pub fn install() {
-    // Fails only if one is installed already, and nobody else installs another.
+    // Fails only if one is installed already, and no other code installs one.
     let _ = RING.install_default();
 }
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What a caller may do. `control` includes `read`: whoever may stop the engine is shown the status
-/// in the answer anyway.
+/// What a caller may do. `control` includes `read`: the answer to a stop contains the status
+/// anyway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scopes {
     read: bool,
@@ -35,7 +35,7 @@ impl Scopes {
         Self { read: self.read || other.read, control: self.control || other.control }
     }
 
-    /// The scopes in a token's `scope` claim. Words we do not know are ignored: they are for other
+    /// The scopes in a token's `scope` claim. Unknown scopes are ignored: they are for other
     /// services.
     pub fn of_claim<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::NONE, |scopes, word| match word {
@@ -46,7 +46,7 @@ impl Scopes {
     }
 }
 
-/// A word that is not a scope.
+/// A text that is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0:?} is not a scope; use read or control")]
 pub struct UnknownScope(String);
@@ -54,7 +54,7 @@ pub struct UnknownScope(String);
 impl FromStr for Scopes {
     type Err = UnknownScope;
 
-    /// Reads `read`, `control` or `read,control`, each also with the claim's `es:` in front.
+    /// Reads `read`, `control` or `read,control`; `es:`, as in the claim, is allowed before each.
     fn from_str(text: &str) -> Result<Self, UnknownScope> {
         text.split([',', ' ']).try_fold(Self::NONE, |scopes, word| {
             match word.strip_prefix("es:").unwrap_or(word) {

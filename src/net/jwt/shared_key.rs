@@ -1,13 +1,13 @@
-//! The shared key of HS256 tokens: who signs and who verifies must read its file the same way.
+//! The shared key of HS256 tokens: signer and verifier must read its file in the same way.
 
 /// RFC 7518, section 3.2: a shared key is at least as long as the hash. In bytes.
 const MIN_LENGTH: usize = 32;
 
-/// Why a file holds no usable shared key. The messages follow the file's name, which they leave
-/// out.
+/// Why a file holds no usable shared key. The messages follow the file's name, so they do not
+/// repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SharedKeyError {
-    /// A PEM document: whoever knows a public key could sign with it.
+    /// A PEM document: if it is a public key, any holder of it could sign tokens.
     #[error("holds a PEM document, not a shared key: give a public key with --jwt-public-key")]
     Pem,
     /// Shorter than HS256 allows.
@@ -21,8 +21,8 @@ pub enum SharedKeyError {
     },
 }
 
-/// The bytes of the shared key in this file. Of a key that is text, white space around it is
-/// dropped: editors and `echo` add a newline. A binary key is used as it is.
+/// The bytes of the shared key in this file. If the key is text, white space around it is dropped:
+/// editors and `echo` add a newline. A binary key is used as it is.
 ///
 /// # Errors
 /// See [`SharedKeyError`].

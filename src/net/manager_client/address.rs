@@ -1,4 +1,4 @@
-//! Where a manager listens, and which credentials to present.
+//! The address of a manager, and which credentials to present.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::Token;
 use crate::https::{InvalidTarget, Target, Tls};
 
-/// Where to reach a manager.
+/// The address of a manager.
 #[derive(Debug, Clone)]
 pub enum Address {
-    /// Its unix socket: the manager knows our uid from the kernel.
+    /// Its unix socket: the manager gets our uid from the kernel.
     Socket(PathBuf),
     /// `https://HOST:PORT`; `http://` only for a loopback address.
     Url {
@@ -45,7 +45,7 @@ pub enum AddressError {
     /// Another scheme, or none.
     #[error("{0:?} is no https URL: write https://HOST:PORT of the manager")]
     Scheme(String),
-    /// More than host and port.
+    /// It has more than host and port.
     #[error("{0:?} has a path: only https://HOST:PORT is wanted")]
     Path(String),
     /// User and password, which the message must not repeat.
@@ -54,7 +54,7 @@ pub enum AddressError {
     /// No port.
     #[error("{0:?} has no port: write https://HOST:PORT of the manager")]
     NoPort(String),
-    /// `http://` to another machine.
+    /// `http://` with an address that is not loopback.
     #[error("{0:?} would send everything in the clear: use https (http is for loopback only)")]
     ClearText(String),
     /// A host or server name that cannot be one.
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn refuses_what_it_would_not_use() {
-        for (url, word) in [
+        for (url, part) in [
             ("logs-2:9199", "https URL"),
             ("ftp://logs-2:9199", "https URL"),
             ("https://logs-2", "no port"),
@@ -167,7 +167,7 @@ mod tests {
             ("https://:9199 ", "no URL"),
         ] {
             let error = parse(url).expect_err(url).to_string();
-            assert!(error.contains(word), "{url}: {error}");
+            assert!(error.contains(part), "{url}: {error}");
             assert!(!error.contains("secret"), "a password must not be repeated: {error}");
         }
     }

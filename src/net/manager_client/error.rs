@@ -15,8 +15,7 @@ use stayput_api::Problem;
 /// Why there is no good answer. Each variant says whether the request can have had an effect.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Our own side: an address, CA, certificate, key or token that cannot be used. Nothing was
-    /// sent.
+    /// An address, CA, certificate, key or token of the client cannot be used. Nothing was sent.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     /// No connection to the manager. Nothing was sent.
@@ -32,19 +31,19 @@ pub enum ClientError {
     /// The manager refused, or what was requested failed.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The answer of another pod's manager than the one that was meant. A request that carried the
-    /// pod had no effect there.
+    /// The answer comes from the manager of another pod. If the request named the pod, it had no
+    /// effect there.
     #[error(transparent)]
     WrongPod(#[from] WrongPod),
-    /// An answer that no manager gives: another program listens there, or a newer manager.
+    /// Not the answer of a manager of this version: from another program, or from a newer manager.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
 }
 
-/// What of our own cannot be used.
+/// What the client was given and cannot use.
 #[derive(Debug, Error)]
 pub enum CredentialsError {
-    /// The address, or what belongs to it.
+    /// The address, or a credential that belongs to it.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The token.
@@ -73,7 +72,7 @@ impl NotReachable {
 #[derive(Debug, Error)]
 #[error("cannot trust the certificate of the manager at {manager}: {source}")]
 pub struct Untrusted {
-    /// Where it listens.
+    /// The manager's address.
     pub manager: String,
     /// What is wrong with its certificate.
     pub source: UntrustedCertificate,
@@ -86,9 +85,9 @@ pub struct Untrusted {
     manager.as_ref().map(|manager| format!(" at {manager}")).unwrap_or_default()
 )]
 pub struct Unanswered {
-    /// Where it listens, if that is known.
+    /// The manager's address, if that is known.
     pub manager: Option<String>,
-    /// How the wait for the answer ended.
+    /// Why the answer did not arrive.
     pub source: NoAnswer,
 }
 
@@ -102,7 +101,7 @@ pub struct Refused {
     pub body: Bytes,
 }
 
-/// The manager of another pod, or of one it does not know, answered.
+/// The pod of the manager that answered is another one, or is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WrongPod {
     /// Another pod.
@@ -111,7 +110,7 @@ pub enum WrongPod {
          replaced, or its address given to another?"
     )]
     Other {
-        /// Where it listens.
+        /// The manager's address.
         manager: String,
         /// The uid it reports.
         found: String,
@@ -120,18 +119,18 @@ pub enum WrongPod {
     },
     /// A manager without the pod's uid.
     #[error(
-        "the manager at {manager} does not know its pod, so nobody can check that it is {wanted}: \
+        "the manager at {manager} does not know its pod, so it is not certain that it is {wanted}: \
          give it STAYPUT_POD_UID from the downward API"
     )]
     Unknown {
-        /// Where it listens.
+        /// The manager's address.
         manager: String,
         /// The uid that was meant.
         wanted: String,
     },
 }
 
-/// What is not as between a client and a manager of the same version.
+/// An answer that no manager of the same version gives.
 #[derive(Debug, Error)]
 pub enum ProtocolError {
     /// Not the answer of a manager.
@@ -140,19 +139,19 @@ pub enum ProtocolError {
          one than this client?"
     )]
     UnknownAnswer {
-        /// Where it listens.
+        /// The manager's address.
         manager: String,
         /// The HTTP status.
         status: u16,
-        /// What came, in short.
+        /// The answer, shortened.
         answer: String,
-        /// Why it is not a status, where it should be one.
+        /// Why it is not a status, if a status was expected.
         source: Option<serde_json::Error>,
     },
-    /// Answered at once, though nothing changed.
+    /// Answered at once, although nothing changed.
     #[error("the manager at {manager} answered a wait for a change with the unchanged status")]
     UnchangedStatus {
-        /// Where it listens.
+        /// The manager's address.
         manager: String,
     },
     /// The request cannot be serialized.
@@ -164,7 +163,7 @@ pub enum ProtocolError {
 }
 
 impl ClientError {
-    /// What it means that the manager at `target` did not answer.
+    /// The error for a request that the manager at `target` did not answer.
     pub(super) fn of_exchange(error: ExchangeError, target: &Target) -> Self {
         let manager = target.to_string();
         match error {
@@ -194,7 +193,7 @@ fn hint(error: &io::Error, socket: Option<&Path>) -> &'static str {
         (None, io::ErrorKind::ConnectionRefused) => {
             "; does a manager run there with --listen, and is this its port?"
         }
-        // What rustls does not accept is invalid data, and its message needs no addition.
+        // Invalid data means that rustls refused something; its message is clear enough.
         (Some(_) | None, _) => "",
     }
 }

@@ -13,10 +13,10 @@ use crate::https::NoAnswer;
 /// How many calls run at the same time.
 pub const MAX_CONCURRENT: usize = 16;
 
-/// Makes all calls, begun in their order and at most [`MAX_CONCURRENT`] at a time, and returns the
-/// result of each under its key. A call that takes longer than `deadline` from its own beginning is
-/// dropped and counts as [`ClientError::Unanswered`]; so the whole takes at most `deadline` for each
-/// [`MAX_CONCURRENT`] calls that hang.
+/// Makes all calls, in their order and at most [`MAX_CONCURRENT`] at a time, and returns the result
+/// of each under its key. A call that takes longer than `deadline` from its own beginning is
+/// dropped and counts as [`ClientError::Unanswered`]. So in total it takes at most `deadline` for
+/// each [`MAX_CONCURRENT`] calls that hang.
 ///
 /// Nothing is spawned: dropping the future drops every call. Of two calls with one key the result of
 /// the one that ends last is returned.
@@ -29,8 +29,8 @@ where
 {
     let mut waiting = calls.into_iter();
     let mut answers = BTreeMap::new();
-    // No stream combinators: with their closures inside, the future of a call that borrows its
-    // client could not be sent to another thread.
+    // No stream combinators: their closures would make the future of a call that borrows its client
+    // unusable in another thread.
     let mut under_way = FuturesUnordered::new();
     loop {
         let free = MAX_CONCURRENT - under_way.len();

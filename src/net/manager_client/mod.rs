@@ -30,7 +30,7 @@ use reply::Reply;
 
 /// How long the manager may take to answer, in addition to a wait that was requested.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How much of it may go into connecting.
+/// The part of it that connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest answer accepted, in bytes: a status with a thousand config files is a tenth of it.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
@@ -44,7 +44,7 @@ pub struct ManagerClient {
     answer_timeout: Duration,
 }
 
-/// What the manager answered.
+/// The manager's good answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// What was requested is done (200); otherwise it is in progress (202).
@@ -111,7 +111,8 @@ impl ManagerClient {
         }
         let answer = self.answer(reply)?;
         if answer.status.cursor == *cursor {
-            // Without this, a caller that follows the status would ask without a pause.
+            // Without this check, a caller that follows the status would send requests without a
+            // pause.
             let manager = self.target.to_string();
             return Err(ProtocolError::UnchangedStatus { manager }.into());
         }
@@ -185,7 +186,7 @@ impl ManagerClient {
         Ok(Reply::new(response, self.target.to_string()))
     }
 
-    /// The answer, if it is a good one and from the manager that was meant.
+    /// Returns the answer if it is a good one and comes from the right manager.
     fn answer(&self, reply: Reply) -> Result<Answer, ClientError> {
         let answer = reply.into_answer()?;
         let (Some(wanted), found) = (&self.pod, &answer.status.manager.pod.uid) else {

@@ -17,7 +17,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// `manager` is where it listens, for messages.
+    /// `manager` is its address, for messages.
     pub(super) fn new(response: Response<Bytes>, manager: String) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -25,7 +25,7 @@ impl Reply {
         Self { status: head.status, content_type, body, manager }
     }
 
-    /// The answer, if it is a good one.
+    /// Returns the answer if it is a good one.
     pub(super) fn into_answer(self) -> Result<Answer, ClientError> {
         if self.status != StatusCode::OK && self.status != StatusCode::ACCEPTED {
             return Err(self.into_error());

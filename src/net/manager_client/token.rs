@@ -11,16 +11,16 @@ use thiserror::Error;
 /// The largest token accepted, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// A JWT, or where to find it.
+/// A JWT, or the file that contains it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Token {
-    /// A file that holds it; read at every call, because kubelet renews tokens in place.
+    /// The file that contains it; read at every call, because the kubelet renews tokens in place.
     File(PathBuf),
     /// The token itself.
     Text(String),
 }
 
-/// Never the token itself.
+/// Never shows the token.
 impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -47,7 +47,7 @@ pub enum TokenError {
     /// Too long, or with white space inside.
     #[error("{0} does not hold one JWT and nothing else")]
     NotOneToken(String),
-    /// Not the characters of a header.
+    /// It has characters that a header must not contain.
     #[error("{0} holds characters no token has")]
     InvalidCharacter(String),
 }

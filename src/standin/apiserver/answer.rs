@@ -19,7 +19,7 @@ use super::verbs::{Deleted, Page, Patch, State, Writing, Written};
 use super::watch_stream::Watcher;
 use super::{Shared, VERSION};
 
-/// What hyper sends.
+/// The body that hyper sends.
 pub(super) type Reply = Response<BoxBody<Bytes, io::Error>>;
 
 /// The verb and the resource of a call, as audit logs name them.

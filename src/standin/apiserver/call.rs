@@ -1,4 +1,4 @@
-//! A request, read: what it wants of which object.
+//! A parsed request: which verb on which object.
 
 use hyper::Method;
 use hyper::body::Bytes;
@@ -32,7 +32,7 @@ pub(super) struct Target {
 pub(super) struct Address {
     pub(super) group: String,
     pub(super) version: String,
-    /// Empty for the list of what there is.
+    /// Empty for discovery, the list of what is served.
     pub(super) plural: String,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
@@ -50,7 +50,7 @@ impl Address {
         };
         let version = parts.next()?;
         let mut rest: Vec<String> = parts.collect();
-        // `namespaces/x/status` is about the namespace itself, `namespaces/x/pods` about pods.
+        // `namespaces/x/status` is about the namespace itself, `namespaces/x/pods` is about pods.
         let own = ["status", "finalize"];
         let inside = rest.len() >= 3 && rest[0] == "namespaces" && !own.contains(&rest[2].as_str());
         let namespace = inside.then(|| rest.drain(..2).nth(1)).flatten();
@@ -135,7 +135,7 @@ pub(super) fn query(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `%2F` and the like. What is not such a code stays.
+/// `%2F` and the like. Everything else stays as it is.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! What is wrong with a field, with the texts of the real server.
+//! What is wrong with a field, in the texts of the real server.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) struct Cause {
 }
 
 impl Cause {
-    /// A field that has to be there.
+    /// A required field is missing.
     pub(super) fn required(field: impl Into<String>, note: &str) -> Self {
         let body = match note {
             "" => "Required value".to_owned(),
@@ -21,7 +21,7 @@ impl Cause {
         Self { reason: "FieldValueRequired", field: field.into(), body }
     }
 
-    /// A field with a value it must not have.
+    /// A field has an invalid value.
     pub(super) fn invalid(field: impl Into<String>, value: &Value, note: &str) -> Self {
         let body = format!("Invalid value: {}: {note}", value);
         Self { reason: "FieldValueInvalid", field: field.into(), body }
@@ -33,7 +33,7 @@ impl Cause {
         Self { reason: "FieldValueTypeInvalid", field: field.into(), body }
     }
 
-    /// A field whose value is not one of the few.
+    /// A field's value is not one of the allowed ones.
     pub(super) fn unsupported(
         field: impl Into<String>,
         value: &Value,
@@ -45,13 +45,13 @@ impl Cause {
         Self { reason: "FieldValueNotSupported", field: field.into(), body }
     }
 
-    /// An element that the list has already.
+    /// The list has this element already.
     pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         let body = format!("Duplicate value: {value}");
         Self { reason: "FieldValueDuplicate", field: field.into(), body }
     }
 
-    /// A field that must not be set or changed.
+    /// A field must not be set or changed.
     pub(super) fn forbidden(field: impl Into<String>, note: &str) -> Self {
         Self {
             reason: "FieldValueForbidden",
@@ -60,7 +60,7 @@ impl Cause {
         }
     }
 
-    /// More elements, entries or characters than there may be; `note` begins with the kind.
+    /// More elements, entries or characters than allowed; `note` begins with their kind.
     pub(super) fn too_many(field: impl Into<String>, reason: &'static str, note: String) -> Self {
         Self { reason, field: field.into(), body: note }
     }

@@ -1,4 +1,4 @@
-//! What was asked of the server, by verb, resource and answer.
+//! Counts the requests, by verb, resource and answer.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 pub struct Asked {
     /// get, list, watch, create, update, patch, delete, deletecollection.
     pub verb: String,
-    /// `pods`, `searchclusters/status`, or the path of what is not about objects.
+    /// `pods`, `searchclusters/status`, or the path if it is not about objects.
     pub resource: String,
     /// The HTTP status; 0 where none was sent.
     pub code: u16,
 }
 
-/// Requests so far.
+/// The requests so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<Asked, u64>);
 
@@ -23,17 +23,17 @@ impl Counts {
         *self.0.entry(asked).or_default() += 1;
     }
 
-    /// How many requests `wanted` is true of.
+    /// The number of requests for which `wanted` is true.
     pub fn matching(&self, wanted: impl Fn(&Asked) -> bool) -> u64 {
         self.0.iter().filter(|(asked, _)| wanted(asked)).map(|(_, count)| count).sum()
     }
 
-    /// All of them.
+    /// All requests.
     pub fn total(&self) -> u64 {
         self.matching(|_| true)
     }
 
-    /// Those that ask for a change, whether or not it was made.
+    /// Requests for a change, whether or not it was made.
     pub fn writes(&self) -> u64 {
         self.matching(|asked| !["get", "list", "watch"].contains(&asked.verb.as_str()))
     }
@@ -43,7 +43,7 @@ impl Counts {
         self.matching(|asked| asked.code == 409)
     }
 
-    /// What came on top of `earlier`.
+    /// The requests since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |asked: &Asked| earlier.0.get(asked).copied().unwrap_or(0);
@@ -51,7 +51,7 @@ impl Counts {
         Self(added.filter(|(_, count)| *count > 0).collect())
     }
 
-    /// Each kind of request with its number.
+    /// Each kind of request with its count.
     pub fn iter(&self) -> impl Iterator<Item = (&Asked, u64)> {
         self.0.iter().map(|(asked, count)| (asked, *count))
     }

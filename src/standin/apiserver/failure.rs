@@ -19,7 +19,7 @@ impl Failure {
         Self { code, reason, message: message.into(), details: Value::Null }
     }
 
-    /// About the object `name` of `resource`.
+    /// A failure about the object `name` of `resource`.
     fn about(self, resource: &Resource, name: &str) -> Self {
         self.about_kind(&resource.group, &resource.plural, name)
     }
@@ -44,23 +44,25 @@ impl Failure {
         Self::new(409, "AlreadyExists", message).about(resource, name)
     }
 
-    pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message =
-            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified());
+    pub(super) fn conflict(resource: &Resource, name: &str, reason: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {reason}",
+            resource.qualified()
+        );
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
     /// A write based on a version that is not the newest.
     pub(super) fn modified(resource: &Resource, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version \
+        let reason = "the object has been modified; please apply your changes to the latest version \
                    and try again";
-        Self::conflict(resource, name, why)
+        Self::conflict(resource, name, reason)
     }
 
     /// A deletion on a condition that does not hold; here the real server names the kind.
-    pub(super) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
+    pub(super) fn precondition(resource: &Resource, name: &str, reason: &str) -> Self {
         let qualified = qualified(&resource.group, &resource.kind);
-        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {reason}");
         Self::new(409, "Conflict", message).about_kind(&resource.group, &resource.kind, name)
     }
 
@@ -68,12 +70,12 @@ impl Failure {
         Self::invalid_kind(&resource.group, &resource.kind, name, causes)
     }
 
-    /// Options of a request that do not go together.
+    /// Options of a request that exclude each other.
     pub(super) fn invalid_options(kind: &str, cause: Cause) -> Self {
         Self::invalid_kind("meta.k8s.io", kind, "", &[cause])
     }
 
-    /// The same for what is not an object of ours.
+    /// The same for an object that is not stored here.
     pub(super) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let each: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.body)).collect();
@@ -87,7 +89,7 @@ impl Failure {
         failure
     }
 
-    /// A JSON patch that cannot be applied. The real server keeps what was wrong to itself.
+    /// A JSON patch that cannot be applied. The real server does not report what was wrong.
     pub(super) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         let mut failure = Self::new(422, "Invalid", message);
@@ -95,12 +97,12 @@ impl Failure {
         failure
     }
 
-    /// An error that the real server did not mean to show: it has no reason.
+    /// An error for which the real server sends no reason.
     pub(super) fn unforeseen(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// A path in a group of ours that leads nowhere.
+    /// An unknown path in a served group.
     pub(super) fn unknown_resource() -> Self {
         let mut failure =
             Self::new(404, "NotFound", "the server could not find the requested resource");
@@ -112,8 +114,8 @@ impl Failure {
         Self::new(400, "BadRequest", message)
     }
 
-    pub(super) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("{} \"{name}\" is forbidden: {why}", resource.qualified());
+    pub(super) fn forbidden(resource: &Resource, name: &str, reason: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {reason}", resource.qualified());
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
@@ -144,7 +146,7 @@ impl Failure {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Something the real server can and this one cannot.
+    /// A feature of the real server that this one lacks.
     pub(super) fn not_implemented(what: &str) -> Self {
         Self::new(501, "NotImplemented", format!("the stand-in apiserver cannot do this: {what}"))
     }
@@ -165,7 +167,7 @@ impl Failure {
         failure
     }
 
-    /// A failure made on purpose.
+    /// An injected fault.
     pub(super) fn injected(code: u16) -> Self {
         let (reason, message) = match code {
             429 => ("TooManyRequests", "the server has received too many requests"),
@@ -184,7 +186,7 @@ impl Failure {
         failure
     }
 
-    /// After how many seconds the client may ask again.
+    /// After how many seconds the client may try again.
     pub(super) fn retry_after(&self) -> Option<u64> {
         self.details.get("retryAfterSeconds").and_then(Value::as_u64)
     }

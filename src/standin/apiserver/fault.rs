@@ -1,23 +1,23 @@
-//! Faults on demand: what a network, an overloaded server or a restarted one does to its clients.
+//! Faults on request: what a network, an overloaded server or a restarted one does to its clients.
 
 use std::time::Duration;
 
-/// How requests go wrong.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// Refused with this code, without having been looked at.
+    /// Refused with this code; the request is not read.
     Refuse(u16),
     /// Carried out after this long.
     Delay(Duration),
-    /// Carried out, and the connection broken off instead of an answer.
+    /// Carried out, but the connection is closed without an answer.
     LoseAnswer,
-    /// Not carried out, and the connection broken off.
+    /// Not carried out, and the connection is closed.
     LoseRequest,
     /// Not carried out, and never answered while the client waits.
     Hang,
 }
 
-/// A fault and the next requests it is for.
+/// A fault, and which of the next requests it applies to.
 #[derive(Debug, Clone)]
 pub struct Fault {
     how: How,
@@ -27,7 +27,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The next request of any kind.
+    /// Applies to the next request of any kind.
     pub fn new(how: How) -> Self {
         Self { how, verb: None, resource: None, times: 1 }
     }
@@ -47,7 +47,7 @@ impl Fault {
         self
     }
 
-    /// For so many requests.
+    /// Applies to this many requests.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = times;
@@ -77,7 +77,7 @@ impl Faults {
         self.0.is_empty()
     }
 
-    /// What goes wrong with this request, if anything does.
+    /// The fault for this request, if there is one.
     pub(super) fn take(&mut self, verb: &str, resource: &str) -> Option<How> {
         let fault = self.0.iter_mut().find(|fault| fault.is_for(verb, resource))?;
         let how = fault.how;

@@ -3,11 +3,11 @@
 //! It serves what `kube` clients and `kubectl` need of the Kubernetes API, with the codes, reasons
 //! and versions of the real one; `tests/conformance` runs against both. There is no authorization.
 //!
-//! Left out: managed fields, so that server-side apply creates, and otherwise merges if forced;
-//! strategic merge patches with lists (501); tables (`kubectl get` falls back); owner references;
-//! graceful ends of pods beyond their marks; `format` and CEL rules of schemas; admission; protobuf,
-//! which `kubectl create` sends (use `kubectl apply`).
-//! A namespace that is deleted goes with its contents, as the namespace controller does it.
+//! Left out: managed fields, so server-side apply creates objects, and merges into existing ones
+//! only if forced; strategic merge patches with lists (501); tables (`kubectl get` falls back);
+//! owner references; the graceful end of pods, except for the marks in their metadata; `format` and
+//! CEL rules of schemas; admission; protobuf, which `kubectl create` sends (use `kubectl apply`).
+//! A namespace is deleted together with its contents, as the namespace controller does it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,20 +47,20 @@ use verbs::State;
 /// The version that it reports.
 const VERSION: &str = "v1.34.2+standin";
 
-/// What watches wake up for.
+/// The signals that wake up watches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Signals {
     /// The newest version of the store.
     version: u64,
-    /// How often bookmarks were asked for.
+    /// How often bookmarks were requested.
     bookmarks: u64,
-    /// How often all watches were cut.
+    /// How often all watches were broken off.
     cuts: u64,
-    /// Nothing is delivered for now.
+    /// Delivery is stopped for now.
     held: bool,
 }
 
-/// What all connections share.
+/// Shared by all connections.
 #[derive(Debug)]
 struct Shared {
     url: String,
@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-/// A running server; dropped, it ends with all its connections.
+/// A running server; when dropped, it ends with all its connections.
 #[derive(Debug)]
 pub struct ApiServer {
     shared: Arc<Shared>,
@@ -106,7 +106,7 @@ impl ApiServer {
     /// Starts on a free port of loopback.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is free.
     pub async fn start() -> io::Result<Self> {
         Self::start_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -134,12 +134,12 @@ impl ApiServer {
         &self.shared.url
     }
 
-    /// How `kube` reaches it; the namespace is `default`.
+    /// The configuration for `kube`; the namespace is `default`.
     pub fn config(&self) -> kube::Config {
         kube::Config::new(self.shared.url.parse().expect("an address and a port"))
     }
 
-    /// A client of it. Called on a runtime.
+    /// A client of this server. Must be called on a runtime.
     pub fn client(&self) -> kube::Client {
         kube::Client::try_from(self.config()).expect("plain HTTP needs nothing")
     }
@@ -159,12 +159,12 @@ impl ApiServer {
         format!("{config:#}\n")
     }
 
-    /// Who its tokens are from, for `iss`.
+    /// The issuer of its tokens, for `iss`.
     pub fn issuer(&self) -> &'static str {
         token::ISSUER
     }
 
-    /// The key set its tokens are checked with, as `/openid/v1/jwks` answers it.
+    /// The key set that its tokens are verified with, as `/openid/v1/jwks` answers it.
     pub fn key_set(&self) -> Value {
         self.shared.signer.key_set()
     }
@@ -184,17 +184,17 @@ impl ApiServer {
         self.shared.signals.send_modify(|signals| signals.cuts += 1);
     }
 
-    /// Delivers nothing to watches, or again everything that has come up: clients fall behind.
+    /// Stops delivery to watches, or resumes it with everything since: clients fall behind.
     pub fn hold_watches(&self, held: bool) {
         self.shared.signals.send_modify(|signals| signals.held = held);
     }
 
-    /// Sends a bookmark to every watch that takes them.
+    /// Sends a bookmark to every watch that accepts them.
     pub fn send_bookmarks(&self) {
         self.shared.signals.send_modify(|signals| signals.bookmarks += 1);
     }
 
-    /// Lets the next requests that it is for go wrong.
+    /// Injects a fault for the next requests that it applies to.
     pub fn inject(&self, fault: Fault) {
         self.shared.faults().add(fault);
     }
@@ -204,12 +204,12 @@ impl ApiServer {
         self.shared.faults().clear();
     }
 
-    /// Whether every fault has met its requests, as far as they have come in.
+    /// Whether every fault has been used up.
     pub fn is_faultless(&self) -> bool {
         self.shared.faults().is_empty()
     }
 
-    /// Requests so far.
+    /// The requests so far.
     pub fn counts(&self) -> Counts {
         self.shared.counts().clone()
     }

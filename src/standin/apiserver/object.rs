@@ -1,4 +1,4 @@
-//! Metadata of objects: reading it, and what the server fills in by itself.
+//! Metadata of objects: reads it, and fills in what the server sets.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The letters of generated names: no vowels and nothing that looks like another.
+/// The letters of generated names: no vowels, and no characters that look alike.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A text field of the metadata; empty if it is not there.
@@ -15,18 +15,18 @@ pub(super) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Whether it has been asked to go.
+/// Whether its deletion was requested.
 pub(super) fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Who has to agree before it goes.
+/// Its finalizers.
 pub(super) fn finalizers(object: &Value) -> Vec<&str> {
     let list = object["metadata"]["finalizers"].as_array();
     list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Seconds it was given to go.
+/// The grace period of its deletion, in seconds.
 pub(super) fn grace(object: &Value) -> i64 {
     object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0)
 }
@@ -39,7 +39,7 @@ pub(super) fn meta_mut(object: &mut Value) -> &mut serde_json::Map<String, Value
     object["metadata"].as_object_mut().expect("just made")
 }
 
-/// Takes over a field from `old`, also if it is missing there.
+/// Copies a field from `old`, also if it is missing there.
 pub(super) fn keep(new: &mut Value, old: &Value, field: &str) {
     let Some(new) = new.as_object_mut() else { return };
     match old.get(field) {
@@ -68,7 +68,7 @@ pub(super) fn uid() -> String {
     parts.join("-")
 }
 
-/// What is put behind a `generateName`.
+/// The suffix for a `generateName`.
 pub(super) fn suffix() -> String {
     let bytes: [u8; 5] = random();
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
@@ -80,7 +80,7 @@ fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Lower-case letters, digits, `-` and `.`: what names have to look like.
+/// Lower-case letters, digits, `-` and `.`: the format of names.
 pub(super) fn is_name(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let edge = |byte: Option<&u8>| byte.is_some_and(|byte| inner(*byte));
@@ -91,7 +91,7 @@ pub(super) fn is_name(name: &str) -> bool {
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-' || *byte == b'.')
 }
 
-/// What label values have to look like, and the last part of their keys.
+/// The format of label values, and of the last part of their keys.
 pub(super) fn is_label_value(value: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = value.as_bytes();
@@ -102,7 +102,7 @@ pub(super) fn is_label_value(value: &str) -> bool {
             && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// `name` or `domain/name`: what keys of labels and annotations have to look like.
+/// `name` or `domain/name`: the format of keys of labels and annotations.
 pub(super) fn is_qualified(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(at, name)| (Some(at), name));
     domain.is_none_or(is_name) && !name.is_empty() && is_label_value(name)

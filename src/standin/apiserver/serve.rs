@@ -1,4 +1,4 @@
-//! HTTP/1.1 on loopback, and the faults that happen to it.
+//! HTTP/1.1 on loopback, with injected faults.
 
 use std::io;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::call::{Call, query};
 use super::failure::Failure;
 use super::fault::How;
 
-/// What etcd takes at most, with room for what goes around it.
+/// etcd's limit, with some space for the rest of the request.
 const MOST_BYTES: usize = 3 * 1024 * 1024;
 
-/// Accepts connections until it is dropped, which ends them too.
+/// Accepts connections until it is dropped, which also ends the connections.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A client that went before it was accepted is no reason to end.
+                // If a client disconnects before it was accepted, the server continues.
                 let Ok((stream, _)) = accepted else { continue };
                 connections.spawn(connection(stream, Arc::clone(&shared)));
             }
@@ -38,10 +38,10 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    // It only makes answers faster.
+    // This option only makes answers faster.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| exchange(&shared, request));
-    // A client that broke off, or that a fault broke off, needs no more.
+    // The client, or a fault, has closed the connection: nothing to do.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

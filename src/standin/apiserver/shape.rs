@@ -1,11 +1,11 @@
-//! In which form objects are answered: whole, or only their metadata.
+//! The form in which objects are answered: complete, or only their metadata.
 
 use serde_json::{Value, json};
 
 use super::catalog::Resource;
 use super::failure::Failure;
 
-/// What the `Accept` header asks for.
+/// The form that the `Accept` header requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Whole,
@@ -13,7 +13,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The first form in the header that is known here. Tables are not: clients fall back.
+    /// The first form in the header that is implemented. Tables are not, so clients fall back.
     pub(super) fn parse(accept: &str) -> Result<Self, Failure> {
         if accept.trim().is_empty() {
             return Ok(Self::Whole);
@@ -67,7 +67,7 @@ impl Shape {
         json!({"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})
     }
 
-    /// What a bookmark carries: nothing but the version.
+    /// The object in a bookmark: only the version.
     pub(super) fn bookmark(self, resource: &Resource, version: u64, initial_end: bool) -> Value {
         let mut metadata =
             json!({"resourceVersion": version.to_string(), "creationTimestamp": null});

@@ -1,4 +1,4 @@
-//! Objects and their history: one counter of versions over everything, as etcd has it.
+//! Objects and their history: one counter of versions for everything, as in etcd.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-/// After so many changes the oldest half is forgotten, as the real server's caches forget.
+/// After this many changes the older half is dropped, as in the real server's caches.
 const MOST_CHANGES: usize = 20_000;
 
-/// Where an object is: storage, namespace (empty for none), name.
+/// The key of an object: storage, namespace (empty for none), name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) storage: String,
@@ -23,7 +23,7 @@ pub(super) struct Change {
     pub(super) version: u64,
     pub(super) key: Key,
     pub(super) before: Option<Arc<Value>>,
-    /// The new state; of a deletion the last one, with the version of the deletion.
+    /// The new state; for a deletion the last state, with the version of the deletion.
     pub(super) object: Arc<Value>,
     pub(super) deleted: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Change {
 pub(super) struct Store {
     version: u64,
     compacted: u64,
-    /// The changes up to this version are gone even for those who already watch.
+    /// Changes up to this version are gone, also for running watches.
     forgotten: u64,
     objects: BTreeMap<Key, Arc<Value>>,
     changes: VecDeque<Change>,
@@ -56,12 +56,12 @@ impl Store {
         self.version
     }
 
-    /// Versions below this one are forgotten.
+    /// Versions below this one are compacted.
     pub(super) fn compacted(&self) -> u64 {
         self.compacted
     }
 
-    /// Changes up to this one are not known any more.
+    /// Changes up to this version are not known any more.
     pub(super) fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -89,7 +89,7 @@ impl Store {
         )
     }
 
-    /// The same as it was at `version`, which is not compacted.
+    /// The same at `version`, which must not be compacted.
     pub(super) fn list_at(
         &self,
         storage: &str,
@@ -130,7 +130,7 @@ impl Store {
         object
     }
 
-    /// Removes an object; `last` is what watchers see of it.
+    /// Removes an object; watches get `last`.
     pub(super) fn remove(&mut self, key: Key, mut last: Value) -> Arc<Value> {
         self.version += 1;
         last["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -140,7 +140,7 @@ impl Store {
         last
     }
 
-    /// Refuses earlier versions from now on. Who already watches misses nothing.
+    /// Refuses earlier versions from now on. Running watches miss nothing.
     pub(super) fn compact(&mut self) {
         self.compacted = self.version;
     }

@@ -1,4 +1,4 @@
-//! Tokens of service accounts, signed, and the public key that others check them with.
+//! Signed tokens of service accounts, and the public key to verify them with.
 
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
@@ -21,7 +21,7 @@ const DEFAULT_SECONDS: i64 = 3600;
 const LEAST_SECONDS: i64 = 600;
 const MOST_SECONDS: i64 = 1 << 32;
 
-/// The key tokens are signed with, new with every server.
+/// The key that tokens are signed with, different for every server.
 #[derive(Debug)]
 pub(super) struct Signer {
     key: EcdsaKeyPair,
@@ -38,7 +38,7 @@ impl Signer {
         Self { key, id }
     }
 
-    /// The key set (RFC 7517) that the tokens can be checked with.
+    /// The key set (RFC 7517) that tokens can be verified with.
     pub(super) fn key_set(&self) -> Value {
         // An uncompressed point: 4, then both coordinates.
         let point = self.key.public_key().as_ref();
@@ -123,7 +123,7 @@ fn check_lifetime(resource: &Resource, lifetime: i64) -> Result<(), Failure> {
     Err(Failure::invalid(&request, "", &[cause]))
 }
 
-/// Ties the token to a pod or a Secret, with which it ends.
+/// Binds the token to a pod or a Secret; it is not valid longer than that exists.
 fn bind(
     state: &State,
     namespace: &str,
@@ -155,17 +155,17 @@ fn bind(
     }
     let (uid, actual) = (bound["uid"].as_str().unwrap_or_default(), meta(object, "uid"));
     if !uid.is_empty() && uid != actual {
-        let why = format!(
+        let reason = format!(
             "the UID in the bound object reference ({uid}) does not match the UID in record. The \
              object might have been deleted and then recreated"
         );
-        return Err(Failure::conflict(resource, name, &why));
+        return Err(Failure::conflict(resource, name, &reason));
     }
     about[claim] = json!({"name": name, "uid": actual});
     Ok(())
 }
 
-/// As JWTs want it: without padding, safe in URLs.
+/// The encoding of JWTs: base64 without padding, safe in URLs.
 fn base64url(bytes: &[u8]) -> String {
     let text = json!(k8s_openapi::ByteString(bytes.to_vec()));
     let text = text.as_str().unwrap_or_default();

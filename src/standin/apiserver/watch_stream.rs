@@ -1,4 +1,5 @@
-//! Watches: every change from a version on, as lines of JSON that end when the client or time does.
+//! Watches: every change since a version, as lines of JSON, until the client ends it or its time is
+//! over.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,19 +35,20 @@ pub(super) struct Watcher {
     selector: Selector,
     shape: Shape,
     bookmarks: bool,
-    /// Everything up to this version was seen.
+    /// Everything up to this version was sent.
     version: u64,
     lines: VecDeque<Bytes>,
     deadline: Instant,
     next_bookmark: Instant,
-    /// The signals as they were when last acted on.
+    /// The signals that were handled last.
     bookmarked: u64,
     cut: u64,
     ended: bool,
 }
 
 impl Watcher {
-    /// Begins a watch: what exists now is read in the same step as the version it goes on from.
+    /// Begins a watch: the existing objects are read in the same step as the version to continue
+    /// from.
     pub(super) fn begin(
         shared: &Arc<Shared>,
         call: &Call,
@@ -95,7 +97,7 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// The frames of the answer. An error breaks the connection off.
+    /// The frames of the answer. An error breaks off the connection.
     pub(super) fn frames(self) -> impl Stream<Item = io::Result<Frame<Bytes>>> + Send {
         unfold(self, |mut watcher| async move {
             let line = watcher.next().await?;
@@ -133,7 +135,7 @@ impl Watcher {
         }
     }
 
-    /// Takes what happened since.
+    /// Reads the changes since the last call.
     fn collect(&mut self) {
         let signals = *self.signals.borrow();
         if signals.held {
@@ -148,7 +150,7 @@ impl Watcher {
         for change in state.store.since(self.version) {
             self.show(change);
         }
-        // A version of the future stays: what comes before it is not shown.
+        // If the version is in the future, it is kept: changes before it are not shown.
         self.version = self.version.max(state.store.version());
         drop(state);
         if signals.bookmarks != self.bookmarked {
@@ -212,14 +214,14 @@ impl Watcher {
         self.lines.push_back(line.into());
     }
 
-    /// Errors after the beginning are events: the answer's code was sent.
+    /// Errors during a watch are events: the answer's code was sent already.
     fn fail(&mut self, failure: &Failure) {
         self.line("ERROR", &failure.status());
         self.ended = true;
     }
 }
 
-/// `sendInitialEvents` has to come with `resourceVersionMatch`.
+/// `sendInitialEvents` must come with `resourceVersionMatch`.
 fn check_initial(call: &Call, initial: Option<bool>) -> Result<(), Failure> {
     let matching = call.parameter("resourceVersionMatch");
     let note = match (initial, matching) {

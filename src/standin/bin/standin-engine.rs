@@ -1,4 +1,4 @@
-//! A stand-in for Elasticsearch or OpenSearch: what a supervisor can see of them, without a JVM.
+//! A stand-in for Elasticsearch or OpenSearch: it behaves as a supervisor sees them, without a JVM.
 //!
 //! Several of them form a cluster (`discovery.seed_hosts`): they elect a master, hold shards, and
 //! answer REST as the real engines do, so that a restart of a whole cluster needs nothing installed.

@@ -23,11 +23,11 @@ pub(super) struct Config {
     pub(super) http_host: String,
     /// `http.port`, default 9200; 0 takes a free one, which the log names.
     pub(super) http_port: u16,
-    /// The nodes that it forms a cluster with: none unless `discovery.seed_hosts` is set.
+    /// How it finds the other nodes of its cluster: none unless `discovery.seed_hosts` is set.
     pub(super) transport: Option<Transport>,
-    /// No setting says with whom: nothing but its name tells it from others.
+    /// Neither seeds nor `single-node` are set; then its name is also its id.
     pub(super) alone: bool,
-    /// `cluster.routing.allocation.enable`, which the API overrules.
+    /// `cluster.routing.allocation.enable`, which the API overrides.
     pub(super) allocation: String,
     /// Where this config was read from.
     pub(super) directory: PathBuf,
@@ -44,15 +44,15 @@ pub(super) struct Transport {
     pub(super) initial_masters: BTreeSet<String>,
     /// `transport.host`, default `network.host`, default loopback.
     pub(super) host: String,
-    /// `network.publish_host`: where the others reach it, if that is not where it listens.
+    /// `network.publish_host`: its address for other nodes, if that is not where it listens.
     pub(super) publish_host: Option<String>,
     /// `transport.port`, default 9300.
     pub(super) port: u16,
-    /// `transport.encrypted`: nodes that differ in it cannot talk to each other.
+    /// `transport.encrypted`: nodes with different values cannot work together.
     pub(super) encrypted: bool,
 }
 
-/// Whose answers it gives.
+/// The engine whose answers it gives.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Distribution {
     /// OpenSearch 2.
@@ -62,7 +62,7 @@ pub(super) enum Distribution {
     Elasticsearch,
 }
 
-/// How this engine is to misbehave; the real ones do all of it without being asked.
+/// How this engine misbehaves; real ones do all of this without a setting.
 #[derive(Default)]
 pub(super) struct Behaviour {
     /// `standin.start_delay_ms`: from the HTTP port being open to being ready.
@@ -77,13 +77,13 @@ pub(super) struct Behaviour {
     pub(super) distribution: Distribution,
     /// `standin.version`: the version that it reports.
     pub(super) version: Option<String>,
-    /// `standin.ignore_term`: TERM does nothing, in no process of the engine.
+    /// `standin.ignore_term`: TERM has no effect on any process of the engine.
     pub(super) ignore_term: bool,
     /// `standin.orphans`: processes that outlive their parent and then exit by themselves.
     pub(super) orphans: u32,
     /// `standin.setsid_children`: children in sessions of their own that ignore TERM.
     pub(super) setsid_children: u32,
-    /// `standin.helper`: the entrypoint leaves a process behind that runs on when the engine ends.
+    /// `standin.helper`: the entrypoint starts a process that outlives the engine.
     pub(super) helper: bool,
     /// `standin.launcher`: two JVMs, as Elasticsearch from 8.4.
     pub(super) launcher: bool,
@@ -130,7 +130,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Derives what depends on several settings.
+    /// Derives values that depend on several settings.
     fn settle(&mut self, draft: Draft) {
         let network = draft.network_host.unwrap_or_else(|| "127.0.0.1".to_owned());
         if self.http_host.is_empty() {
@@ -160,7 +160,7 @@ impl Config {
         match key {
             "cluster.name" => value.clone_into(&mut self.cluster_name),
             "cluster.routing.allocation.enable" => value.clone_into(&mut self.allocation),
-            // There are no disks to run out of here.
+            // The stand-in has no disk watermarks.
             "cluster.routing.allocation.disk.threshold_enabled" => drop(parse::<bool>(key, value)?),
             "cluster.initial_master_nodes" | "cluster.initial_cluster_manager_nodes" => {
                 draft.initial_masters = yaml::list(value).collect();

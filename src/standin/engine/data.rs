@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use super::Refusal;
 
-/// The data path, ours alone while this lives.
+/// The data path, locked by this process while this exists.
 pub(super) struct Data {
     root: PathBuf,
     documents: PathBuf,
-    /// Held, never read: closing it gives up the lock, and so does any death of the process.
+    /// Held, never read: closing it releases the lock, and so does any death of the process.
     _lock: File,
 }
 
 impl Data {
-    /// Takes the node lock, which the previous engine holds until it is really gone.
+    /// Takes the node lock; the previous engine holds it until it has really ended.
     pub(super) fn lock(path: &Path) -> Result<Self, Refusal> {
         let open = || {
             let documents = path.join("docs");
             fs::create_dir_all(&documents)?;
-            // Not cleaned up at the end, as with the real engines: the lock counts, not the file.
+            // Not removed at the end, as in the real engines: the lock counts, not the file.
             let lock = File::options()
                 .create(true)
                 .truncate(false)
@@ -45,7 +45,7 @@ impl Data {
         }
     }
 
-    /// Keeps a document of this node alone; whether it is new.
+    /// Stores a document of this node alone; returns whether it is new.
     pub(super) fn put(&self, id: &str, content: &[u8]) -> io::Result<bool> {
         let path = self.documents.join(id);
         let new = !path.exists();
@@ -58,7 +58,7 @@ impl Data {
         existing(&self.documents.join(id))
     }
 
-    /// The node's id, `first` or a drawn one when the data path is used for the first time.
+    /// The node's id: `first` or a random one when the data path is used for the first time.
     pub(super) fn node_id(&self, first: Option<&str>) -> io::Result<String> {
         let path = self.root.join("node.id");
         if let Some(id) = existing(&path)? {
@@ -74,7 +74,7 @@ impl Data {
         existing(&self.root.join("state.json"))
     }
 
-    /// Keeps the cluster's state.
+    /// Stores the cluster's state.
     pub(super) fn write_state(&self, content: &[u8]) -> io::Result<()> {
         replace(&self.root.join("state.json"), content)
     }
@@ -94,9 +94,9 @@ pub(super) fn existing(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Makes `content` the content of the file: all of it, or none after a death in the middle.
+/// Replaces the content of the file, completely or, after a crash, not at all.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    // A name that no document can have, unique per writer.
+    // A name that cannot be a document id, unique per writer.
     let temporary = path.with_file_name(format!(".{:?}", std::thread::current().id()));
     let mut file = File::create(&temporary)?;
     file.write_all(content)?;
@@ -104,7 +104,7 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::rename(temporary, path)
 }
 
-/// An id as the engines draw them: 22 characters, safe in a path and in a URL.
+/// A random id in the format of the engines: 22 characters, safe in a path and in a URL.
 pub(super) fn random_id() -> io::Result<String> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut bytes = [0; 22];

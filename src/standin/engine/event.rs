@@ -1,4 +1,4 @@
-//! What can happen to a process of the engine, as one queue.
+//! The events of a process of the engine, as one queue.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -8,9 +8,9 @@ use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::say;
+use super::print_line;
 
-/// One thing that happened.
+/// One event.
 pub(super) enum Event {
     /// A signal arrived.
     Signal(i32),
@@ -25,9 +25,10 @@ pub(super) enum Event {
 /// The byte that a launcher writes to its server's stdin to shut it down.
 pub(super) const SHUTDOWN_MARKER: u8 = 0x1B;
 
-/// Signals that a JVM handles, from now on as events.
+/// Makes signals that a JVM handles into events.
 pub(super) fn signals() -> io::Result<(Sender<Event>, Receiver<Event>)> {
     // signal-hook sets a handler before it has an action for it: a TERM in between would be lost,
+    // and a JVM loses none.
     // and a JVM loses none.
     pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), None)?;
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
@@ -68,7 +69,7 @@ pub(super) fn exit_code_after(signal: i32, ignore_term: bool) -> Option<u8> {
         SIGINT => Some(130),
         SIGHUP => Some(129),
         SIGQUIT => {
-            say(&format!("Full thread dump stand-in engine, pid {}:", std::process::id()));
+            print_line(&format!("Full thread dump stand-in engine, pid {}:", std::process::id()));
             None
         }
         _ => None,

@@ -1,4 +1,4 @@
-//! The smallest HTTP/1.1 server that curl and a readiness probe are content with: one request per
+//! The smallest HTTP/1.1 server that curl and a readiness probe can use: one request per
 //! connection, one thread per connection.
 
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// No head and no document here is longer.
+/// Requests to the stand-in have no longer head and no longer document.
 const MAX_BYTES: u64 = 64 * 1024;
-/// A client that is silent for longer has gone.
+/// A client that is silent for longer is disconnected.
 const CLIENT_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was asked, without its headers.
+/// A request, without its headers.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
@@ -24,12 +24,12 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: Body,
-    /// Methods of the route, for who asked for them.
+    /// Methods of the route, for an answer to a wrong method.
     pub(super) allow: Option<&'static str>,
 }
 
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-/// Answers whatever arrives, in the background, for as long as the process lives.
+/// Answers requests in the background, for as long as the process lives.
 pub(super) fn serve(
     listener: TcpListener,
     answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
@@ -62,7 +62,7 @@ pub(super) fn serve(
         for stream in listener.incoming().flatten() {
             let answer = Arc::clone(&answer);
             thread::spawn(move || {
-                // A client that broke the connection off needs no answer.
+                // A client that closed the connection needs no answer.
                 let _ = exchange(stream, answer.as_ref());
             });
         }
@@ -130,7 +130,7 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Request> {
     Ok(Request { method, path: decoded(path), query, body })
 }
 
-/// Without percent-encoding; what is not well encoded stays as it is.
+/// Decodes percent-encoding; invalid parts stay as they are.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut done = Vec::with_capacity(bytes.len());

@@ -1,4 +1,4 @@
-//! The launcher process of Elasticsearch from 8.4: it starts the server and passes its end on.
+//! The launcher process of Elasticsearch from 8.4: it starts the server and ends as that ends.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -7,9 +7,9 @@ use std::thread;
 
 use super::config::Config;
 use super::event::{self, Event, SHUTDOWN_MARKER};
-use super::{EXIT_FAILED, Myself, Refusal, SERVER_JVM, complain};
+use super::{EXIT_FAILED, Myself, Refusal, SERVER_JVM, print_error};
 
-/// Runs the launcher, and below it the server, to the end; the exit code.
+/// Runs the launcher, and the server as its child, to the end; returns the exit code.
 pub(super) fn run(config: Config, myself: &Myself<'_>) -> Result<u8, Refusal> {
     let (sender, events) = event::signals()
         .map_err(|error| Refusal::failed(format!("cannot handle signals: {error}")))?;
@@ -17,7 +17,7 @@ pub(super) fn run(config: Config, myself: &Myself<'_>) -> Result<u8, Refusal> {
         .command("java", SERVER_JVM)
         .and_then(|mut command| command.stdin(Stdio::piped()).spawn())
         .map_err(|error| Refusal::failed(format!("cannot start the server: {error}")))?;
-    // Our end of the pipe: when this process dies, the server reads its end of file.
+    // Our end of the pipe: when this process dies, the server reads the end of file.
     let mut stdin = server.stdin.take();
     thread::spawn(move || {
         let code = server.wait().map_or(EXIT_FAILED, |status| {
@@ -36,20 +36,20 @@ pub(super) fn run(config: Config, myself: &Myself<'_>) -> Result<u8, Refusal> {
                 if let (Some(code), None) = (code, ending) {
                     ending = Some(code);
                     if let Some(stdin) = &mut stdin {
-                        // A server that is gone already reports itself.
+                        // A server that has ended already is reported by its own event.
                         let _ = stdin.write_all(&[SHUTDOWN_MARKER]);
                     }
                 }
             }
             Event::ServerExited(code) => {
                 return Ok(ending.unwrap_or_else(|| {
-                    complain(&format!(
+                    print_error(&format!(
                         "ERROR: Elasticsearch exited unexpectedly, with exit code {code}"
                     ));
                     code
                 }));
             }
-            // Only a server has a launcher.
+            // Only a server is started by a launcher.
             Event::ShutdownMarker | Event::LauncherGone => {}
         }
     }

@@ -1,9 +1,9 @@
-//! The engine by its processes: which of them this one is, and how it becomes the next.
+//! The engine's processes: which of them this one is, and how it becomes the next.
 //!
-//! The processes and their command lines are those of the real engines, because a supervisor tells
-//! launcher, server and helper apart by exactly these. An entrypoint becomes, in the same process,
-//! either the one JVM (OpenSearch, Elasticsearch up to 8.3) or the launcher JVM that starts the
-//! server JVM (Elasticsearch from 8.4).
+//! The processes and their command lines are those of the real engines, because a supervisor
+//! recognizes launcher, server and helper by these alone. An entrypoint becomes, in the same
+//! process, either the one JVM (OpenSearch, Elasticsearch up to 8.3) or the launcher JVM that
+//! starts the server JVM (Elasticsearch from 8.4).
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ use server::Control;
 
 /// Exit code for a config the engine refuses (sysexits' EX_CONFIG, as the real engines use it).
 const EXIT_CONFIG: u8 = 78;
-/// Exit code for everything else that keeps it from starting.
+/// Exit code for every other error at the start.
 const EXIT_FAILED: u8 = 1;
 
 const ONE_JVM: &str = "org.opensearch.bootstrap.OpenSearch";
@@ -41,10 +41,10 @@ struct Myself<'a> {
 }
 
 impl Myself<'_> {
-    /// A command for the role `name`, which looks like a JVM if that is what it stands for.
-    fn command(&self, looks: &str, name: &str) -> io::Result<Command> {
+    /// A command for the role `name`; it looks like a JVM if the role stands for one.
+    fn command(&self, arg0: &str, name: &str) -> io::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg0(looks).args(self.prefix).arg(name);
+        command.arg0(arg0).args(self.prefix).arg(name);
         Ok(command)
     }
 }
@@ -65,35 +65,35 @@ pub fn main(prefix: &[OsString], arguments: Vec<OsString>) -> u8 {
         _ => entrypoint(&arguments, &myself),
     };
     result.unwrap_or_else(|refusal| {
-        complain(&format!("ERROR: {}", refusal.sentence));
+        print_error(&format!("ERROR: {}", refusal.message));
         refusal.code
     })
 }
 
-/// Why a process of the engine ends before it did its work.
+/// Why a process of the engine ends without having done its work.
 struct Refusal {
     code: u8,
-    sentence: String,
+    message: String,
 }
 
 impl Refusal {
-    fn config(sentence: impl Into<String>) -> Self {
-        Self { code: EXIT_CONFIG, sentence: sentence.into() }
+    fn config(message: impl Into<String>) -> Self {
+        Self { code: EXIT_CONFIG, message: message.into() }
     }
 
-    fn failed(sentence: impl Into<String>) -> Self {
-        Self { code: EXIT_FAILED, sentence: sentence.into() }
+    fn failed(message: impl Into<String>) -> Self {
+        Self { code: EXIT_FAILED, message: message.into() }
     }
 }
 
-/// A line on stdout. The reader may be gone, which must not end an engine as `println!`
-/// would.
-fn say(line: &str) {
+/// Prints a line on stdout. If there is no reader, the engine must not end, as `println!` would
+/// make it.
+fn print_line(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// A line on stderr, under the same rule.
-fn complain(line: &str) {
+/// Prints a line on stderr, with the same rule.
+fn print_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -101,14 +101,14 @@ fn complain(line: &str) {
 fn entrypoint(arguments: &[OsString], myself: &Myself<'_>) -> Result<u8, Refusal> {
     let directory = match arguments {
         [] => std::env::var_os("ES_PATH_CONF"),
-        // What the official images' entrypoints are called with.
+        // The arguments with which the official images call their entrypoints.
         [name] if name == "opensearch" || name == "eswrapper" => std::env::var_os("ES_PATH_CONF"),
         [option, directory] if option == "--config" => Some(directory.clone()),
         _ => None,
     };
     let directory = directory.ok_or_else(|| Refusal {
         code: 64,
-        sentence: "usage: standin-engine --config DIR (or set ES_PATH_CONF)".to_owned(),
+        message: "usage: standin-engine --config DIR (or set ES_PATH_CONF)".to_owned(),
     })?;
     let config = Config::read(&PathBuf::from(&directory))?;
     if config.behaviour.helper {
@@ -122,8 +122,8 @@ fn entrypoint(arguments: &[OsString], myself: &Myself<'_>) -> Result<u8, Refusal
     Err(Refusal::failed(format!("cannot become the engine's process: {error}")))
 }
 
-/// Reads the config that the entrypoint's environment names and goes on with it. Every process of
-/// the engine reads it for itself, as launcher and server JVM do.
+/// Reads the config that the entrypoint's environment names and continues with it. Every process of
+/// the engine reads it again, as launcher and server JVM do.
 fn configured(go_on: impl FnOnce(Config) -> Result<u8, Refusal>) -> Result<u8, Refusal> {
     let directory = std::env::var_os("ES_PATH_CONF")
         .ok_or_else(|| Refusal::config("ES_PATH_CONF is not set: start the entrypoint instead"))?;

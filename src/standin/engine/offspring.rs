@@ -1,7 +1,8 @@
-//! Processes an engine leaves about: orphans, children in their own sessions, a disowned helper.
+//! Processes that an engine leaves behind: orphans, children in their own sessions, a disowned
+//! helper.
 //!
-//! Those that would live on for ever end by an alarm after [`LIFETIME_SECONDS`], so that a test
-//! that was broken off leaves nothing behind for good.
+//! Those that would live for ever are ended by an alarm after [`LIFETIME_SECONDS`], so that an
+//! aborted test leaves nothing behind for good.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -22,7 +23,7 @@ pub(super) const HELPER: &str = "standin.helper";
 
 const LIFETIME_SECONDS: u32 = 600;
 
-/// Starts what `behaviour` asks for, and returns when all of it is in place.
+/// Starts what `behaviour` requests, and returns when all of it runs.
 pub(super) fn spawn(behaviour: &Behaviour, myself: &Myself<'_>) -> Result<(), Refusal> {
     let make = || {
         if behaviour.orphans > 0 {
@@ -43,7 +44,7 @@ pub(super) fn spawn(behaviour: &Behaviour, myself: &Myself<'_>) -> Result<(), Re
     })
 }
 
-/// Starts the helper, which nobody waits for.
+/// Starts the helper; no process waits for it.
 pub(super) fn start_helper(myself: &Myself<'_>) -> Result<(), Refusal> {
     myself
         .command("performance-analyzer-agent", HELPER)
@@ -52,11 +53,11 @@ pub(super) fn start_helper(myself: &Myself<'_>) -> Result<(), Refusal> {
         .map_err(|error| Refusal::failed(format!("cannot start the helper: {error}")))
 }
 
-/// The middle of the double fork: starts the orphans and is gone.
+/// The middle process of the double fork: starts the orphans and ends.
 pub(super) fn make_orphans(arguments: &[OsString], myself: &Myself<'_>) -> Result<u8, Refusal> {
     let count = arguments.get(1).and_then(|count| count.to_str()?.parse::<u32>().ok());
     let count = count.ok_or_else(|| Refusal::failed("how many orphans?"))?;
-    // Each orphan reads until this process is gone and its own end of the pipe with it.
+    // Each orphan reads until this process has ended, and with it the other end of the pipe.
     let mut pipes = Vec::new();
     for _ in 0..count {
         let child = myself
@@ -69,12 +70,13 @@ pub(super) fn make_orphans(arguments: &[OsString], myself: &Myself<'_>) -> Resul
 
 /// Ends when its parent has ended.
 pub(super) fn orphan() -> Result<u8, Refusal> {
-    // Nothing is ever written: the read returns at the end of file, or by an error that ends us too.
+    // Nothing is ever written: the read returns at the end of file, or with an error, which also
+    // ends this process.
     let _ = io::stdin().read(&mut [0]);
     Ok(0)
 }
 
-/// In a session of its own, and deaf to TERM.
+/// Runs in its own session and ignores TERM.
 pub(super) fn setsid_child() -> Result<u8, Refusal> {
     alarm::set(LIFETIME_SECONDS);
     let ready = || {

@@ -1,4 +1,4 @@
-//! The server process: start, be ready, end as a JVM ends.
+//! The server process: starts, becomes ready, ends as a JVM does.
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
@@ -12,18 +12,18 @@ use super::config::{Config, Distribution, Transport};
 use super::data::{self, Data};
 use super::event::{self, Event};
 use super::rest::Node;
-use super::{EXIT_FAILED, Myself, Refusal, complain, http, offspring, say};
+use super::{EXIT_FAILED, Myself, Refusal, http, offspring, print_error, print_line};
 
-/// How the server is asked to end.
+/// The ways to end the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
     /// By a signal.
     Signals,
-    /// Its launcher as well, over stdin.
+    /// By a signal, or by its launcher over stdin.
     Launcher,
 }
 
-/// Runs the server to its end; the exit code.
+/// Runs the server to its end; returns the exit code.
 pub(super) fn run(config: Config, control: Control, myself: &Myself<'_>) -> Result<u8, Refusal> {
     let began = Instant::now();
     let (sender, events) = event::signals()
@@ -53,11 +53,11 @@ pub(super) fn run(config: Config, control: Control, myself: &Myself<'_>) -> Resu
     loop {
         let now = Instant::now();
         if plan.exit_at.is_some_and(|at| at <= now) {
-            say(&format!("closed, exit code {}", plan.exit_code));
+            print_line(&format!("closed, exit code {}", plan.exit_code));
             return Ok(plan.exit_code);
         }
         if plan.crash_at.is_some_and(|at| at <= now) {
-            complain(&format!("fatal error, exiting with code {crash_code}"));
+            print_error(&format!("fatal error, exiting with code {crash_code}"));
             return Ok(crash_code);
         }
         if plan.ready_at.is_some_and(|at| at <= now) {
@@ -66,20 +66,20 @@ pub(super) fn run(config: Config, control: Control, myself: &Myself<'_>) -> Resu
                 Refusal::failed(format!("failed to bind transport.port: {error}"))
             })?;
             node.ready.store(true, Ordering::SeqCst);
-            say(&format!("started, node {}", node.config.node_name));
+            print_line(&format!("started, node {}", node.config.node_name));
         }
         let Some(event) = next(&events, plan.next_deadline()) else { continue };
         let code = match event {
             Event::Signal(signal) => event::exit_code_after(signal, behaviour.ignore_term),
             Event::ShutdownMarker => Some(0),
             Event::LauncherGone => Some(EXIT_FAILED),
-            // Only a launcher has a server.
+            // Only a launcher starts a server.
             Event::ServerExited(_) => None,
         };
         if let (Some(code), None) = (code, plan.exit_at) {
             node.ready.store(false, Ordering::SeqCst);
             node.cluster.leave();
-            say("stopping ...");
+            print_line("stopping ...");
             plan.ready_at = None;
             plan.exit_at = Some(Instant::now() + behaviour.stop_delay);
             plan.exit_code = code;
@@ -87,7 +87,7 @@ pub(super) fn run(config: Config, control: Control, myself: &Myself<'_>) -> Resu
     }
 }
 
-/// What happens when, if nothing else does.
+/// The next timed action, if no event comes before.
 struct Plan {
     ready_at: Option<Instant>,
     crash_at: Option<Instant>,
@@ -119,11 +119,11 @@ fn listen(config: Config, data: Data) -> Result<Arc<Node>, Refusal> {
     let node = Arc::new(Node { config, cluster, ready: AtomicBool::new(false) });
     let answering = Arc::clone(&node);
     http::serve(listener, move |request| answering.answer(request));
-    say(&format!("publish_address {{{address}}}"));
+    print_line(&format!("publish_address {{{address}}}"));
     Ok(node)
 }
 
-/// What this node sends to the others about itself.
+/// The data of this node for the other nodes.
 fn introduce(config: &Config, data: &Data, http: &str) -> std::io::Result<NodeInfo> {
     let version = match config.behaviour.distribution {
         Distribution::OpenSearch => "2.19.3",
@@ -148,7 +148,7 @@ fn introduce(config: &Config, data: &Data, http: &str) -> std::io::Result<NodeIn
     })
 }
 
-/// The address at which the others reach it: if it listens on all, the one it reaches them from.
+/// The address for the other nodes: if it listens on all addresses, the one of the route to them.
 fn publish_host(transport: &Transport) -> String {
     if let Some(host) = &transport.publish_host {
         return host.clone();
@@ -158,7 +158,7 @@ fn publish_host(transport: &Transport) -> String {
     }
     let towards = |seed: &String| {
         let host = seed.rsplit_once(':').map_or(seed.as_str(), |(host, _)| host);
-        // Nothing is sent: this asks the kernel for its route.
+        // Nothing is sent: this makes the kernel choose a route.
         let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
         socket.connect((host, 9)).ok()?;
         Some(socket.local_addr().ok()?.ip().to_string())
@@ -166,7 +166,7 @@ fn publish_host(transport: &Transport) -> String {
     transport.seeds.iter().find_map(towards).unwrap_or_else(|| "127.0.0.1".to_owned())
 }
 
-/// Leaves something behind in the temp dir at every start, as the real engines do.
+/// Leaves a file in the temp dir at every start, as the real engines do.
 fn use_temp_dir() -> Result<(), Refusal> {
     let Some(directory) = std::env::var_os("ES_TMPDIR") else { return Ok(()) };
     let litter = Path::new(&directory).join(format!("elasticsearch-{}", std::process::id()));

@@ -2,8 +2,8 @@
 
 use super::Refusal;
 
-/// The settings in `text`, in their order. A list is its items joined by commas; `${NAME}` is
-/// replaced by the environment's value, as the real engines do.
+/// The settings in `text`, in their order. A list becomes its items joined by commas; `${NAME}` is
+/// replaced by the environment's value, as in the real engines.
 pub(super) fn settings(text: &str) -> Result<Vec<(String, String)>, Refusal> {
     let mut settings: Vec<(String, String)> = Vec::new();
     for line in text.lines().map(str::trim) {

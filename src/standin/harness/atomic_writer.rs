@@ -1,6 +1,6 @@
-//! The kubelet's AtomicWriter (pkg/volume/util/atomic_writer.go), replayed with the same system
-//! calls in the same order: what a mounted Secret, ConfigMap or projected volume looks like from
-//! inside, and every event it sets off.
+//! The kubelet's AtomicWriter (pkg/volume/util/atomic_writer.go), with the same system calls in the
+//! same order: a mounted Secret, ConfigMap or projected volume looks the same from inside, and
+//! causes the same events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A volume's payload: content by path.
 pub type Payload = BTreeMap<String, String>;
 
-/// A payload of these files.
+/// A payload with these files.
 pub fn payload<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Payload {
     files.into_iter().map(|(path, content)| (path.to_owned(), content.to_owned())).collect()
 }
@@ -40,7 +40,8 @@ impl AtomicWriter {
     pub fn try_write(&mut self, payload: &Payload) -> io::Result<()> {
         let data = self.root.join("..data");
         let old = fs::read_link(&data).ok();
-        // mkdtemp with the time as prefix; the kubelet's suffix is random, a number is as unique.
+        // Like mkdtemp with the time as prefix; the kubelet's suffix is random, a number is as
+        // unique.
         self.written += 1;
         let name = format!("..2026_11_21_09_00_00.{:09}", self.written);
         let new = self.root.join(&name);

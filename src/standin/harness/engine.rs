@@ -22,7 +22,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Directories with a config of just `settings`, on a free port.
+    /// Directories with a config of only `settings`, on a free port.
     pub fn new(settings: &str) -> Self {
         let standin = Self { directory: tempfile::tempdir().expect("a temp dir") };
         fs::create_dir(standin.config()).expect("a config directory");
@@ -30,7 +30,7 @@ impl StandIn {
         standin
     }
 
-    /// Replaces the config. Uses a free port unless `settings` name one.
+    /// Replaces the config. Uses a free port unless `settings` contain one.
     pub fn configure(&self, settings: &str) {
         let data = self.directory.path().join("data");
         let text = format!("http.port: 0\npath.data: {}\n{settings}\n", data.display());
@@ -62,7 +62,7 @@ impl StandIn {
         (engine, port)
     }
 
-    /// Starts an engine that does not come up: its exit code and its stderr.
+    /// Starts an engine that fails to start; returns its exit code and its stderr.
     pub fn fail(&self) -> (Option<i32>, String) {
         let done = self.command().output().expect("the stand-in starts");
         (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
@@ -98,7 +98,7 @@ impl Engine {
             .unwrap_or_else(|| panic!("the engine ended and never printed {part:?}"))
     }
 
-    /// Returns when no process of the engine holds its stdout any more.
+    /// Returns when no process of the engine has its stdout open any more.
     pub fn expect_silence(&mut self) {
         self.lines.by_ref().for_each(drop);
     }
@@ -132,7 +132,7 @@ impl Drop for Engine {
         for child in self.children() {
             send(child, Signal::SIGKILL);
         }
-        // A child that was waited for already is left alone by the standard library.
+        // If the child was waited for already, the standard library sends no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

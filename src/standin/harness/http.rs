@@ -1,11 +1,11 @@
-//! Plain HTTP/1.1 over any stream. None of the product's code is used, so that an answer is read
-//! as any client would read it.
+//! Plain HTTP/1.1 over any stream. No code of the product is used, so answers are read as any
+//! client would read them.
 
 use std::io::{self, Read, Write};
 
 use serde_json::Value;
 
-/// What came back.
+/// An answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -14,14 +14,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body, if the status is this one.
+    /// The body, if the status is this one; otherwise panics.
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "answered {:#}", self.body);
         self.body
     }
 
-    /// The body, if this refusal is it.
+    /// The body, if it is this refusal; otherwise panics.
     #[track_caller]
     pub fn expect_problem(self, status: u16, problem: &str) -> Value {
         assert_eq!(self.body["code"], problem, "answered {}: {:#}", self.status, self.body);
@@ -62,7 +62,7 @@ pub fn exchange_text(
     Ok(Answer { status, body: serde_json::from_str(&body).unwrap_or_default() })
 }
 
-/// The content of a body in chunks: Elasticsearch 8 sends cluster states like that.
+/// The content of a body in chunks: Elasticsearch 8 sends cluster states in this way.
 fn joined(chunked: &str) -> Option<String> {
     let (mut content, mut rest) = (String::new(), chunked);
     loop {

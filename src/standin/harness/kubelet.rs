@@ -1,5 +1,5 @@
-//! What a kubelet does for pods whose Secrets change: nothing for a long time, unless the pod itself
-//! changes; then it updates the volumes at once.
+//! A kubelet updates the volumes of a changed Secret after a long time, or at once if the pod itself
+//! changes. Here it happens only in the second case.
 
 use std::collections::BTreeMap;
 

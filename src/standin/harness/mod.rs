@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::disallowed_types,
-    reason = "outside the manager, whoever starts a child waits for it"
+    reason = "outside the manager, the code that starts a child waits for it"
 )]
 
 pub mod atomic_writer;

@@ -1,4 +1,4 @@
-//! Kubernetes objects that users, their controllers and the kubelet write.
+//! Kubernetes objects that users, controllers and the kubelet write.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub fn pod(name: &str) -> Value {
     })
 }
 
-/// The status that the kubelet writes for a running pod.
+/// The status of a running pod, as the kubelet writes it.
 pub fn pod_status(address: &str, ready: bool) -> Value {
     let ready = if ready { "True" } else { "False" };
     json!({"status": {
@@ -24,7 +24,7 @@ pub fn pod_status(address: &str, ready: bool) -> Value {
     }})
 }
 
-/// A Secret. `allow` names the SearchCluster that may use it.
+/// A Secret. `allow` is the SearchCluster that may use it.
 pub fn secret<'a>(
     name: &str,
     allow: Option<&str>,

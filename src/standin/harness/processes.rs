@@ -1,4 +1,4 @@
-//! Signals to processes, and what `/proc` shows about them.
+//! Signals to processes, and what `/proc` shows of them.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub fn send(pid: u32, signal: Signal) {
     let _ = kill(pid, signal);
 }
 
-/// Pids of the children of `pid`, including those that have ended and nobody waited for.
+/// Pids of the children of `pid`, including zombies.
 pub fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     threads

@@ -1,4 +1,4 @@
-//! Where cargo puts the programs that it builds, and how they are started.
+//! Where cargo puts the programs that it builds, and how to start them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,19 +6,19 @@ use std::process::Command;
 /// The program `name`, built in the same profile as the caller, which is a test or an example.
 /// An example's name is `examples/NAME`.
 ///
-/// Panics if the program was not built: cargo builds the programs of another package, and the
-/// examples, only when asked to.
+/// Panics if the program was not built: cargo builds programs of another package, and examples,
+/// only on request.
 pub fn program(name: &str) -> PathBuf {
     let caller = std::env::current_exe().expect("a program knows its own path");
     let profile = caller.ancestors().nth(2).expect("target/PROFILE/{deps,examples}/CALLER");
     let path = profile.join(name);
-    // With these options, cargo gives dependencies the same features as for the tests.
+    // With these options, dependencies get the same features as for the tests.
     let command = "cargo build --workspace --bins --examples";
     assert!(path.exists(), "{} is missing; build it: `{command}`", path.display());
     path
 }
 
-/// Keeps the settings of a manager or an engine that the caller's environment has from `command`.
+/// Removes the settings of a manager or an engine from the environment of `command`.
 pub fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();

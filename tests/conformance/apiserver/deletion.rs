@@ -1,4 +1,4 @@
-//! How objects go.
+//! How objects are deleted.
 
 use http::Method;
 use kube::Client;
@@ -88,7 +88,7 @@ pub async fn an_object_that_is_going_takes_no_new_finalizers(client: Client) {
     assert_eq!(cause["reason"], "FieldValueForbidden");
     let alive = json!({"metadata": {"deletionTimestamp": null, "labels": {"a": "b"}}});
     let patched = world.merge("gauges", "a", &alive).await.good();
-    assert!(patched["metadata"]["deletionTimestamp"].is_string(), "it cannot be called back");
+    assert!(patched["metadata"]["deletionTimestamp"].is_string(), "a deletion cannot be undone");
 }
 
 pub async fn a_bound_pod_is_given_time_and_another_is_gone_at_once(client: Client) {

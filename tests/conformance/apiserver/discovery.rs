@@ -1,4 +1,4 @@
-//! What clients find out first.
+//! Discovery.
 
 use kube::Client;
 use serde_json::{Value, json};

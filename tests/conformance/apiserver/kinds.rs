@@ -1,11 +1,11 @@
-//! What is special about the kinds that are built in.
+//! Special behaviour of the built-in kinds.
 
 use kube::Client;
 use serde_json::{Value, json};
 
 use super::world::{World, pod, version};
 
-/// A StatefulSet of three.
+/// A StatefulSet with three replicas.
 pub(super) fn stateful_set(name: &str) -> Value {
     let pod = pod("");
     json!({

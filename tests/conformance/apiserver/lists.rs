@@ -28,7 +28,7 @@ pub async fn items_come_in_order_with_a_version(client: Client) {
     assert_eq!(names(&list), ["a", "b", "c"]);
     let newest = list["items"].as_array().unwrap().iter().map(version).max().unwrap();
     assert!(version(&list) >= newest);
-    assert_eq!(list["items"][0]["kind"], Value::Null, "the list says it");
+    assert_eq!(list["items"][0]["kind"], Value::Null, "the list has the kind");
     let cached = world.read("configmaps", "?labelSelector=mine&resourceVersion=0").await;
     assert_eq!(names(&cached), ["a", "b", "c"]);
     let path = format!("?labelSelector=mine&resourceVersion={newest}");
@@ -63,7 +63,7 @@ pub async fn labels_select(client: Client) {
     refused.refused(400, "BadRequest");
 }
 
-/// As a query has it.
+/// Encoded for a query.
 fn encode(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte.is_ascii_alphanumeric() {

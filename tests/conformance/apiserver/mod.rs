@@ -1,9 +1,9 @@
-//! What `stayput` relies on an apiserver to do, asked of the real one and of the stand-in alike.
+//! What `stayput` needs of an apiserver, tested on the real one and on the stand-in.
 //!
-//! Each case makes a namespace of its own, so that they run side by side and on a server that is
-//! used for other things as well. Their client must not try again by itself
-//! (`default_retry: false`): refusals are what they look at. [`watches::forgotten_versions_are_expired`]
-//! needs control over the server, and is therefore not in the list.
+//! Each case makes its own namespace, so that cases can run in parallel and on a server that is
+//! also used otherwise. Their client must not retry by itself (`default_retry: false`), because the
+//! cases check refusals. [`watches::forgotten_versions_are_expired`] needs control over the server,
+//! so it is not in the list.
 
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 

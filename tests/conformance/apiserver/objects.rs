@@ -1,4 +1,4 @@
-//! Making and reading objects.
+//! Creating and reading objects.
 
 use http::Method;
 use kube::Client;

@@ -1,4 +1,4 @@
-//! PATCH in its formats.
+//! PATCH in each format.
 
 use kube::Client;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::world::{GROUP, World, gauge, text};
 
-/// The kind that the cases use: all that our own schema uses, on a few fields.
+/// The kind of these cases: its schema has every feature of our own schema, in a few fields.
 pub(super) fn definition() -> Value {
     let scale = json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Versions: who was first, and who comes too late.
+//! Versions of objects: the first writer succeeds, and later ones are refused.
 
 use kube::Client;
 use serde_json::json;

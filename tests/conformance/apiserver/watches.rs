@@ -1,4 +1,4 @@
-//! Watches: what happened, in order, from where on, and until when.
+//! Watches: events in order, from a version on, until the end.
 
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -25,7 +25,7 @@ pub async fn changes_arrive_in_order_from_a_version_on(client: Client) {
     let last = events.expect("DELETED").await;
     assert_eq!(last["status"], patched["status"]);
     assert!(version(&last) > version(&patched));
-    // The same again, from the past.
+    // The same events again, from an earlier version.
     let mut again = world.watch("gauges", &format!("resourceVersion={}", version(&before))).await;
     for kind in ["ADDED", "MODIFIED", "MODIFIED", "DELETED"] {
         again.expect(kind).await;
@@ -63,7 +63,7 @@ pub async fn an_object_enters_and_leaves_a_selection(client: Client) {
     let left = world.merge("configmaps", "a", &label("no")).await.good();
     let gone = events.expect("DELETED").await;
     assert_eq!(version(&gone), version(&left));
-    assert_eq!(gone["metadata"]["labels"]["in"], "yes", "as it was while it was in");
+    assert_eq!(gone["metadata"]["labels"]["in"], "yes", "as it was when it last matched");
     world.delete("configmaps", "a", &Value::Null).await.good();
     let mut other = config_map("b", json!({}));
     other["metadata"]["labels"] = json!({"in": "yes"});
@@ -77,7 +77,8 @@ pub async fn an_object_enters_and_leaves_a_selection(client: Client) {
     assert_eq!(events.expect("ADDED").await["metadata"]["name"], "c");
 }
 
-/// `forget` makes the server forget what was, and gives a client of what it is then.
+/// `forget` makes the server forget earlier versions, and returns a client of the server after
+/// that.
 pub async fn forgotten_versions_are_expired(client: Client, forget: impl AsyncFnOnce() -> Client) {
     let mut world = World::with_gauges(client).await;
     for name in ["a", "b", "c"] {

@@ -16,13 +16,13 @@ const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The group of the kind that the cases declare.
 pub(super) const GROUP: &str = "conformance.stayput.dev";
 
-/// One case's part of the server.
+/// The part of the server that one case uses.
 pub(super) struct World {
     pub(super) client: Client,
     pub(super) namespace: String,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) code: u16,
@@ -32,14 +32,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The body of an answer that has to be a good one.
+    /// The body of a good answer; panics for a refusal.
     #[track_caller]
     pub(super) fn good(self) -> Value {
         assert!((200..300).contains(&self.code), "{} {}", self.code, self.text);
         self.body
     }
 
-    /// The `Status` of an answer that has to be a refusal.
+    /// The `Status` of a refusal with this code and reason; panics otherwise.
     #[track_caller]
     pub(super) fn refused(self, code: u16, reason: &str) -> Value {
         let body = self.body;
@@ -84,7 +84,8 @@ impl World {
         .await;
     }
 
-    /// The path of a kind in this namespace, and of what follows: `NAME`, `NAME/status`, `?QUERY`.
+    /// The path of a kind in this namespace, and the part after it: `NAME`, `NAME/status`,
+    /// `?QUERY`.
     pub(super) fn path(&self, plural: &str, rest: &str) -> String {
         let api = match plural {
             "gauges" => format!("apis/{GROUP}/v1"),
@@ -144,7 +145,7 @@ impl World {
         self.ask(method, path, &headers, object.to_string().into_bytes()).await
     }
 
-    /// Any request.
+    /// Sends any request.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -182,14 +183,14 @@ impl World {
         Events(events.boxed())
     }
 
-    /// Looks until `ready` gives something.
+    /// Polls until `ready` returns something.
     pub(super) async fn until<T>(&self, what: &str, ready: impl AsyncFn() -> Option<T>) -> T {
         let looking = async {
             loop {
                 if let Some(value) = ready().await {
                     return value;
                 }
-                // The server does not announce it.
+                // The server does not announce this change.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -215,7 +216,7 @@ impl Events {
         })
     }
 
-    /// The next event, which has to be of this type.
+    /// The next event, which must be of this type.
     pub(super) async fn expect(&mut self, kind: &str) -> Value {
         let (found, object) = self.next().await.expect("not the end");
         assert_eq!(found, kind, "{object}");
@@ -223,7 +224,7 @@ impl Events {
     }
 }
 
-/// A piece of text that has to be one.
+/// A JSON value that must be a string.
 #[track_caller]
 pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()

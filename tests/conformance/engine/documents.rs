@@ -1,4 +1,4 @@
-//! Documents: in every copy, found by every node.
+//! Documents: stored in every copy, found through every node.
 
 use serde_json::json;
 
@@ -46,8 +46,8 @@ pub(super) fn what_is_acknowledged_is_found(cluster: &mut dyn Cluster) {
     assert_eq!(gone["error"]["index"], "docs");
 }
 
-/// What is written while a primary moves to its replica is kept, and the node that was away has it
-/// when it is back.
+/// A document that is written while a replica becomes the primary is kept, and the node that was
+/// stopped has it when it is back.
 pub(super) fn a_write_waits_for_its_primary(cluster: &mut dyn Cluster) {
     create_index(cluster, "docs", 1, 1);
     let (primary, replica) = primary_and_replica(cluster, 0, "docs");
@@ -62,7 +62,7 @@ pub(super) fn a_write_waits_for_its_primary(cluster: &mut dyn Cluster) {
     await_health(cluster, primary, "wait_for_nodes=3");
     put(cluster, 0, "/_cluster/settings", &json!({"persistent": {ALLOCATION: null}}));
     await_health(cluster, 0, "wait_for_status=green");
-    // Now it is the other one's turn to be away: only the one that came back can answer.
+    // Now the other node is stopped: only the one that came back can answer.
     cluster.stop(replica);
     await_health(cluster, primary, "wait_for_nodes=2");
     for id in ["before", "during"] {

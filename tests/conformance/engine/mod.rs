@@ -1,8 +1,8 @@
 //! How a cluster of three engines answers while its nodes stop and start: one suite for the real
-//! engines and for the stand-in, so that the stand-in cannot lie.
+//! engines and for the stand-in, so that the stand-in behaves like them.
 //!
-//! A story begins with three nodes and no index, and leaves it so: stories can follow each other on
-//! one cluster.
+//! A case begins with three nodes and no index, and ends in this state, so that cases can follow
+//! each other on one cluster.
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,8 @@ pub trait Cluster {
     fn is_elasticsearch(&self) -> bool;
     /// `node.name` of the node.
     fn name(&self, node: usize) -> String;
-    /// Asks that node: status and body, null if the body is no JSON. `None`: no answer.
+    /// Sends a request to that node: status and body, null if the body is no JSON. `None`: no
+    /// answer.
     fn ask(
         &self,
         node: usize,
@@ -40,7 +41,7 @@ pub trait Cluster {
     fn start(&mut self, node: usize);
 }
 
-/// A story, by name.
+/// A case, by name.
 pub type Story = (&'static str, fn(&mut dyn Cluster));
 
 /// All of them.
@@ -59,11 +60,11 @@ pub const STORIES: &[Story] = &[
     ("stops::a_late_node_is_not_waited_for", stops::a_late_node_is_not_waited_for),
 ];
 
-/// Runs one story, with the cluster whole and empty before and after.
-pub fn tell(cluster: &mut dyn Cluster, (name, story): Story) {
+/// Runs one case, and checks that the cluster is complete and empty before and after.
+pub fn run_story(cluster: &mut dyn Cluster, (name, story): Story) {
     println!("-- {name}");
     await_health(cluster, 0, "wait_for_nodes=3&wait_for_status=green");
-    // The first configuration has placeholders for nodes that were late.
+    // The first configuration has placeholders for nodes that started late.
     eventually("all three vote", || {
         let state = view(cluster, 0);
         (state.committed == state.ids() && state.accepted == state.ids()).then_some(())
@@ -74,7 +75,7 @@ pub fn tell(cluster: &mut dyn Cluster, (name, story): Story) {
     assert_eq!(settings(cluster, 0), json!({"persistent": {}, "transient": {}}), "{name}");
 }
 
-/// Asks until there is an answer, and expects this status.
+/// Sends a request until there is an answer, which must have this status.
 #[track_caller]
 fn ask(
     cluster: &dyn Cluster,
@@ -98,7 +99,7 @@ fn put(cluster: &dyn Cluster, node: usize, target: &str, body: &Value) -> Value 
     ask(cluster, node, ("PUT", target), Some(body), 200)
 }
 
-/// Makes an index, and returns when all of its copies are in use.
+/// Creates an index, and returns when all of its copies are started.
 #[track_caller]
 fn create_index(cluster: &dyn Cluster, name: &str, shards: usize, replicas: usize) {
     let settings = json!({"number_of_shards": shards, "number_of_replicas": replicas});
@@ -114,7 +115,7 @@ fn delete_index(cluster: &dyn Cluster, name: &str) {
     assert_eq!(deleted, json!({"acknowledged": true}));
 }
 
-/// The health when it is as asked for.
+/// The health when the conditions in `query` are met.
 #[track_caller]
 fn await_health(cluster: &dyn Cluster, node: usize, wanted: &str) -> Value {
     let target = format!("/_cluster/health?{wanted}&timeout=5s");
@@ -124,7 +125,7 @@ fn await_health(cluster: &dyn Cluster, node: usize, wanted: &str) -> Value {
     })
 }
 
-/// The health as it is.
+/// The health now.
 #[track_caller]
 fn health(cluster: &dyn Cluster, node: usize) -> Value {
     get(cluster, node, "/_cluster/health?timeout=10s")
@@ -227,12 +228,12 @@ fn primary_and_replica(cluster: &dyn Cluster, node: usize, index: &str) -> (usiz
     (number(primary), number(replica))
 }
 
-/// Looks until there is something to see.
+/// Polls until there is a result.
 #[track_caller]
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + NODE_RETURN_TIMEOUT;
     loop {
-        if let Some(seen) = look() {
+        if let Some(seen) = poll() {
             return seen;
         }
         assert!(Instant::now() < deadline, "never happened: {what}");

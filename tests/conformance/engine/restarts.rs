@@ -1,4 +1,4 @@
-//! One node, the master, all nodes: what the others see of it.
+//! Restarts of one node, of the master and of all nodes, as the other nodes see them.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{
     health, primary_and_replica, put, settings, view,
 };
 
-/// As a rolling restart does it: allocation to primaries, flush, stop, start, allocation restored.
+/// Like a rolling restart: allocation to primaries, flush, stop, start, allocation restored.
 pub(super) fn a_node_is_restarted(cluster: &mut dyn Cluster) {
     create_index(cluster, "docs", 1, 1);
     ask(cluster, 0, ("PUT", "/docs/_doc/1"), Some(&json!({"a": 1})), 201);
@@ -50,7 +50,7 @@ pub(super) fn a_node_is_restarted(cluster: &mut dyn Cluster) {
         assert_eq!(same, node != primary, "{before:?} {after:?}");
     }
     assert_eq!((&after.uuid, &after.committed), (&before.uuid, &before.committed));
-    // It is back, and still none of the copies may have a place.
+    // The node is back, but still no copy may be allocated.
     assert_eq!(health(cluster, replica)["unassigned_shards"], 1);
     assert_eq!(copies(cluster, replica, "docs"), [promoted, waiting]);
     put(cluster, 0, "/_cluster/settings", &json!({"persistent": {ALLOCATION: null}}));
@@ -74,7 +74,7 @@ pub(super) fn the_master_is_restarted(cluster: &mut dyn Cluster) {
         (state.master != before.master && state.names().len() == 2).then_some(state)
     });
     assert!(during.term > before.term, "{before:?} {during:?}");
-    // Two of three still decide; the one that is away keeps its vote.
+    // Two of three still are a majority; the stopped node keeps its vote.
     assert_eq!(during.committed, before.ids());
     cluster.start(master);
     await_health(cluster, other, "wait_for_nodes=3");
@@ -83,7 +83,7 @@ pub(super) fn the_master_is_restarted(cluster: &mut dyn Cluster) {
     assert_eq!((after.ids(), &after.committed), (before.ids(), &before.committed));
 }
 
-/// As a coordinated restart does it.
+/// Like a coordinated restart.
 pub(super) fn the_whole_cluster_is_restarted(cluster: &mut dyn Cluster) {
     create_index(cluster, "docs", 2, 1);
     for id in 0..10 {
@@ -97,7 +97,7 @@ pub(super) fn the_whole_cluster_is_restarted(cluster: &mut dyn Cluster) {
         cluster.stop(node);
     }
     for node in 0..3 {
-        assert_eq!(cluster.ask(node, "GET", "/", None), None, "somebody answers");
+        assert_eq!(cluster.ask(node, "GET", "/", None), None, "a stopped node answers");
     }
     for node in 0..3 {
         cluster.start(node);

@@ -1,4 +1,4 @@
-//! Routes and shapes of a cluster at rest.
+//! Routes and answers of a cluster at rest.
 
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ pub(super) fn settings_come_and_go(cluster: &mut dyn Cluster) {
     let gone = json!({"persistent": {"cluster.metadata.stayput": null}});
     put(cluster, 0, "/_cluster/settings", &gone);
 
-    // The texts are the same only for the same engine.
+    // The texts are only the same for the same engine.
     for (body, part) in [
         (json!({"persistent": {"no.such": 1}}), "persistent setting [no.such], not recognized"),
         (json!({"persistent": {ALLOCATION: "bogus"}}), "BOGUS"),
@@ -137,7 +137,7 @@ pub(super) fn settings_come_and_go(cluster: &mut dyn Cluster) {
     }
 }
 
-/// Elasticsearch keeps them; OpenSearch takes the path for a question about nodes.
+/// Elasticsearch keeps the records; OpenSearch takes the path as a filter for nodes.
 pub(super) fn shutdown_records_are_kept(cluster: &mut dyn Cluster) {
     let id = view(cluster, 0).id(cluster, 1).to_owned();
     let target = format!("/_nodes/{id}/shutdown");

@@ -1,4 +1,4 @@
-//! Nodes that stop and are missed.
+//! Stopped nodes, and their effects.
 
 use serde_json::json;
 

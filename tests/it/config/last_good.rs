@@ -1,4 +1,4 @@
-//! The generation that last became ready is kept, and only what is intact is used.
+//! The generation that last became ready is kept, and it is only used if it is intact.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +43,7 @@ impl Pod {
         }
     }
 
-    /// A manager that starts; it finds what the one before it left.
+    /// A manager that starts; it finds the files of the one before it.
     async fn manager(&self) -> ConfigWatch {
         ConfigWatch::start(self.settings()).await
     }
@@ -72,7 +72,7 @@ async fn what_became_ready_is_started_again_after_a_bad_config_and_a_restart() {
     let mut pod = Pod::new(&good());
     let manager = pod.manager().await;
     let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
-    assert_eq!(refusal.code, Code::NoLastGood, "nothing was ready yet");
+    assert_eq!(refusal.code, Code::NoLastGood, "no config was ready yet");
     manager.prepare(MOUNTED, None).await.unwrap();
     assert_eq!(manager.keep_last_good().await.unwrap(), Some(counted(&good())));
     assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())));
@@ -157,7 +157,7 @@ async fn a_damaged_copy_is_not_used_and_what_is_staged_stays() {
     }
     manager.prepare(LAST_GOOD, None).await.unwrap();
 
-    // A record that lists another file than was kept does not have its checksum.
+    // The checksum of a record does not fit if it lists another file than was kept.
     let record = pod.at("state/last-good/record.json");
     let text = fs::read_to_string(&record).unwrap();
     fs::write(&record, text.replace("elasticsearch.yml", "../elasticsearch.y")).unwrap();

@@ -1,4 +1,4 @@
-//! One checksum is one generation, and what cannot be read is said.
+//! One checksum is one generation, and unreadable files are reported.
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ fn read(settings: &ConfigSettings) -> Checksum {
     ConfigWatch::read_once(settings).unwrap().checksum.unwrap()
 }
 
-/// The one error of a directory that has no checksum.
+/// The only error of a directory that has no checksum.
 fn error(settings: &ConfigSettings) -> String {
     let errors = ConfigWatch::read_once(settings).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
@@ -75,7 +75,7 @@ fn no_reading_mixes_two_generations_while_the_kubelet_swaps() {
     let mut writer = AtomicWriter::new(dir.path());
     let generation = |number: usize| {
         let content = format!("generation: {number}\n");
-        // Names come and go as well.
+        // Names are added and removed as well.
         let other = format!("only-in-{}", number % 3);
         payload([
             ("elasticsearch.yml", &*content),
@@ -99,7 +99,7 @@ fn no_reading_mixes_two_generations_while_the_kubelet_swaps() {
                     assert!(known.contains(&observed.checksum.unwrap()));
                     seen += 1;
                 }
-                // It may say that it could not keep up, but it may not say something else.
+                // It may report that there were too many changes, but no wrong checksum.
                 Err(errors) => {
                     assert!(
                         errors.iter().any(|error| error.contains("changed each of")),
@@ -288,7 +288,7 @@ fn a_subpath_mount_is_reported_and_has_a_checksum() {
             let status =
                 Command::new("mount").arg("--bind").arg(resolved).arg(&mounted).status().unwrap();
             assert!(status.success());
-            // Before and after the generation it is bound to was replaced.
+            // Before and after the generation of the bind mount was replaced.
             for _ in 0..2 {
                 let observed = ConfigWatch::read_once(&only(config.path())).unwrap();
                 assert_eq!(observed.checksum, Some(checksum(&files)));

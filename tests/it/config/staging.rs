@@ -1,4 +1,4 @@
-//! Verify-and-stage as the supervisor uses it.
+//! Verify and stage, as the supervisor uses it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -61,7 +61,7 @@ async fn what_is_prepared_is_fresh_and_known_to_be_stale_after_a_change() {
     let mounted = ConfigWatch::start(only(source.path())).await;
     let staging = ConfigWatch::start(staged(source.path(), target.path())).await;
     let next = payload([("x", "2")]);
-    // The watching tasks have not run since: this thread is theirs.
+    // The watching tasks have not run since: they need this thread.
     writer.write(&next);
     let prepared = mounted.prepare(MOUNTED, Some(&checksum(&next))).await.unwrap();
     let copied = staging.prepare(MOUNTED, Some(&checksum(&next))).await.unwrap();

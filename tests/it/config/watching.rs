@@ -1,4 +1,4 @@
-//! Changes are made known, and nothing else is.
+//! Changes are published, and nothing else is.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{checksum, only};
 use crate::support::atomic_writer::{AtomicWriter, payload};
 
-/// Long enough for any machine: these tests wait for events, not for this.
+/// Longer than any step takes: these tests wait for events, not for this.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 async fn until(
@@ -104,7 +104,7 @@ async fn a_directory_that_is_replaced_is_found_again() {
     writer.write(&payload([("x", "3")]));
     until_content(&mut receiver, &[("x", "3")]).await;
 
-    // In one step, by a rename over a link to it.
+    // In one step, by a rename over the link.
     let link = dir.path().join("link");
     std::os::unix::fs::symlink("config", &link).unwrap();
     let config = ConfigWatch::start(only(&link)).await;
@@ -139,7 +139,7 @@ async fn a_live_file_changes_the_files_and_not_the_checksum() {
     let before = receiver.borrow_and_update().clone();
     fs::write(dir.path().join("users"), "2").unwrap();
     let after = until(&mut receiver, |observed| {
-        // The file is empty for a moment: `write` truncates first.
+        // The file is empty for a moment: `write` truncates it first.
         let users = observed.files.iter().find(|file| file.live).unwrap();
         users.sha256 != before.files[0].sha256
     })
@@ -153,7 +153,7 @@ fn most_queued_events() -> usize {
 }
 
 fn storm(dir: &Path) {
-    // Two events each, and different ones, or the kernel would join them.
+    // Two different events each, because the kernel would merge equal ones.
     for _ in 0..=most_queued_events() / 2 {
         fs::write(dir.join("storm"), "").unwrap();
         fs::remove_file(dir.join("storm")).unwrap();
@@ -171,7 +171,7 @@ async fn changes_that_are_lost_in_an_overflow_are_found() {
     let dirs = vec![named("one", dir.path()), named("other", other.path())];
     let config = ConfigWatch::start(ConfigSettings { dirs, ..ConfigSettings::default() }).await;
     let mut receiver = config.subscribe();
-    // Nothing else runs on this thread: the queue is full before anybody reads it.
+    // Nothing else runs on this thread: the queue overflows before it is read.
     storm(dir.path());
     fs::write(other.path().join("x"), "after the overflow").unwrap();
     until_content(&mut receiver, &[("other/x", "after the overflow")]).await;

@@ -1,4 +1,4 @@
-//! `restart`, `cancel`, `stop` and `start`: what is written, and what is refused.
+//! `restart`, `cancel`, `stop` and `start`: what they write, and what they refuse.
 
 use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, annotation};
@@ -20,7 +20,7 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     let expected =
         Request { by: Some("anybody".into()), id: written.id.clone(), ..Request::default() };
     assert_eq!(written, expected);
-    // The reconciler has not accepted it: another request would overwrite it.
+    // The reconciler has not accepted it yet: another request would overwrite it.
     let error = fixture.fails("restart", 1).await;
     assert!(error.contains("is not accepted yet") && error.contains("stayput cancel"), "{error}");
     let again = fixture.succeeds(&format!("restart --id {}", written.id)).await;
@@ -28,7 +28,7 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     assert!(fixture.succeeds("status").await.contains(": not accepted yet\n"));
     assert!(fixture.succeeds("cancel").await.contains("withdrawn before it was accepted"));
     assert_eq!(request(&fixture).await, None);
-    // One in the history is not requested a second time.
+    // A restart in the history is not requested a second time.
     assert_eq!(fixture.json("restart --id a").await["result"], "alreadyRequested");
     assert_eq!(request(&fixture).await, None);
 }

@@ -1,4 +1,4 @@
-//! An apiserver with a SearchCluster whose status is written by hand.
+//! An apiserver with a SearchCluster whose status the test writes.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -19,7 +19,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// An apiserver that knows nothing of ours.
+    /// An apiserver without our custom resource.
     pub(super) async fn bare() -> Self {
         let server = ApiServer::start().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@ impl Fixture {
         Self { client: server.client(), server, directory }
     }
 
-    /// One that knows SearchClusters, and has none.
+    /// An apiserver that serves SearchClusters, but has none.
     pub(super) async fn empty() -> Self {
         let fixture = Self::bare().await;
         let crds: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
@@ -35,7 +35,7 @@ impl Fixture {
         fixture
     }
 
-    /// One with the SearchCluster `logs`, its pods `logs-0` to `logs-2`, and this status.
+    /// An apiserver with the SearchCluster `logs`, its pods `logs-0` to `logs-2`, and this status.
     pub(super) async fn with(status: Value) -> Self {
         let fixture = Self::empty().await;
         fixture.declare("logs").await;
@@ -76,7 +76,7 @@ impl Fixture {
         self.pods().create(&PostParams::default(), &pod.unwrap()).await.unwrap();
     }
 
-    /// Writes the status of `logs`, as the reconciler does: as a whole.
+    /// Replaces the status of `logs`, as the reconciler does.
     pub(super) async fn status(&self, status: Value) {
         let mut cluster = self.clusters().get("logs").await.unwrap();
         cluster.status = Some(serde_json::from_value(status).unwrap());
@@ -115,7 +115,7 @@ impl Fixture {
         kubectl_stayput(&self.directory.path().join("kubeconfig"), line.split_whitespace())
     }
 
-    /// The same, which has to go well; what it prints.
+    /// The same; it must succeed. Returns its output.
     #[track_caller]
     pub(super) fn succeeds(&self, line: &str) -> impl Future<Output = String> {
         let line = line.to_owned();
@@ -131,7 +131,7 @@ impl Fixture {
         serde_json::from_str(&self.succeeds(&format!("{line} -o json")).await).unwrap()
     }
 
-    /// The same, which has to fail with this code; what it says is wrong.
+    /// The same; it must fail with this code. Returns the error message.
     pub(super) async fn fails(&self, line: &str, code: i32) -> String {
         let ended = self.run(line).await;
         assert_eq!(ended.code, code, "{line}: {}{}", ended.stdout, ended.stderr);
@@ -139,7 +139,7 @@ impl Fixture {
     }
 }
 
-/// Nothing under way; `a` is over.
+/// A status with no restart under way; `a` has ended.
 pub(super) fn idle() -> Value {
     json!({
         "phase": "Idle", "counts": {"pods": 3, "ready": 3}, "handled": ["a"],
@@ -150,7 +150,7 @@ pub(super) fn idle() -> Value {
     })
 }
 
-/// A restart under way, of nodes that have all yet to come.
+/// A restart under way, none of whose nodes has been restarted.
 pub(super) fn under_way(id: &str, strategy: &str) -> Value {
     let member = |number: u32| {
         json!({

@@ -1,4 +1,4 @@
-//! `plan`, `why` and `snapshot` with what the reconciler sees, or saw.
+//! `plan`, `why` and `snapshot`, with live data of the reconciler or with a saved snapshot.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn sample() -> Value {
     serde_json::from_str(&std::fs::read_to_string(SAMPLE).unwrap()).unwrap()
 }
 
-/// Answers every request with this; its address.
+/// Answers every request with this; returns its address.
 async fn reconciler(status: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -37,7 +37,7 @@ async fn reconciler(status: &'static str, body: String) -> String {
     format!("http://{address}")
 }
 
-/// The sample, with a pod of the fixture.
+/// The sample, with the pod of the fixture.
 async fn seen(fixture: &Fixture) -> String {
     let mut saved = sample();
     saved["snapshot"]["cluster"]["name"] = "default/logs".into();

@@ -1,4 +1,4 @@
-//! `status`, `why`, `plan`, `history`, and the errors where there is nothing to show.
+//! `status`, `why`, `plan`, `history`, and the errors if there is nothing to show.
 
 use serde_json::json;
 

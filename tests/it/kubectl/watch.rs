@@ -1,4 +1,4 @@
-//! `watch`, `restart --watch` and `--wait`: a line for each change, and an end with a code.
+//! `watch`, `restart --watch` and `--wait`: a line for each change, and an exit code at the end.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -10,7 +10,7 @@ use stayput_restart::{Request, annotation};
 
 use super::fixture::{Fixture, idle, under_way};
 
-/// A command that runs; killed when dropped.
+/// A running command; killed when dropped.
 struct Running {
     child: Child,
     lines: Option<Lines<BufReader<ChildStdout>>>,
@@ -23,7 +23,7 @@ impl Running {
         Self { child, lines: Some(BufReader::new(stdout).lines()) }
     }
 
-    /// Reads up to the line that contains this.
+    /// Reads up to the line that contains `part`.
     async fn until(&mut self, part: &'static str) -> String {
         let mut lines = self.lines.take().unwrap();
         let (lines, found) = tokio::task::spawn_blocking(move || {
@@ -33,7 +33,7 @@ impl Running {
         .await
         .unwrap();
         self.lines = Some(lines);
-        found.unwrap_or_else(|| panic!("it ended without saying {part:?}"))
+        found.unwrap_or_else(|| panic!("it ended and never printed {part:?}"))
     }
 
     /// Its exit code, once it has ended.
@@ -45,7 +45,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A child that was waited for already is left alone by the standard library.
+        // If the child was waited for already, the standard library sends no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -110,7 +110,7 @@ async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
     let printed = fixture.succeeds("watch --id a").await;
     assert!(printed.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{printed}");
     assert_eq!(printed.lines().count(), 1);
-    // What was asked for before can be waited for as well.
+    // A restart that was requested before can be waited for as well.
     let printed = fixture.succeeds("restart --id a --wait").await;
     assert!(printed.ends_with("restart a done: 3 nodes in 1m 40s\n"), "{printed}");
 

@@ -1,5 +1,5 @@
-//! Many managers at once, most of them ill: each is told by itself, and the well ones are not
-//! delayed.
+//! Many managers at once, most of which fail: each failure is reported separately, and the others
+//! are not delayed.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -42,10 +42,10 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
         ("hung", with(Script::Silence)),
         ("well", with(always(200, running(1)))),
     ];
-    // Listens and never takes part in a handshake.
+    // Listens, but never does a handshake.
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mute_port = mute.local_addr().expect("an address").port();
-    // Nobody listens there once it is dropped.
+    // When it is dropped, no process listens there.
     let absent = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
     let mut clients =
         vec![("absent", client(&pki, absent.port())), ("mute", client(&pki, mute_port))];
@@ -53,13 +53,13 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
     let misnamed = Pki::named(&["other.search.svc"]);
     let (_misnamed, port) = FakeManager::on_port(Some(misnamed.acceptor()), Script::Silence);
     clients.push(("wrong server name", client(&misnamed, port)));
-    // A client's own patience ends its call before the deadline would, and knows more.
+    // A client's own timeout ends its call before the deadline, with a better error.
     for (_, client) in clients.iter_mut().filter(|(name, _)| ["mute", "hung"].contains(name)) {
         *client = client.clone().with_answer_timeout(Duration::from_millis(500));
     }
 
     let answers = wait(async {
-        // A task of its own, as in the reconciler: the future can be sent.
+        // In a task of its own, as in the reconciler: the future must be `Send`.
         let all = async move {
             let calls = clients.iter().map(|(name, client)| (*name, client.status())).collect();
             ask_all(calls, Duration::from_secs(30)).await
@@ -69,7 +69,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
 
     assert_eq!(answers.len(), 9);
     for (name, answer) in answers {
-        let told = match &answer {
+        let outcome = match &answer {
             Ok(answer) => ("answer", answer.status.manager.version.clone()),
             Err(ClientError::NotReachable(text)) => ("not reachable", text.to_string()),
             Err(ClientError::Untrusted(text)) => ("untrusted", text.to_string()),
@@ -90,7 +90,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
             "well" => ("answer", "0.1.0"),
             _ => panic!("{name}"),
         };
-        assert!(told.0 == kind && told.1.contains(part), "{name}: {told:?}");
+        assert!(outcome.0 == kind && outcome.1.contains(part), "{name}: {outcome:?}");
     }
 }
 
@@ -99,7 +99,7 @@ fn managers_that_hang_cost_one_deadline_and_no_answer() {
     let pki = Pki::named(&[NAME]);
     let (hung, hung_port) = FakeManager::on_port(Some(pki.acceptor()), Script::Silence);
     let (_well, well_port) = FakeManager::on_port(Some(pki.acceptor()), always(200, running(1)));
-    // As many hang as are asked at once: the others wait for exactly one deadline.
+    // As many hang as run at the same time: the others wait for exactly one deadline.
     let clients: Vec<_> = (0..3 * MAX_CONCURRENT)
         .map(|index| {
             (index, client(&pki, if index < MAX_CONCURRENT { hung_port } else { well_port }))
@@ -118,6 +118,6 @@ fn managers_that_hang_cost_one_deadline_and_no_answer() {
         );
     }
     assert_eq!(answers.len(), 3 * MAX_CONCURRENT);
-    // Calls that were given up have ended on the other side too.
+    // The dropped calls have ended on the other side, too.
     wait(hung.ended(MAX_CONCURRENT));
 }

@@ -1,4 +1,4 @@
-//! A client that means the manager of one pod, reached by its address.
+//! A client for the manager of one pod, reached by its address.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ fn requests_carry_the_pod_and_keep_one_they_name_themselves() {
 
 #[test]
 fn the_answer_of_another_pod_or_of_none_is_not_taken() {
-    let mut nobody = running(1);
-    nobody.manager.pod.uid = None;
+    let mut without_uid = running(1);
+    without_uid.manager.pod.uid = None;
     for (status, part) in [
         (running(1), "belongs to the pod with uid 0b4a1f6e-"),
-        (nobody, "does not know its pod, so nobody can check that it is another:"),
+        (without_uid, "does not know its pod, so it is not certain that it is another:"),
     ] {
         let (_dir, _fake, client) = over_socket(always(200, status));
         let client = client.for_pod("another");
@@ -82,7 +82,7 @@ fn a_manager_is_reached_by_address_under_the_name_of_its_certificate() {
         }
     }
     let seen = fake.seen();
-    assert_eq!(seen.len(), 1, "the token is shown to nobody else");
+    assert_eq!(seen.len(), 1, "the token is sent to no other server");
     assert_eq!(seen[0].authorization.as_deref(), Some("Bearer a.b.c"));
 }
 
@@ -113,7 +113,7 @@ fn a_poll_that_is_given_up_ends_on_both_sides_and_loses_nothing() {
         let minute = Duration::from_secs(60);
         {
             let mut poll = std::pin::pin!(client.status_after(&first, minute));
-            // Given up only when the manager has it.
+            // Dropped only when the manager has received it.
             while fake.seen().len() < 2 {
                 assert!(timeout(Duration::from_millis(1), &mut poll).await.is_err());
             }

@@ -1,4 +1,4 @@
-//! What a launched engine finds: mask, dispositions, session, descriptors, environment.
+//! The environment of a launched engine: mask, dispositions, session, descriptors, variables.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +13,7 @@ use stayput_manager::process::{Delivery, ExitStatus, Launch, Reaper, Signals, Tr
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};
 
-/// What `/proc` shows of a child that does nothing, once it has loaded its libraries.
+/// What `/proc` shows of a child that does nothing, after it has loaded its libraries.
 struct Seen {
     status: String,
     descriptors: Vec<String>,
@@ -77,7 +77,7 @@ fn the_engine_starts_clean_of_what_we_were_started_with() {
         // Descriptors that exec would keep.
         let file = fs::File::open("/dev/null").unwrap();
         let kept: Vec<OwnedFd> = (0..3)
-            // SAFETY: a new descriptor that nobody else owns.
+            // SAFETY: a new descriptor that has no other owner.
             .map(|_| unsafe { OwnedFd::from_raw_fd(nix::libc::dup(file.as_raw_fd())) })
             .collect();
 
@@ -166,7 +166,7 @@ fn a_command_that_cannot_run_says_why_and_leaves_nothing() {
         assert_eq!(try_it(&["/"]).shell_code(), 126);
         assert_eq!(try_it(&[]).shell_code(), 126);
         assert_eq!(Reaper::new().reap().count(), 0, "std has waited for its own failed children");
-        // A script without `#!` runs as under a shell, and so under tini.
+        // A script without `#!` runs as in a shell, and so as under tini.
         fs::write(&script, "exit 5\n").unwrap();
         let pid = command(&[path]);
         assert_eq!(reap(&mut Reaper::new(), pid), ExitStatus::Code(5));
@@ -179,7 +179,7 @@ fn the_engine_dies_with_a_manager_that_is_not_pid_1() {
         use nix::unistd::{ForkResult, Pid, fork, getpid};
         stayput_manager::process::become_subreaper().unwrap();
         let (read, write) = nix::unistd::pipe().unwrap();
-        // SAFETY: one thread only, so the child may do what it likes.
+        // SAFETY: there is only one thread, so the child may do anything.
         match unsafe { fork() }.unwrap() {
             ForkResult::Child => {
                 let engine = shell("exec sleep 1000");

@@ -1,4 +1,4 @@
-//! A real kill for lack of memory is counted.
+//! A real kill by the out-of-memory killer is counted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn a_kill_for_lack_of_memory_is_counted() {
         };
         let counter = oom::Counter::find().unwrap();
         let before = counter.read().unwrap();
-        // Holds more than the group may: `tail` keeps its last line, which never ends.
+        // Uses more memory than the group may: `tail` keeps its last line, which never ends.
         let engine = shell("exec tail /dev/zero");
         assert_eq!(reap(&mut Reaper::new(), engine), ExitStatus::Signal(9));
         assert_eq!(counter.read(), Some(before + 1));
@@ -27,7 +27,7 @@ fn a_kill_for_lack_of_memory_is_counted() {
     });
 }
 
-/// Moves us into a memory cgroup of version 1 with a limit; back out when dropped.
+/// Moves this process into a memory cgroup of version 1 with a limit; back out when dropped.
 fn limited_group() -> Result<Group, String> {
     let cgroup = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
     let own = cgroup.lines().find_map(|line| line.split_once(":memory:")).map(|(_, path)| path);

@@ -1,4 +1,4 @@
-//! In a real process namespace, as its init.
+//! As the init of a real process namespace.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn stops_the_engine_and_leaves_what_exec_shells_left() {
     let name = test_name!(stops_the_engine_and_leaves_what_exec_shells_left);
     isolated_as_pid_1(name, &NAMESPACE, || {
         assert!(is_pid_1());
-        // No cookie, other session: as from a `kubectl exec`.
+        // Without the cookie and in another session, like a process of `kubectl exec`.
         let exec = Command::new("setsid").args(["sh", "-c", "sleep 1000 &"]).status().unwrap();
         assert!(exec.success());
         let mut reaper = Reaper::new();
@@ -42,8 +42,8 @@ fn ten_thousand_orphans_are_reaped() {
     isolated_as_pid_1(test_name!(ten_thousand_orphans_are_reaped), &NAMESPACE, || {
         let mut reaper = Reaper::new();
         // Each subshell ends before its child does.
-        let storm = "i=0; while [ $i -lt 10000 ]; do (: & ) ; i=$((i+1)); done; exit 9";
-        let leader = shell(storm);
+        let script = "i=0; while [ $i -lt 10000 ]; do (: & ) ; i=$((i+1)); done; exit 9";
+        let leader = shell(script);
         let (mut orphans, mut code) = (0, None);
         eventually("all are reaped", || {
             for reaped in reaper.reap() {
@@ -64,13 +64,16 @@ fn another_namespaces_proc_is_not_believed() {
         let leader = shell("sleep 1000; :");
         let mut tree = Tree::new(leader, COOKIE, false);
         let scan = tree.scan();
-        assert!(scan.unseen.as_ref().is_some_and(|why| why.contains("namespace")), "{scan:?}");
+        assert!(
+            scan.unseen.as_ref().is_some_and(|reason| reason.contains("namespace")),
+            "{scan:?}"
+        );
         assert!(!scan.is_empty(), "nothing seen is not nothing there");
         assert_eq!(tree.kill_all(), 1, "the leader's group is known without /proc");
         assert_eq!(reap(&mut Reaper::new(), leader), ExitStatus::Signal(9));
         tree.leader_reaped();
         assert_eq!(tree.kill_all(), 0);
-        // Who has no child has no descendant: no /proc is needed.
+        // A process without a child has no descendant, so /proc is not needed.
         eventually("the shell's child is reaped too", || {
             Reaper::new().reap().for_each(drop);
             tree.scan().is_empty().then_some(())

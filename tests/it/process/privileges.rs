@@ -1,4 +1,4 @@
-//! Where the engine has another uid than the manager, and the manager few capabilities.
+//! The engine has another uid than the manager, and the manager has few capabilities.
 
 use std::fs;
 
@@ -10,15 +10,15 @@ use crate::support::isolated::{
 };
 use crate::support::skip::skip;
 
-/// Root as a container has it: another uid's environment cannot be read. Since Linux 6.13
-/// CAP_PERFMON and CAP_SYS_ADMIN allow it too.
+/// Root as in a container: the environment of another uid's process cannot be read. Since Linux
+/// 6.13 CAP_PERFMON and CAP_SYS_ADMIN allow it, too.
 const WITHOUT_PTRACE: [&str; 3] = [
     "setpriv",
     "--bounding-set=-sys_ptrace,-perfmon,-sys_admin",
     "--inh-caps=-sys_ptrace,-perfmon,-sys_admin",
 ];
 const WITHOUT_KILL: [&str; 3] = ["setpriv", "--bounding-set=-kill", "--inh-caps=-kill"];
-/// Another uid, as an entrypoint drops to it.
+/// Changes to another uid, as an entrypoint does.
 const DROP: &str = "setpriv --reuid=1000 --regid=1000 --clear-groups --bounding-set=-all";
 
 fn with(name: &str, wrapper: &[&str], body: impl FnOnce()) {
@@ -43,7 +43,7 @@ fn a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid() {
         become_subreaper().unwrap();
         let drop_and_disown = "(setsid sleep 1000 &) ; exec sleep 1000";
         let line: Vec<&str> = DROP.split(' ').chain(["sh", "-c", drop_and_disown]).collect();
-        // Started outside of the run, as another uid: hidden as well, and nobody's business.
+        // Started outside of the run, with another uid: also hidden, and not the run's.
         let other = DROP.replace("1000", "2000");
         let script = format!("setsid {other} sleep 1000 &");
         let strange = std::process::Command::new("sh").args(["-c", &script]).status().unwrap();
@@ -60,7 +60,7 @@ fn a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid() {
         assert_eq!(hidden.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
         assert_eq!((scan.stragglers.len(), scan.strangers.len()), (1, 1));
 
-        // Also by a tree that has never seen it as a descendant, once the engine's uid is known.
+        // Also found by a tree that never saw it as a descendant, when the engine's uid is known.
         let mut fresh = Tree::new(leader, COOKIE, false);
         fresh.scan();
         assert_eq!(fresh.scan().stragglers, scan.stragglers);
@@ -74,14 +74,14 @@ fn a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid() {
         });
         let strangers = tree.scan().strangers;
         assert_eq!(strangers, scan.strangers);
-        assert_eq!(tree.signal(&strangers[0], 9), Delivery::Sent, "the test's own to end");
+        assert_eq!(tree.signal(&strangers[0], 9), Delivery::Sent, "the test ends it itself");
         reap(&mut Reaper::new(), strangers[0].pid);
     });
 }
 
 #[test]
 fn an_engine_that_proc_hides_is_not_taken_for_gone() {
-    // Hidden from whoever may not trace it and is not in that group.
+    // Hidden from processes that may not trace it and are not in that group.
     let hide = "mount -o remount,hidepid=2,gid=12345 /proc && exec \"$@\"";
     let wrapper = [&NAMESPACE[..], &["sh", "-c", hide, "sh"], &WITHOUT_PTRACE].concat();
     isolated_as_pid_1(
@@ -94,7 +94,10 @@ fn an_engine_that_proc_hides_is_not_taken_for_gone() {
                 let scan = tree.scan();
                 scan.leader.is_none().then_some(scan)
             });
-            assert!(scan.unseen.as_ref().is_some_and(|why| why.contains("hidepid")), "{scan:?}");
+            assert!(
+                scan.unseen.as_ref().is_some_and(|reason| reason.contains("hidepid")),
+                "{scan:?}"
+            );
             assert!(!scan.is_empty());
             assert_eq!(tree.signal_leader(9), Delivery::Sent);
             assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Signal(9));
@@ -108,7 +111,7 @@ fn an_engine_that_proc_hides_is_not_taken_for_gone() {
 fn a_signal_we_may_not_send_is_told_and_not_fatal() {
     with(test_name!(a_signal_we_may_not_send_is_told_and_not_fatal), &WITHOUT_KILL, || {
         become_subreaper().unwrap();
-        // Ends by itself: we cannot end it.
+        // Ends by itself: this process may not signal it.
         let line: Vec<&str> = DROP.split(' ').chain(["sleep", "1"]).collect();
         let mut tree = Tree::new(command(&line), COOKIE, false);
         let leader = tree.leader();
@@ -125,7 +128,7 @@ fn a_signal_we_may_not_send_is_told_and_not_fatal() {
 fn a_manager_without_root_supervises_as_well() {
     let name = test_name!(a_manager_without_root_supervises_as_well);
     let line: Vec<&str> = DROP.split(' ').chain(["--no-new-privs"]).collect();
-    // The test binary must be within reach of that uid, which a home directory's is not.
+    // That uid must be able to execute the test binary, which it often cannot in a home directory.
     let own = std::env::current_exe().unwrap();
     if nix::unistd::geteuid().is_root() && !is_public(&own) {
         return skip(name, "the test binary lies in a directory closed to other users");

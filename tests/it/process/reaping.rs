@@ -1,4 +1,4 @@
-//! Exit codes and signals come back right; orphans are reaped.
+//! Exit codes and signals are reported correctly; orphans are reaped.
 
 use stayput_manager::process::{ExitStatus, Reaper, Tree, become_subreaper};
 
@@ -41,7 +41,7 @@ fn orphans_are_adopted_and_reaped() {
             codes.extend(reaper.reap().map(|reaped| (reaped.pid == leader, reaped.status)));
             codes.contains(&(true, ExitStatus::Code(3))).then_some(())
         });
-        // dash reaps some itself while it runs; nobody else's code is mistaken for the leader's.
+        // dash reaps some itself while it runs; no other code is taken for the leader's.
         let others = codes.iter().filter(|(is_leader, _)| !is_leader);
         assert!(others.clone().all(|(_, status)| *status == ExitStatus::Code(7)));
     });

@@ -1,4 +1,4 @@
-//! Signals to the manager arrive, each once, and those about itself do not.
+//! Signals to the manager are received, each once; signals about the manager itself are ignored.
 
 use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
@@ -32,11 +32,7 @@ fn every_signal_that_can_be_handled_arrives() {
                 }
             }
             raise(libc::SIGHUP);
-            assert_eq!(
-                signals.recv().await,
-                [libc::SIGHUP],
-                "nothing was left of the ignored ones"
-            );
+            assert_eq!(signals.recv().await, [libc::SIGHUP], "no ignored signal was received");
         });
     });
 }
@@ -71,7 +67,7 @@ fn a_wait_that_was_given_up_loses_nothing() {
 fn a_signal_that_was_blocked_when_we_started_arrives() {
     isolated(test_name!(a_signal_that_was_blocked_when_we_started_arrives), &[], || {
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None).unwrap();
-        // To this thread: the harness has another one, which does not block it.
+        // Sent to this thread: the test harness has another one, which does not block it.
         // SAFETY: takes an integer.
         assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
         on_runtime(async |mut signals| assert_eq!(signals.recv().await, [libc::SIGTERM]));

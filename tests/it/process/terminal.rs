@@ -1,4 +1,5 @@
-//! With a terminal, the engine gets it: a shell has job control, and we no stray HUP.
+//! If there is a terminal, the engine gets it: a shell has job control, and the manager gets no
+//! extra HUP.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,12 +16,12 @@ use crate::support::isolated::{INSIDE, harness_name, is_inside, test_name};
 
 fn open_terminal() -> (OwnedFd, OwnedFd) {
     let (mut ours, mut theirs) = (-1, -1);
-    // SAFETY: two valid places for descriptors; the rest may be null.
+    // SAFETY: two valid pointers for descriptors; the other arguments may be null.
     let opened = unsafe {
         libc::openpty(&raw mut ours, &raw mut theirs, ptr::null_mut(), ptr::null(), ptr::null())
     };
     assert_eq!(opened, 0);
-    // SAFETY: just opened, owned by nobody else.
+    // SAFETY: just opened, without another owner.
     unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 
@@ -40,7 +41,7 @@ fn the_engine_gets_the_terminal_and_we_no_hangup() {
         .stdin(theirs.try_clone().unwrap())
         .stdout(theirs.try_clone().unwrap())
         .stderr(Stdio::inherit());
-    // SAFETY: system calls only. As `docker run -t` does: a session with the terminal as its own.
+    // SAFETY: only system calls. Like `docker run -t`: a session with the terminal as its own.
     unsafe {
         manager.pre_exec(move || {
             libc::setsid();
@@ -49,17 +50,17 @@ fn the_engine_gets_the_terminal_and_we_no_hangup() {
         })
     };
     let mut child = manager.spawn().unwrap();
-    // The command holds copies of the terminal as well.
+    // The command also has copies of the terminal's descriptor.
     drop((manager, theirs));
     let mut output = Vec::new();
-    // Ends with EIO when the last of the other side is closed.
+    // Ends with EIO when the last descriptor of the other side is closed.
     let _ = File::from(ours).read_to_end(&mut output);
     let output = String::from_utf8_lossy(&output);
     assert!(child.wait().unwrap().success(), "{output}");
     assert!(output.contains("controlling-terminal"), "{output}");
 }
 
-/// As the manager, leading a session on a terminal.
+/// Like the manager, when it leads a session on a terminal.
 fn inside() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -73,6 +74,6 @@ fn inside() {
         }
         let mut came = signals.recv().await;
         came.retain(|&signal| signal != libc::SIGCHLD);
-        assert_eq!(came, [] as [i32; 0], "no HUP or CONT of our own doing");
+        assert_eq!(came, [] as [i32; 0], "no HUP or CONT from releasing the terminal");
     });
 }

@@ -1,4 +1,4 @@
-//! What belongs to a run is found, told apart, and killed whole; what does not is left alone.
+//! Processes of a run are found, classified and killed completely; others are left alone.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use stayput_manager::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, be
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};
 
-/// A tree as PID 1 would see it: not every orphan is the engine's.
+/// A tree as PID 1 would see it: not every orphan belongs to the engine.
 fn tree(script: &str) -> Tree {
     become_subreaper().unwrap();
     Tree::new(shell(script), COOKIE, false)
@@ -17,7 +17,7 @@ fn wait_for(tree: &mut Tree, members: usize) {
     eventually("the tree is complete", || (tree.scan().members().count() == members).then_some(()));
 }
 
-/// Reaps until nothing of the run lives.
+/// Reaps until no process of the run lives.
 fn assert_gone(tree: &mut Tree) {
     let mut reaper = Reaper::new();
     eventually("the tree is empty", || {
@@ -30,12 +30,12 @@ fn assert_gone(tree: &mut Tree) {
     });
 }
 
-/// Ends the leader alone.
+/// Ends only the leader.
 fn kill_leader(tree: &mut Tree) {
     assert_eq!(tree.signal_leader(9), Delivery::Sent);
     assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Signal(9));
     tree.leader_reaped();
-    assert_eq!(tree.signal_leader(9), Delivery::Gone, "its pid may be anybody's now");
+    assert_eq!(tree.signal_leader(9), Delivery::Gone, "its pid may belong to another process now");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn two_hundred_children_in_their_own_sessions_that_ignore_term_are_killed() {
 #[test]
 fn a_disowned_helper_is_found_by_its_cookie() {
     isolated(test_name!(a_disowned_helper_is_found_by_its_cookie), &[], || {
-        // The middle shell ends before anybody looks, and the helper has its own session.
+        // The middle shell ends before the next scan, and the helper has its own session.
         let mut tree = tree("(setsid sleep 1000 &); exec sleep 1000");
         let stragglers = eventually("helper runs", || {
             let stragglers = tree.scan().stragglers;
@@ -72,7 +72,8 @@ fn a_disowned_helper_is_found_by_its_cookie() {
         kill_leader(&mut tree);
         let scan = tree.scan();
         assert_eq!((scan.leader, &scan.stragglers), (None, &stragglers));
-        // Another's run does not claim it; this one does, though it never saw it as a descendant.
+        // A tree with another cookie does not claim it; this one does, although it never saw it as
+        // a descendant.
         for (cookie, found) in [("run-2", 0), (COOKIE, 1)] {
             let mut unseen = Tree::new(tree.leader(), cookie, false);
             unseen.leader_reaped();
@@ -116,7 +117,7 @@ fn a_helper_without_environment_is_found_in_the_engines_session_unseen_before() 
     );
 }
 
-/// An orphan as a shell of `kubectl exec` leaves one behind: adopted, and not of the run.
+/// An orphan like one from a shell of `kubectl exec`: adopted, and not of the run.
 fn stranger() -> u32 {
     let script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
     let shell = Command::new("sh").args(["-c", script]).output().unwrap();
@@ -141,7 +142,7 @@ fn a_stranger_is_reported_and_never_touched() {
         let scan = tree.scan();
         assert!(scan.is_empty());
         assert_eq!(scan.strangers, strangers);
-        // As a subreaper that is not PID 1, it could only be ours.
+        // A subreaper that is not PID 1 can only adopt processes of the run.
         let mut all_ours = Tree::new(tree.leader(), COOKIE, true);
         all_ours.leader_reaped();
         assert_eq!(all_ours.kill_all(), 1);
@@ -164,7 +165,7 @@ fn what_was_ours_before_the_first_launch_is_a_stranger_for_good() {
             let names: Vec<&str> = scan.members().map(|one| one.command.as_str()).collect();
             (names == ["sleep", "sleep"]).then_some(())
         });
-        // Nor is what it may have forked: only a cookie would tell an orphan's origin.
+        // Nor processes that it may have forked: only a cookie would show an orphan's origin.
         let later = stranger();
         let strangers: Vec<u32> = tree.scan().strangers.iter().map(|one| one.pid).collect();
         assert!(strangers.contains(&before) && strangers.contains(&later), "{strangers:?}");
@@ -177,7 +178,7 @@ fn what_was_ours_before_the_first_launch_is_a_stranger_for_good() {
 #[test]
 fn a_tree_that_keeps_forking_does_not_escape() {
     isolated(test_name!(a_tree_that_keeps_forking_does_not_escape), &[], || {
-        // Each generation starts the next in a new session and ends.
+        // Each process starts the next one in a new session and ends.
         let mut tree = tree(
             r#"relay='trap "" TERM; setsid sh -c "$RELAY" & exit'; export RELAY="$relay"
                i=0; while [ $i -lt 5 ]; do setsid sh -c "$RELAY" & i=$((i+1)); done; sleep 1000"#,
@@ -197,7 +198,7 @@ fn zombies_do_not_count_as_alive() {
         eventually("the leader is a zombie", || tree.scan().leader.is_none().then_some(()));
         assert!(tree.scan().is_empty());
         assert_eq!(tree.kill_all(), 0);
-        // Signalling a zombie does nothing, and is no error.
+        // Signalling a zombie has no effect, and is no error.
         assert_eq!(tree.signal_leader(15), Delivery::Sent);
         assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Code(0));
     });
@@ -208,7 +209,7 @@ fn thread_dumps_go_to_the_server_jvm_and_to_no_other_process() {
     isolated(test_name!(thread_dumps_go_to_the_server_jvm_and_to_no_other_process), &[], || {
         become_subreaper().unwrap();
         let directory = tempfile::tempdir().unwrap();
-        // A shell under the name a JVM has: what QUIT does to it is told by a file.
+        // A shell with the name of a JVM: a file shows that it got QUIT.
         let jvm = r#"trap ': >"$0.dump"' QUIT; sleep 1000 & : >"$0.up"; while :; do wait; done"#;
         let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
         let script = r#"
@@ -222,7 +223,7 @@ fn thread_dumps_go_to_the_server_jvm_and_to_no_other_process() {
         exists(format!("{server}.up"));
         exists(format!("{launcher}.up"));
 
-        // Between fork and exec their sleeping children still look like them.
+        // Between fork and exec, their sleeping children still have the same arguments.
         let scan = eventually("both have a child", || {
             let scan = tree.scan();
             let sleeps = scan.stragglers.iter().filter(|member| member.command == "sleep");
@@ -234,7 +235,7 @@ fn thread_dumps_go_to_the_server_jvm_and_to_no_other_process() {
         exists(format!("{server}.dump"));
         assert!(!std::fs::exists(format!("{launcher}.dump")).unwrap());
 
-        // One JVM only (OpenSearch, and Elasticsearch before 8.4): it is the leader.
+        // Only one JVM (OpenSearch, and Elasticsearch before 8.4): the leader.
         assert_eq!(tree.signal(&scan.server[0], 9), Delivery::Sent);
         eventually("the server is gone", || tree.scan().server.is_empty().then_some(()));
         assert_eq!(tree.dump_threads(), [leader]);

@@ -1,4 +1,4 @@
-//! Rules that are off: by the spec, and by the annotation that people know from ECK.
+//! Disabled rules: by the spec, and by the annotation that is known from ECK.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
@@ -9,7 +9,7 @@ use stayput_restart::{Condition, annotation};
 use super::fixture::{Fixture, Reconciler};
 use super::objects::eventually;
 
-/// The condition, if it is this.
+/// The condition's message, if its status is this.
 fn disabled(cluster: &SearchCluster, status: &str, reason: &str) -> Option<Condition> {
     let report = &cluster.status.as_ref()?.report;
     let found = report.conditions.iter().find(|one| one.kind == "PredicatesDisabled")?;
@@ -24,7 +24,7 @@ async fn until(fixture: &Fixture, status: &str, reason: &str) -> String {
 
 #[tokio::test]
 async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back() {
-    // At rest nothing else makes the reconciler look.
+    // At rest no other event starts an evaluation.
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
     until(&fixture, "False", "NothingDisabled").await;
@@ -36,12 +36,12 @@ async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back()
     assert!(message.starts_with("one_master_at_a_time is not evaluated"), "{message}");
     assert!(message.contains(&format!("{}-", annotation::DISABLE)), "{message}");
     assert!(message.contains("the nearest name is require_started_replica"), "{message}");
-    eventually("the name that means nothing is told", async || {
+    eventually("the unknown name is reported", async || {
         let events = fixture.api::<Event>().list(&ListParams::default()).await.ok()?;
-        let told =
+        let messages =
             events.items.iter().filter(|event| event.reason.as_deref() == Some("InputIgnored"));
-        let told: Vec<&str> = told.filter_map(|event| event.message.as_deref()).collect();
-        (told.len() == 1 && told[0].contains("\"requires_started_replica\"")).then_some(())
+        let messages: Vec<&str> = messages.filter_map(|event| event.message.as_deref()).collect();
+        (messages.len() == 1 && messages[0].contains("\"requires_started_replica\"")).then_some(())
     })
     .await;
 

@@ -1,4 +1,4 @@
-//! What goes wrong in the middle does not keep a restart from its end, and nothing is done twice.
+//! Faults during a restart do not prevent its end, and nothing is done twice.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn ledger(cluster: &SearchCluster) -> Ledger {
     cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default()
 }
 
-/// Every node was restarted, once.
+/// Every node was restarted exactly once.
 async fn once_each(fixture: &Fixture) {
     for name in NODES {
         assert_eq!(fixture.starts(name).await, 2, "{name}");
@@ -141,7 +141,7 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
     for round in 0..20 {
-        // Long enough for a pass, and another moment of one each time.
+        // Long enough for an evaluation, and different each time.
         tokio::time::sleep(Duration::from_millis(90 + round * 7)).await;
         reconciler.kill().await;
         reconciler = Reconciler::start(fixture.server.client());

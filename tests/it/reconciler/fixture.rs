@@ -1,4 +1,4 @@
-//! Three nodes, an apiserver, and a reconciler that can be ended and begun again.
+//! Three nodes, an apiserver, and a reconciler that can be ended and started again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use crate::support::standin_cluster::ask_at;
 use stayput_standin::apiserver::ApiServer;
 use stayput_standin::harness;
 
-/// Names of the pods, which are those of the nodes.
+/// Names of the pods, and of the nodes.
 pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
 /// Everything but the reconciler.
@@ -55,26 +55,26 @@ impl Reconciler {
     }
 
     pub(super) fn start_with(client: Client, settings: Settings) -> Self {
-        // To find out what takes so long.
+        // To find out which step takes so long.
         if std::env::var_os("STAYPUT_TEST_LOG").is_some() {
             telemetry::init(telemetry::LogFormat::Text, tracing::level_filters::LevelFilter::DEBUG);
         }
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(run(client, settings, async move {
-            // Dropped is stopped.
+            // Stops when dropped.
             let _ = stopped.await;
         }));
         Self { stop, task }
     }
 
-    /// Asks it to end, and waits for it.
+    /// Ends it, and waits for its end.
     pub(super) async fn end(self) {
         drop(self.stop);
         let ended = timeout(DEADLINE, self.task).await.expect("it ends in time");
         ended.expect("no panic").expect("no error");
     }
 
-    /// Ends it in the middle, as a crash would.
+    /// Ends it in the middle of its work, like a crash.
     pub(super) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
@@ -82,7 +82,7 @@ impl Reconciler {
 }
 
 impl Fixture {
-    /// Three nodes that run and have found each other, and a SearchCluster over them.
+    /// Three running nodes that form a cluster, and a SearchCluster for them.
     pub(super) async fn new(settings: &str) -> Self {
         let fixture = Self::bare(settings).await;
         fixture.create::<SearchCluster>(search_cluster(true)).await;
@@ -95,7 +95,7 @@ impl Fixture {
         Self::with_options(server, settings, &[]).await
     }
 
-    /// The same, with further options of the managers.
+    /// The same, with more options for the managers.
     pub(super) async fn with_options(
         server: ApiServer,
         settings: &str,
@@ -165,7 +165,7 @@ impl Fixture {
         api.patch_status(name, &PatchParams::default(), &status).await.expect("it is taken");
     }
 
-    /// Asks one node after the other until one answers with 200.
+    /// Sends a request to one node after the other until one answers with 200.
     pub(super) async fn engine_until(&self, path: &str) -> Value {
         let hosts: Vec<String> = {
             let managers = self.managers.lock().expect("a lock");
@@ -182,7 +182,7 @@ impl Fixture {
         .await
     }
 
-    /// Changes the config's source of a node.
+    /// Changes the config source of a node.
     pub(super) async fn configure(&self, name: &str, settings: &str) {
         let whole = format!("{}{settings}\n", self.base[name]);
         let patch = Patch::Merge(json!({"stringData": {"elasticsearch.yml": whole}}));
@@ -216,7 +216,7 @@ impl Fixture {
         api.patch(name, &PatchParams::default(), &patch).await.expect("it is taken");
     }
 
-    /// Waits until the restart is blocked by this rule; the sentence.
+    /// Waits until the restart is blocked by this rule; returns the message.
     pub(super) async fn until_blocked(&self, rule: &str) -> String {
         let blocked = |cluster: &SearchCluster| {
             let report = &cluster.status.as_ref()?.report;
@@ -226,18 +226,18 @@ impl Fixture {
         blocked(&cluster).expect("it is blocked")
     }
 
-    /// Asks for a restart.
+    /// Requests a restart.
     pub(super) async fn ask(&self, id: &str, strategy: &str) {
         let request = json!({"id": id, "strategy": strategy}).to_string();
         self.annotate(annotation::REQUEST, Some(&request)).await;
     }
 
-    /// Waits until the status is there: from then on requests are taken up.
+    /// Waits for the first status: from then on requests are accepted.
     pub(super) async fn until_seen(&self) {
         self.until("a status", |cluster| cluster.status.is_some()).await;
     }
 
-    /// Waits until the SearchCluster is as wanted.
+    /// Waits until the SearchCluster meets the condition.
     pub(super) async fn until(
         &self,
         what: &str,
@@ -245,7 +245,7 @@ impl Fixture {
     ) -> SearchCluster {
         let last = RefCell::new(None);
         let found = eventually(what, async || {
-            // The apiserver may be away: that is what some tests are about.
+            // The apiserver may be unavailable: some tests are about that.
             let cluster = self.api::<SearchCluster>().get("logs").await.ok()?;
             let is_wanted = wanted(&cluster);
             last.replace(cluster.status.clone());
@@ -257,7 +257,7 @@ impl Fixture {
         found
     }
 
-    /// Asks for a restart, and waits until it is over.
+    /// Requests a restart, and waits until it has ended.
     pub(super) async fn restart(&self, id: &str, strategy: &str) -> HistoryEntry {
         self.ask(id, strategy).await;
         self.until_over(id).await
@@ -277,7 +277,7 @@ impl Fixture {
         self.api::<Pod>().get(name).await.expect("it is there")
     }
 
-    /// What runs: pid of each manager, and of each engine.
+    /// The pids of each manager, and of each engine.
     pub(super) fn processes(&self) -> BTreeMap<String, (u32, Option<u32>)> {
         let managers = self.managers.lock().expect("a lock");
         let pids = managers.iter();
@@ -333,7 +333,7 @@ impl Drop for PrintOnFailure<'_> {
     }
 }
 
-/// Mounts a Secret in its pod when the pod is touched, and at no other time.
+/// Mounts a Secret in its pod when the pod is changed, and at no other time.
 async fn kubelet(client: Client, managers: Arc<Mutex<BTreeMap<String, Manager>>>) {
     let mount = |pod: &str, files: Payload| {
         if let Some(manager) = managers.lock().expect("a lock").get_mut(pod) {

@@ -1,4 +1,4 @@
-//! A manager and its engine, as they would run in a pod.
+//! A manager and its engine, as they run in a pod.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -16,7 +16,7 @@ use crate::support::processes::{children, send};
 use crate::support::program::stayput;
 use crate::support::programs::program;
 
-/// The volumes of one pod, and the manager in it; killed, with all below it, when dropped.
+/// The volumes of one pod, and the manager in it; killed, with all its descendants, when dropped.
 pub(super) struct Manager {
     directory: TempDir,
     config: AtomicWriter,
@@ -27,7 +27,7 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// Volumes with this config, and nothing that runs.
+    /// Volumes with this config; nothing runs yet.
     pub(super) fn new(name: &str, uid: &str, address: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         for part in ["state", "config", "data", "staged"] {
@@ -48,7 +48,7 @@ impl Manager {
         self.directory.path().join(name)
     }
 
-    /// What the kubelet does with a changed Secret.
+    /// Updates the volume, as the kubelet does for a changed Secret.
     pub(super) fn mount(&mut self, settings: &str) {
         self.config.write(&payload([("elasticsearch.yml", settings)]));
     }
@@ -101,11 +101,11 @@ impl Manager {
         send(self.pid(), signal);
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, like a crash.
     pub(super) fn crash(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         let below = children(child.id());
-        // A child that was waited for already is left alone by the standard library.
+        // If the child was waited for already, the standard library sends no signal.
         let _ = child.kill();
         let _ = child.wait();
         below.into_iter().for_each(|pid| send(pid, Signal::SIGKILL));

@@ -1,5 +1,5 @@
-//! Mistakes of people and of other programs: each is named, harms nothing else, and leaves no node
-//! stopped.
+//! Mistakes of users and of other programs: each is reported, affects nothing else, and leaves no
+//! node stopped.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ async fn a_newer_ledger_is_never_overwritten_by_an_older_one() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.server.client());
     fixture.until_seen().await;
-    // Longer than the reconciler keeps news to itself: the status is due right after the patch.
+    // Longer than the reconciler waits before it writes the status, so that the status is due right
+    // after the patch.
     let slow = Fault::new(How::Delay(Duration::from_secs(6)));
     fixture.server.inject(slow.verb("patch").resource("searchclusters"));
     let api = fixture.api::<SearchCluster>();
@@ -35,10 +36,10 @@ async fn a_newer_ledger_is_never_overwritten_by_an_older_one() {
     let word = (annotation::PHASE.to_owned(), "schedule-rolling".to_owned());
     cluster.metadata.annotations.get_or_insert_default().extend([word]);
     api.replace("logs", &PostParams::default(), &cluster).await.expect("it is taken");
-    // Requests are counted when they are answered; this one is held back.
+    // A request is counted when it is answered; this one is held back.
     eventually("the reconciler patches", async || fixture.server.is_faultless().then_some(()))
         .await;
-    // It has decided, and waits for its answer: now another one writes the ledger.
+    // It has decided, and waits for its answer. Now another client writes the ledger.
     let mut cluster = fixture.cluster().await;
     let status: &mut SearchClusterStatus = cluster.status.as_mut().expect("a status");
     status.ledger.handled.push("foreign".into());
@@ -77,7 +78,7 @@ async fn spoiled() -> (Fixture, Reconciler) {
     let is_stopping = |log: &str| {
         log.lines().any(|line| line.contains("accepted") && line.contains("request=stop"))
     };
-    eventually("an engine is told to stop", async || {
+    eventually("an engine is requested to stop", async || {
         NODES.iter().any(|name| is_stopping(&fixture.with(name, |one| one.log()))).then_some(())
     })
     .await;
@@ -85,7 +86,7 @@ async fn spoiled() -> (Fixture, Reconciler) {
     (fixture, reconciler)
 }
 
-/// Waits until the node is back, the others are left alone, and the status names the reason.
+/// Waits until the node is back, the others were not stopped, and the status has the reason.
 async fn until_held(fixture: &Fixture) {
     let cluster = fixture
         .until("the node is back, and no other is stopped", |cluster| {
@@ -160,7 +161,7 @@ async fn a_searchcluster_that_cannot_be_read_hides_no_other() {
     })
     .await;
     write(json!([])).await;
-    eventually("it is looked after once it can be read", async || {
+    eventually("it is reconciled when it can be read", async || {
         let cluster = fixture.api::<SearchCluster>().get("bad").await.ok()?;
         cluster.status?.observed_generation
     })
@@ -198,7 +199,7 @@ async fn what_keeps_failing_is_told_and_goes_on_once_it_works() {
         .until("the call that fails", |cluster| {
             let report = cluster.status.as_ref().map(|status| &status.report);
             let message = report.and_then(|report| report.message.as_deref());
-            message.is_some_and(|said| said.contains("patch_pod of Pod"))
+            message.is_some_and(|message| message.contains("patch_pod of Pod"))
         })
         .await;
     fixture.server.clear_faults();

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 pub(super) use stayput_standin::harness::objects::{pod, pod_status, secret};
 
-/// Much longer than any step takes on a busy machine: a test that reaches it has found a fault.
+/// Much longer than any step takes on a busy machine: if a test reaches it, there is a bug.
 pub(super) const DEADLINE: Duration = Duration::from_secs(90);
 /// The namespace of everything.
 pub(super) const NAMESPACE: &str = "default";
 /// The shared key of managers and reconciler.
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-/// Addresses that no other process, and no other test of this one, has: loopback is a whole
-/// network.
+/// Addresses that no other process, and no other test of this one, uses: all of 127.0.0.0/8 is
+/// loopback.
 pub(super) fn addresses() -> impl Iterator<Item = String> {
     static FIXTURES: AtomicU32 = AtomicU32::new(0);
     let (process, fixture) = (std::process::id(), FIXTURES.fetch_add(1, Ordering::Relaxed));
-    // The lower half of a net belongs to the engines' own tests; where 31 fixtures have filled the upper
-    // one, the next net is far from those of other processes that were started with this one.
+    // The engines' own tests use the lower half of a network. When 31 fixtures have used the upper
+    // half, the next network is far from those of processes that were started at the same time.
     let (a, b) = (1 + (process / 250 + 83 * (fixture / 31)) % 250, 1 + process % 250);
     (0..).map(move |node| format!("127.{a}.{b}.{}", 128 + fixture % 31 * 4 + node))
 }
@@ -45,11 +45,11 @@ pub(super) fn search_cluster(sources: bool) -> Value {
     })
 }
 
-/// Looks until `look` finds something.
-pub(super) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Calls `poll` until it returns something.
+pub(super) async fn eventually<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
         assert!(Instant::now() < until, "{what}: not within {DEADLINE:?}");

@@ -57,7 +57,7 @@ impl Program {
         .await;
     }
 
-    /// Asks it to end, and waits for it.
+    /// Sends TERM, and waits for its end.
     async fn end(mut self) -> Option<i32> {
         send(self.child.id(), Signal::SIGTERM);
         let ended = async || self.child.try_wait().expect("our own child");
@@ -145,7 +145,7 @@ async fn a_searchcluster_that_is_deleted_goes_once_nothing_is_owed() {
     fixture.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
     let settings = fixture.engine_until("/_cluster/settings?flat_settings=true").await;
     assert_eq!(settings["persistent"], serde_json::json!({}));
-    // And a new one of the same name is looked after again.
+    // A new one of the same name is reconciled again.
     fixture.create::<SearchCluster>(search_cluster(true)).await;
     fixture.until_seen().await;
     let entry = fixture.restart("r2", "rolling").await;

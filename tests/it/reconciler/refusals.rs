@@ -1,4 +1,5 @@
-//! What is wrong is named, and nothing is stopped meanwhile; put right, it goes on by itself.
+//! Problems are reported, and no node is stopped meanwhile; when they are solved, it continues by
+//! itself.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -11,7 +12,7 @@ use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{KEY, NAMESPACE, search_cluster, secret};
 use crate::support::pki::Pki;
 
-/// Waits until the rule is named, checks that nothing was stopped, and gives the sentence.
+/// Waits until the rule is reported, checks that nothing was stopped, and returns the message.
 async fn refused(fixture: &Fixture, rule: &str) -> String {
     let sentence = fixture.until_blocked(rule).await;
     for (name, (_, engine)) in fixture.processes() {
@@ -69,7 +70,7 @@ async fn credentials_have_to_allow_their_use() {
         .until("how to allow it", |cluster| {
             let status = cluster.status.as_ref();
             let message = status.and_then(|status| status.report.message.as_deref());
-            message.is_some_and(|said| said.contains("kubectl annotate secret manager-key"))
+            message.is_some_and(|message| message.contains("kubectl annotate secret manager-key"))
         })
         .await;
     let allow = json!({"metadata": {"annotations": {"stayput.dev/allow": "logs"}}});

@@ -1,4 +1,4 @@
-//! Restarts that go well.
+//! Restarts that succeed.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
 use stayput_standin::apiserver::ApiServer;
 
-/// Waits until no pod shows a phase; each shows how the restart `id` ended.
+/// Waits until no pod shows a phase; checks that each shows how the restart `id` ended.
 async fn until_clean(fixture: &Fixture, id: &str) {
     eventually("nothing is left on the pods", async || {
         for name in NODES {
@@ -61,7 +61,8 @@ async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods(
         (asked.verb == "patch" && asked.resource == "pods")
             || asked.resource == "searchclusters/status"
     });
-    // On a slow machine news that are only shown come beside, at most one in five seconds.
+    // On a slow machine there are also writes that only update the status, at most one in five
+    // seconds.
     let shown = began.elapsed().as_secs() / 5;
     assert!(writes <= 6 * 3 + shown, "{counts:?}");
     reconciler.end().await;

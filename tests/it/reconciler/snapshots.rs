@@ -1,4 +1,4 @@
-//! What the reconciler shows on the loopback: all that decisions are made from, and nothing secret.
+//! Snapshots from the reconciler's port: all data of its decisions, and no secrets.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -42,14 +42,14 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     .1;
     let saved = Saved::parse(&text).expect("a snapshot");
     assert_eq!(saved.snapshot.pods.len(), NODES.len());
-    assert!(saved.snapshot.engine.is_ok(), "the engine is asked, though nothing is going on");
+    assert!(saved.snapshot.engine.is_ok(), "the engine is asked, although there is no restart");
     for secret in [KEY, "hush-hush", "BEGIN", "eyJ", "manager-ca", "manager-key"] {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
-    let told = forecast(&saved.snapshot, &saved.policy, None);
-    let turns = told.steps.iter().flat_map(|step| &step.nodes);
-    let told: Vec<&str> = turns.map(|node| node.name.as_str()).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    let planned = forecast(&saved.snapshot, &saved.policy, None);
+    let turns = planned.steps.iter().flat_map(|step| &step.nodes);
+    let planned: Vec<&str> = turns.map(|node| node.name.as_str()).collect();
+    assert_eq!(planned.len(), 3, "{planned:?}");
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");
     let mut ended: Vec<(String, String)> = Vec::new();
@@ -59,8 +59,8 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
         ended.push((last["started"].as_str().unwrap().to_owned(), name.to_owned()));
     }
     ended.sort();
-    let went: Vec<&str> = ended.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(went, told, "they go as was foretold");
+    let restarted: Vec<&str> = ended.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(restarted, planned, "they are restarted as forecast");
 
     let unknown = get(address, "127.0.0.1:9", "/snapshots/default/other").await.expect("answers");
     assert_eq!(unknown.0, 503, "{unknown:?}");

@@ -1,4 +1,4 @@
-//! What only the stand-in can: fail on demand, fall behind, and count.
+//! Controls that only the stand-in has: faults, delayed watches, and counts.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn a_lost_answer_was_carried_out_and_a_lost_request_was_not() {
     set(&api, "lost").await.unwrap_err();
     assert_eq!(api.get("a").await.unwrap().data.unwrap_or_default()["k"], "done");
     server.inject(Fault::new(How::Hang).verb("patch"));
-    // That nothing happens can only be seen by waiting for a while.
+    // To see that nothing happens, the test must wait for a while.
     assert!(timeout(Duration::from_millis(50), set(&api, "late")).await.is_err());
     assert_eq!(api.get("a").await.unwrap().data.unwrap_or_default()["k"], "done");
     server.inject(Fault::new(How::Delay(Duration::from_millis(50))).verb("patch"));

@@ -1,14 +1,14 @@
-//! Brings a lifecycle into each phase the way it gets there in life, and tells what it does next.
+//! Brings a lifecycle into each phase by real events, and reports what it does next.
 
 use stayput_api::{Accepted, Code, Process, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
     Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered, Timer, Tree,
 };
 
-/// Checksum of what is mounted, and of what runs.
+/// Checksum of the mounted config and of the running one.
 pub(crate) const MOUNTED: &str = "sha256:mounted";
 
-/// What is left when the leader ends.
+/// Which processes are left when the leader ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
@@ -27,27 +27,27 @@ impl Left {
     }
 }
 
-/// A lifecycle in a world where all goes well.
+/// A lifecycle in an environment in which nothing fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Drive {
     pub(crate) lifecycle: Lifecycle,
     now: u64,
     tree: Tree,
     pub(crate) reply: Option<Result<Accepted, Refusal>>,
-    /// What it does, in words.
-    pub(crate) deeds: Vec<String>,
+    /// What it did, in words.
+    pub(crate) actions: Vec<String>,
 }
 
 impl Drive {
     fn boot(policy: Policy) -> Self {
         let tree = Tree { jvm: true, ..Tree::default() };
         let lifecycle = Lifecycle::new(policy, 0);
-        let mut drive = Self { lifecycle, now: 0, tree, reply: None, deeds: vec![] };
+        let mut drive = Self { lifecycle, now: 0, tree, reply: None, actions: vec![] };
         drive.event(Event::Boot(Recovered::Fresh));
         drive
     }
 
-    /// The way into a phase; none if this answer to the engine's own end never leads there.
+    /// The events that lead to a phase; none if this `on_exit` never leads there.
     pub(crate) fn into(phase: Phase, on_exit: OnExit) -> Option<Self> {
         let drain = if phase == Phase::Draining { 5_000 } else { 0 };
         let mut drive = Self::boot(Policy { on_exit, drain, ..Policy::default() });
@@ -99,7 +99,7 @@ impl Drive {
         }
         assert_eq!(drive.lifecycle.phase(), phase);
         drive.reply = None;
-        drive.deeds.clear();
+        drive.actions.clear();
         Some(drive)
     }
 
@@ -131,7 +131,7 @@ impl Drive {
         self.lifecycle.timers().find(|(running, _)| *running == timer).map(|(_, due)| due)
     }
 
-    /// The container is killed, and a new one reads what is on the disk.
+    /// The container is killed, and a new one reads the journal.
     pub(crate) fn comes_back(&mut self) {
         let recovered = Recovered::Journal {
             intent: Box::new(self.lifecycle.journaled_intent().clone()),
@@ -141,7 +141,7 @@ impl Drive {
         self.event(Event::Boot(recovered));
     }
 
-    /// Hands an event in and answers whatever it asks for, well.
+    /// Passes an event in and answers the effects, always with success.
     pub(crate) fn event(&mut self, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
@@ -152,7 +152,7 @@ impl Drive {
     }
 
     fn effect(&mut self, effect: Effect) -> Option<Event> {
-        let deed = match effect {
+        let action = match effect {
             Effect::Prepare { choice, expected } => {
                 let fits = expected.is_none_or(|expected| expected == MOUNTED);
                 let prepared = Prepared { checksum: Some(MOUNTED.to_owned()), choice };
@@ -166,7 +166,7 @@ impl Drive {
                 return None;
             }
             Effect::Spawn(_) => {
-                self.deeds.push("the engine is spawned".to_owned());
+                self.actions.push("the engine is spawned".to_owned());
                 return Some(Event::Spawned { id: "run".to_owned(), pid: 1 });
             }
             Effect::SignalLeader(_) => "stop signal to the leader".to_owned(),
@@ -177,7 +177,7 @@ impl Drive {
             Effect::KeepLastGood => "the config is kept as the last good one".to_owned(),
             Effect::Exit(code) => format!("the manager ends with {code}"),
         };
-        self.deeds.push(deed);
+        self.actions.push(action);
         None
     }
 }

@@ -1,5 +1,5 @@
-//! `docs/states.md` is what the code does. `UPDATE_DOCS=1 cargo test --test it state_table` writes
-//! the page anew.
+//! `docs/states.md` describes what the code does. `UPDATE_DOCS=1 cargo test --test it state_table`
+//! writes the page again.
 
 mod drive;
 mod page;

@@ -94,7 +94,7 @@ fn answer(mut drive: Drive, ask: impl Fn(&mut Drive)) -> String {
 type Can = fn(&Drive) -> bool;
 type Happens = fn(&mut Drive);
 
-/// An event, and whether it can happen.
+/// An event, and whether it can happen in a phase.
 struct Happening {
     name: &'static str,
     can: Can,
@@ -102,7 +102,7 @@ struct Happening {
 }
 
 fn timer(name: &'static str, timer: Timer) -> Happening {
-    // One entry per timer, because a function pointer carries nothing.
+    // One entry per timer, because a function pointer has no captures.
     let (can, happens): (Can, Happens) = match timer {
         Timer::Drain => (|d| runs(d, Timer::Drain), |d| d.fires(Timer::Drain)),
         Timer::Grace => (|d| runs(d, Timer::Grace), |d| d.fires(Timer::Grace)),
@@ -138,7 +138,7 @@ fn events() -> String {
                 drive.stop();
                 drive.leader_ends(143, Left::Nothing);
                 drive.start(StartRequest::default());
-                drive.deeds.clear();
+                drive.actions.clear();
                 drive.leader_ends(1, Left::Nothing);
             },
         ),
@@ -166,11 +166,11 @@ fn events() -> String {
             |drive| drive.lifecycle.run().is_some(),
             |drive| {
                 drive.event(Event::Terminate);
-                drive.deeds.clear();
+                drive.actions.clear();
                 let grace = drive.due(Timer::Grace);
                 drive.event(Event::Terminate);
                 if drive.due(Timer::Grace) != grace {
-                    drive.deeds.push("what is left of the grace is cut to the tree's".to_owned());
+                    drive.actions.push("what is left of the grace is cut to the tree's".to_owned());
                 }
             },
         ),
@@ -188,7 +188,7 @@ fn events() -> String {
     table
 }
 
-/// What follows, said once where all answers to the engine's own end agree.
+/// What follows, in one row if it is the same for every `on_exit`.
 fn outcomes(phase: Phase, event: &Happening) -> Vec<(String, String)> {
     let mut outcomes: Vec<(String, String)> = vec![];
     for (option, on_exit) in
@@ -214,22 +214,22 @@ fn outcomes(phase: Phase, event: &Happening) -> Vec<(String, String)> {
 
 fn outcome(before: Phase, drive: &Drive) -> String {
     let after = drive.lifecycle.phase();
-    let mut parts = drive.deeds.clone();
+    let mut parts = drive.actions.clone();
     let held = drive.lifecycle.intent().held.as_ref();
     if let Some(held) = held.filter(|_| after != before) {
         parts.push(format!("held: `{}`", held.code.as_str()));
     }
     parts.dedup();
-    let deeds = parts.join("; ");
-    match (after == before, deeds.is_empty()) {
+    let actions = parts.join("; ");
+    match (after == before, actions.is_empty()) {
         (true, true) => "stays".to_owned(),
-        (true, false) => deeds,
+        (true, false) => actions,
         (false, true) => format!("→ {}", name(after)),
-        (false, false) => format!("→ {}; {deeds}", name(after)),
+        (false, false) => format!("→ {}; {actions}", name(after)),
     }
 }
 
-/// The phase, and the state that users see where it has another name.
+/// The phase, and the state that users see if its name differs.
 fn name(phase: Phase) -> String {
     let own = format!("{phase:?}").to_lowercase();
     let state = phase.state().as_str();

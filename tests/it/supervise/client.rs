@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than any wait a test asks the manager for.
+/// Longer than any wait that a test requests from the manager.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An answer; a body that is no JSON is a JSON string.

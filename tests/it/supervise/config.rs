@@ -58,9 +58,9 @@ fn a_swap_is_seen_shown_as_drift_and_started_with() {
     assert_eq!(text(&drifted["run"]["checksum"]), a);
 
     let wrong = manager.post("/es/start", &format!(r#"{{"checksum":"{b}"}}"#));
-    assert_eq!((wrong.code, wrong.problem()), (409, "wrong_config"), "it runs with the other one");
+    assert_eq!((wrong.code, wrong.problem()), (409, "wrong_config"), "it runs with another config");
     let right = manager.post("/es/start", &format!(r#"{{"checksum":"{a}"}}"#));
-    assert_eq!(right.code, 200, "it runs with just that: {right:?}");
+    assert_eq!(right.code, 200, "it runs with this config: {right:?}");
 
     assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
     let refused = manager.post("/es/start", &format!(r#"{{"checksum":"{a}"}}"#));
@@ -143,7 +143,7 @@ fn a_live_file_may_change_while_the_engine_reads_the_others() {
     );
     assert_ne!(run["config_uncertain"], true);
 
-    // There and back: what it read in between is not known.
+    // Changed and changed back: what the engine read in between is not known.
     assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
     pod.gate.set(false);
     assert_eq!(manager.post("/es/start", "{}").code, 202);

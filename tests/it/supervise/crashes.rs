@@ -1,5 +1,5 @@
-//! `kill -9` of the manager at every point of writing the journal and at any other moment: the next
-//! manager goes on with what is written, and one call brings it to what was asked.
+//! `kill -9` of the manager at every step of writing the journal and at any other time: the next
+//! manager continues with what is written, and one call brings it to what was requested.
 
 use std::fs;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::support::isolated::can_run;
 use crate::support::processes::children;
 use crate::support::skip::skip;
 
-/// What the journal says: the desired state and the sequence.
+/// The desired state and the sequence in the journal.
 fn journaled(pod: &Pod) -> Option<(String, u64)> {
     let bytes = fs::read(pod.journal()).ok()?;
     let journal: Value = serde_json::from_slice(&bytes).expect("the journal is whole at any time");
@@ -46,8 +46,8 @@ impl Request {
     }
 }
 
-/// After a crash with `request` under way: the journal holds the old intent or the new one, a new
-/// manager follows it, and sending the request once more brings about what it asks.
+/// After a crash with `request` under way: the journal has the old intent or the new one, a new
+/// manager follows it, and sending the request again carries it out.
 fn recovers(pod: &Pod, request: &Request, answered: Option<&Answer>) -> Manager {
     let found = journaled(pod);
     if let Some((desired, sequence)) = &found {
@@ -71,7 +71,7 @@ fn recovers(pod: &Pod, request: &Request, answered: Option<&Answer>) -> Manager 
     manager
 }
 
-/// Random moments: what is random is the stimulus, every outcome is checked. `STAYPUT_CRASHES`
+/// Random times: only the time of the crash is random, every outcome is checked. `STAYPUT_CRASHES`
 /// sets how many.
 #[test]
 fn killed_at_any_moment_it_goes_on_with_what_is_written() {
@@ -83,7 +83,7 @@ fn killed_at_any_moment_it_goes_on_with_what_is_written() {
         let request = Request { sequence };
         let answered = thread::scope(|scope| {
             let asking = scope.spawn(|| request.send(&pod));
-            // From before the request arrives until after it is done, in odd steps.
+            // From before the request arrives until after it is done, in irregular steps.
             thread::sleep(Duration::from_micros(sequence * 977 % 40_000));
             manager.crash();
             asking.join().unwrap()
@@ -92,7 +92,7 @@ fn killed_at_any_moment_it_goes_on_with_what_is_written() {
     }
 }
 
-/// Killed right before every system call that writes the journal, so also right after every other.
+/// Killed right before every system call that writes the journal, and so right after every other.
 #[test]
 fn killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written() {
     let name = "supervise::crashes::killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written";
@@ -101,9 +101,10 @@ fn killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written()
     }
     let mut killed = 0;
     for call in ["unlink", "openat", "write", "fsync", "rename"] {
-        // One version at boot, one or two with the spawn and the stop, one when it is done: what
-        // comes together is written once. `fsync` comes twice in each, for file and directory.
-        // strace counts for each thread, so how far this goes depends on which of them writes.
+        // One version at boot, one or two with the spawn and the stop, one at the end; versions
+        // that come close together are written once. Each has two calls of `fsync`, for file and
+        // directory. strace counts for each thread, so the number of steps depends on which thread
+        // writes.
         let points = (1..=20).take_while(|&when| crash_at(call, when)).count();
         assert!(points >= 1, "{call} was never met");
         killed += points;
@@ -124,7 +125,7 @@ fn crash_at(call: &str, when: u32) -> bool {
     let mut manager = pod.spawn(&mut command);
     let request = Request { sequence: 1 };
     let answered = loop {
-        // Either it dies on its own at the point, or it comes to be asked.
+        // Either it is killed at the step, or the request reaches it.
         if manager.has_ended() {
             break None;
         }

@@ -1,4 +1,4 @@
-//! The engine ends by itself: `--on-exit`, and the start that is held.
+//! The engine ends by itself: `--on-exit`, and a held start.
 
 use nix::sys::signal::Signal;
 
@@ -14,7 +14,7 @@ fn by_default_the_manager_ends_with_the_engines_code() {
         manager.until_state("running");
         pod.exit(code);
         assert_eq!(manager.ended(), code);
-        assert!(!pod.socket().exists(), "its socket is taken away");
+        assert!(!pod.socket().exists(), "its socket is removed");
     }
     let pod = Pod::new();
     let mut manager = pod.start_sleeper();
@@ -101,7 +101,7 @@ fn a_start_that_comes_to_nothing_is_held_whatever_is_set() {
         assert_eq!(status["last_exit"]["reason"], "exited");
         assert!(status["reason"]["message"].as_str().unwrap().contains("code 78"), "{status}");
 
-        // A new container does not try it again either.
+        // A new container does not try this start again either.
         let runs = pod.runs();
         manager.signal(Signal::SIGTERM);
         assert_eq!(manager.ended(), 78, "held, so not clean");

@@ -1,5 +1,4 @@
-//! A readiness endpoint in the test's own hands: the engine is ready when the test says so, and
-//! every look of the manager is counted.
+//! A readiness endpoint that the test controls, and that counts the calls of the manager's probe.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -12,14 +11,14 @@ use std::thread;
 pub(super) struct Gate {
     port: u16,
     open: Arc<AtomicBool>,
-    looks: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
 }
 
 impl Gate {
     pub(super) fn new(open: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let gate = Self { port, open: Arc::new(open.into()), looks: Arc::default() };
+        let gate = Self { port, open: Arc::new(open.into()), calls: Arc::default() };
         let served = gate.clone();
         thread::spawn(move || {
             listener.incoming().flatten().for_each(|stream| {
@@ -28,9 +27,9 @@ impl Gate {
                 while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
                     line.clear();
                 }
-                served.looks.fetch_add(1, Ordering::SeqCst);
+                served.calls.fetch_add(1, Ordering::SeqCst);
                 let status = if served.open.load(Ordering::SeqCst) { 200 } else { 503 };
-                // The manager may have given up, which is its own affair.
+                // The manager may have closed the connection.
                 let _ = write!(&stream, "HTTP/1.1 {status} -\r\nContent-Length: 0\r\n\r\n");
             })
         });
@@ -46,8 +45,8 @@ impl Gate {
         self.open.store(open, Ordering::SeqCst);
     }
 
-    /// How often the manager has looked.
-    pub(super) fn looks(&self) -> usize {
-        self.looks.load(Ordering::SeqCst)
+    /// How often the manager has called it.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 }

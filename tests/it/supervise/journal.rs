@@ -1,4 +1,4 @@
-//! What is found in the state directory: followed, or held and said so.
+//! A journal in the state directory is followed, or the engine is held and the status says why.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ fn stopped_stays_stopped_and_retries_are_known_after_a_crash() {
     manager.until_state("running");
     let stop = r#"{"sequence":41}"#;
     assert_eq!(manager.post("/es/stop?wait=20s", stop).code, 200);
-    // The intent is on disk by now; how the run ended follows it.
+    // The intent is on disk already; how the run ended is written after it.
     eventually("the exit in the journal", || {
         let journal: Value = serde_json::from_slice(&fs::read(pod.journal()).ok()?).ok()?;
         journal["last_exit"].is_object().then_some(())
@@ -27,7 +27,7 @@ fn stopped_stays_stopped_and_retries_are_known_after_a_crash() {
     let status = manager.until_state("stopped");
     assert_eq!((&status["sequence"], &status["starts"]), (&41.into(), &0.into()));
     assert_eq!(status["last_exit"]["reason"], "stopped");
-    // Waits for this boot's own first entry to be on disk.
+    // Waits until this boot's own first entry is on disk.
     assert_eq!(manager.post("/es/stop?wait=20s", stop).code, 200, "a retry");
     let reused = manager.post("/es/start", stop);
     assert_eq!((reused.code, reused.problem()), (409, "sequence_reused"));
@@ -67,15 +67,15 @@ fn a_journal_that_cannot_be_used_is_held_and_said_so() {
         assert_eq!(manager.get("/livez").code, 200);
         manager.signal(Signal::SIGTERM);
         manager.ended();
-        assert_eq!(fs::read(pod.journal()).unwrap(), content, "{what}: nothing touched it");
+        assert_eq!(fs::read(pod.journal()).unwrap(), content, "{what}: it was not changed");
 
         let manager = pod.start_sleeper();
         manager.until_state("failed");
-        // Any sequence may follow: nobody knows the highest one.
+        // Any sequence may follow: the highest one is not known.
         let started = manager.post("/es/start?wait=20s", r#"{"sequence":5000000}"#);
         assert_eq!(started.code, 200, "{what}: {started:?}");
         let kept = pod.path("state/journal.json.unreadable");
-        assert_eq!(fs::read(kept).unwrap(), content, "{what}: kept for a person");
+        assert_eq!(fs::read(kept).unwrap(), content, "{what}: kept for the user");
         manager.crash();
         let manager = pod.start_sleeper();
         assert_eq!(manager.until_state("running")["sequence"], 5_000_000);
@@ -105,7 +105,7 @@ fn the_journal_of_another_pod_is_not_followed() {
     };
     let manager = of("0b7e1f0c-7a57-4a86-9d3e-2f0c5a3b8a11");
     manager.until_state("running");
-    // Not `durable`: of a first start nobody asked for, there is nothing that a crash could lose.
+    // Not `durable`: the first start was not requested, so a crash could lose nothing.
     eventually("a journal", || pod.journal().exists().then_some(()));
     manager.crash();
     let manager = of("0b7e1f0c-7a57-4a86-9d3e-2f0c5a3b8a12");
@@ -117,7 +117,7 @@ fn the_journal_of_another_pod_is_not_followed() {
 #[test]
 fn a_state_directory_that_cannot_be_written_refuses_stops_and_runs_the_engine() {
     let pod = Pod::new();
-    // Root writes everywhere; a directory in the place of the new file stops root, too.
+    // Root may write everywhere, but a directory in the place of the new file stops root, too.
     fs::create_dir(pod.path("state/journal.json.new")).unwrap();
     let manager = pod.start_sleeper();
     manager.until_state("running");

@@ -1,4 +1,4 @@
-//! Many times over: nothing is lost, nothing is left, nothing grows.
+//! Many repetitions: nothing is lost, nothing is left behind, nothing grows.
 //!
 //! The long forms: `STAYPUT_CYCLES=10000 STAYPUT_STORM=10000 cargo test --test it supervise::load`.
 
@@ -24,7 +24,7 @@ fn stop_and_start_in_turn_leave_no_zombie_and_no_descriptor() {
         pod.spawn(command.arg("--ready").arg(pod.gate.url()).args(["--", "sleep", "600"]));
     let boot = manager.until_state("running")["manager"]["boot_id"].clone();
     let measure = || {
-        // Idle threads end by themselves; open ends of answered requests, too.
+        // Idle threads end by themselves, and so do connections of answered requests.
         eventually("rest", || (field(manager.pid(), "Threads") == Some(1)).then_some(()));
         (descriptors(manager.pid()), field(manager.pid(), "VmRSS").unwrap())
     };
@@ -33,7 +33,7 @@ fn stop_and_start_in_turn_leave_no_zombie_and_no_descriptor() {
         assert!(children(manager.pid()).is_empty(), "nothing is left, not even a zombie");
         assert_eq!(manager.post("/es/start?wait=30s", "{}").code, 200);
     };
-    // The first ones fill what is filled once.
+    // The first cycles fill memory that is allocated only once.
     (0..10).for_each(|_| cycle());
     let (open, memory) = measure();
     (0..cycles).for_each(|_| cycle());
@@ -50,7 +50,7 @@ fn stop_and_start_in_turn_leave_no_zombie_and_no_descriptor() {
 fn engines_that_exit_at_once_among_orphans_give_the_right_codes() {
     let engines = times("STAYPUT_STORM", 1000);
     let next = AtomicU32::new(0);
-    // Each leaves orphans that end at the same time as itself.
+    // Each leaves orphans that end at the same time as it.
     let script = "for i in 1 2 3; do (exit 9 & exit 8 &) ; done; exit $1";
     thread::scope(|scope| {
         for _ in 0..4 {

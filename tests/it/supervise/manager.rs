@@ -1,4 +1,4 @@
-//! One running manager: asked over its socket, signalled and waited for as a process.
+//! One running manager: requests over its socket, signals, and its end as a process.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -15,7 +15,7 @@ use super::client::{self, Answer};
 use super::processes::{DEADLINE, descendants, eventually, is_alive, state};
 use crate::support::processes::send;
 
-/// A manager; it and all that descends from it is killed when dropped.
+/// A manager; when dropped, it and all its descendants are killed.
 pub(super) struct Manager {
     child: Child,
     socket: PathBuf,
@@ -34,22 +34,22 @@ impl Manager {
         self.child.id()
     }
 
-    /// What it and its engine said on stderr.
+    /// The stderr of the manager and its engine.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Asks, as soon as the socket is there.
+    /// Sends a request as soon as the socket exists.
     pub(super) fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
         eventually(&format!("an answer to {method} {target}: {}", self.log()), || {
-            // A zombie until we wait for it.
+            // It stays a zombie until this test waits for it.
             assert_ne!(state(self.pid()), Some('Z'), "it has ended: {}", self.log());
             client::ask(&self.socket, method, target, body).ok()
         })
     }
 
     pub(super) fn post(&self, target: &str, body: &str) -> Answer {
-        // Once only: a second attempt would be another request.
+        // Only once: a second attempt would be another request.
         client::ask(&self.socket, "POST", target, body)
             .unwrap_or_else(|error| panic!("POST {target}: {error}\n{}", self.log()))
     }
@@ -62,7 +62,7 @@ impl Manager {
         self.get("/es/status").body
     }
 
-    /// Follows the status until it is as `wanted`.
+    /// Follows the status until `wanted` is true.
     pub(super) fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + DEADLINE;
         let mut status = self.status();
@@ -118,7 +118,8 @@ impl Manager {
         let below = descendants(self.pid());
         self.signal(Signal::SIGKILL);
         assert_eq!(self.ended(), 137);
-        // The kernel ends the leader with the manager; a container's end would take the rest too.
+        // The kernel ends the leader with the manager; the end of a container would also end the
+        // rest.
         below.iter().for_each(|&pid| send(pid, Signal::SIGKILL));
         eventually("the engine's end", || (!below.iter().any(|&pid| is_alive(pid))).then_some(()));
     }

@@ -1,4 +1,4 @@
-//! Without options: a drop-in for tini and dumb-init.
+//! Without options: a replacement for tini and dumb-init.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -177,7 +177,7 @@ fn no_file_no_port_and_no_socket_is_made() {
     let open: Vec<String> = links
         .filter_map(|link| Some(fs::read_link(link.ok()?.path()).ok()?.display().to_string()))
         .collect();
-    // Each socket it has is an end of a pair: it is in no table of listeners.
+    // Each of its sockets is an end of a pair, so it is in no table of listeners.
     let listening = ["tcp", "tcp6", "unix"].map(|table| {
         fs::read_to_string(format!("/proc/{}/net/{table}", child.id())).unwrap_or_default()
     });
@@ -201,7 +201,7 @@ fn it_runs_where_nothing_can_be_written() {
 
 #[test]
 fn orphans_become_its_children_and_are_reaped() {
-    // The first shell's child dies at once; its own child must not go to somebody else.
+    // The first shell's child ends at once; the manager must adopt that child's own child.
     let script = "sh -c 'sleep 600 & echo $!'; exec sleep 600";
     let mut child = sh(script).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

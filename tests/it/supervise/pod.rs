@@ -1,4 +1,4 @@
-//! What outlives a manager, as a pod's volumes do: state directory, config, sockets, log.
+//! The part of a pod that outlives a manager: state directory, config, sockets, log.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +21,7 @@ pub(super) struct Pod {
 }
 
 impl Pod {
-    /// A pod whose engine is ready as soon as somebody looks.
+    /// A pod whose engine is ready at the first call of the probe.
     pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         for name in ["state", "config", "staged", "tmp"] {
@@ -38,7 +38,7 @@ impl Pod {
         self.path("stayput.sock")
     }
 
-    /// What a file of the pod holds; empty if it is not there.
+    /// The content of a file of the pod; empty if it does not exist.
     pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -65,21 +65,21 @@ impl Pod {
         self.spawn(&mut self.command(options, engine))
     }
 
-    /// Starts a manager with an engine that just runs and ends when it is told to.
+    /// Starts a manager with an engine that ends on the stop signal.
     pub(super) fn start_sleeper(&self) -> Manager {
         self.start::<&str>(&[], &["sleep", "600"])
     }
 
-    /// Starts a manager with an engine that ignores TERM, and returns when it does.
+    /// Starts a manager with an engine that ignores TERM; returns when it does.
     pub(super) fn start_deaf(&self, options: &[&str]) -> Manager {
         let script = "rm -f deaf; trap '' TERM; touch deaf; exec sleep 600";
         let manager = self.start(options, &["sh", "-c", script]);
         manager.until_state("running");
-        eventually("an engine deaf to TERM", || self.path("deaf").exists().then_some(()));
+        eventually("an engine that ignores TERM", || self.path("deaf").exists().then_some(()));
         manager
     }
 
-    /// Starts a manager whose engine exits when it is told to with [`Self::exit`].
+    /// Starts a manager whose engine exits on [`Self::exit`].
     pub(super) fn start_obedient(&self, options: &[&str]) -> Manager {
         let path = self.path("order");
         if !path.exists() {
@@ -88,7 +88,7 @@ impl Pod {
         self.start(options, &["sh", "-c", "echo run >>runs; read code <order; exit $code"])
     }
 
-    /// Tells the obedient engine to exit, as soon as it listens.
+    /// Makes the obedient engine exit, as soon as it reads.
     pub(super) fn exit(&self, code: i32) {
         self.write("order", &format!("{code}\n"));
     }

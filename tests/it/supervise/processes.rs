@@ -1,4 +1,4 @@
-//! What `/proc` tells of other processes, and patience with a deadline.
+//! What `/proc` shows of other processes, and waiting with a deadline.
 
 use std::fmt::Debug;
 use std::fs;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use crate::support::processes::children;
 
-/// Far beyond what any step takes on a busy machine: whoever hits it has found a fault.
+/// Much longer than any step takes on a busy machine: if a test reaches it, there is a bug.
 pub(super) const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Looks until `look` finds something. The pause is between looks, nothing depends on its length.
-pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Calls `poll` until it returns something. Nothing depends on the length of the pause in between.
+pub(super) fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(Instant::now() < until, "{what}: not within {DEADLINE:?}");
@@ -22,14 +22,14 @@ pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// Looks until `look` gives `expected`.
-pub(super) fn becomes<T: PartialEq + Debug>(expected: &T, mut look: impl FnMut() -> T) {
+/// Calls `poll` until it returns `expected`.
+pub(super) fn becomes<T: PartialEq + Debug>(expected: &T, mut poll: impl FnMut() -> T) {
     let mut last = None;
     let until = Instant::now() + DEADLINE;
     while last.as_ref() != Some(expected) {
         assert!(Instant::now() < until, "{last:?} does not become {expected:?}");
         thread::sleep(Duration::from_millis(5));
-        last = Some(look());
+        last = Some(poll());
     }
 }
 
@@ -74,7 +74,8 @@ pub(super) fn descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-/// How often the threads of the process went to sleep by themselves, that is, had been awake.
+/// How often the threads of the process went to sleep by themselves, so how often they had been
+/// awake.
 pub(super) fn wake_ups(pid: u32) -> u64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let counts = threads.filter_map(|thread| {

@@ -1,4 +1,4 @@
-//! `ready`, `/readyz`, `/livez`, and that nobody looks when nobody asks.
+//! `ready`, `/readyz`, `/livez`; and the probe does not run without a request.
 
 use super::pod::Pod;
 use super::processes::wake_ups;
@@ -12,14 +12,14 @@ fn at_rest_nobody_looks_and_nothing_wakes() {
     let manager = pod.start_sleeper();
     manager.until_state("running");
     assert_eq!(manager.get("/readyz").code, 200);
-    // What is still being written, and threads with nothing to do, come to an end first.
+    // First, pending writes and idle threads end.
     super::processes::eventually("one thread", || {
         (super::processes::field(manager.pid(), "Threads") == Some(1)).then_some(())
     });
-    let (looks, woken) = (pod.gate.looks(), wake_ups(manager.pid()));
-    // A measurement, not a synchronization: for so long nothing may happen.
+    let (calls, woken) = (pod.gate.calls(), wake_ups(manager.pid()));
+    // A measurement, not a synchronization: during this time nothing may happen.
     std::thread::sleep(std::time::Duration::from_secs(2));
-    assert_eq!((pod.gate.looks(), wake_ups(manager.pid())), (looks, woken));
+    assert_eq!((pod.gate.calls(), wake_ups(manager.pid())), (calls, woken));
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn it_is_asked_when_somebody_wants_to_know_and_shared() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();
     manager.until_state("running");
-    let before = pod.gate.looks();
+    let before = pod.gate.calls();
     std::thread::scope(|scope| {
         for _ in 0..40 {
             scope.spawn(|| assert_eq!(manager.get("/readyz").code, 200));
         }
     });
     // At most one a second; forty requests on a busy machine may take a few of them.
-    assert!(pod.gate.looks() <= before + 10, "{} looks", pod.gate.looks() - before);
+    assert!(pod.gate.calls() <= before + 10, "{} calls", pod.gate.calls() - before);
     pod.gate.set(false);
     super::processes::becomes(&503, || manager.get("/readyz").code);
     assert_eq!(manager.status()["ready"], false);
@@ -62,7 +62,7 @@ fn without_a_probe_ready_is_null() {
 #[test]
 fn the_stand_in_engine_is_ready_by_http_and_by_tcp() {
     for scheme in ["http", "tcp"] {
-        // Free a moment ago; nothing else here asks for a certain port.
+        // Free a moment ago; nothing else in this test uses a certain port.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);

@@ -1,5 +1,5 @@
-//! A real manager as the reconciler meets it: by address, under a fixed name, with everything in
-//! memory, and tokens made for one pod.
+//! A real manager as the reconciler uses it: by address, with a fixed name, with all credentials in
+//! memory, and with tokens for one pod.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,8 +15,8 @@ const NAMESPACE: &str = "search";
 const UID: &str = "0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a";
 const SHARED: &[u8] = b"0123456789abcdef0123456789abcdef";
 
-/// A manager that takes both kinds of keys and client certificates; its certificate is for
-/// `stayput` alone.
+/// A manager that accepts both kinds of keys and client certificates; its certificate is only for
+/// `stayput`.
 struct Remote {
     manager: Manager,
     port: u16,

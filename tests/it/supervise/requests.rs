@@ -1,4 +1,4 @@
-//! Stop and start over the API: fenced, answered as promised, never acted on twice.
+//! Stop and start over the API: checked by sequence, answered as promised, never carried out twice.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{fs, thread};
@@ -95,10 +95,14 @@ fn a_refused_request_takes_its_sequence_and_may_be_sent_again() {
     assert_eq!((&refused.body["current"]["state"]), &"stopping");
     assert_eq!(refused.body["current"]["last_request"]["accepted"], false);
     let late = manager.post("/es/stop", r#"{"sequence":5}"#);
-    assert_eq!((late.code, late.problem()), (409, "stale_sequence"), "the refusal moved the fence");
+    assert_eq!(
+        (late.code, late.problem()),
+        (409, "stale_sequence"),
+        "the refused sequence was recorded"
+    );
     let journal: serde_json::Value =
         serde_json::from_slice(&fs::read(pod.journal()).unwrap()).unwrap();
-    assert_eq!(journal["intent"]["fencing"]["sequence"], 6, "written down before it was answered");
+    assert_eq!(journal["intent"]["fencing"]["sequence"], 6, "written before it was answered");
     assert_eq!(journal["intent"]["desired"], "stopped", "what was refused changed nothing");
 
     nix::sys::signal::kill(
@@ -107,7 +111,7 @@ fn a_refused_request_takes_its_sequence_and_may_be_sent_again() {
     )
     .unwrap();
     manager.until_state("stopped");
-    assert_eq!(manager.post("/es/start?wait=20s", start).code, 200, "judged afresh");
+    assert_eq!(manager.post("/es/start?wait=20s", start).code, 200, "decided anew");
 }
 
 #[test]
@@ -131,7 +135,11 @@ fn a_request_for_another_pod_is_refused() {
         wrong.detail().contains("a-uid")
             && wrong.detail().contains("0b7e1f0c-7a57-4a86-9d3e-2f0c5a3b8a11")
     );
-    assert_eq!(manager.status()["sequence"], 0, "it was not for us, so it moves nothing");
+    assert_eq!(
+        manager.status()["sequence"],
+        0,
+        "it was for another pod, so its sequence is not recorded"
+    );
     assert_eq!(manager.status()["manager"]["pod"]["name"], "logs-2");
     let right = manager.post(
         "/es/stop?wait=20s",
@@ -154,8 +162,8 @@ fn forty_starts_at_once_make_one_engine() {
             starts.into_iter().map(|start| start.join().unwrap()).collect()
         });
         for answer in answers {
-            // Without a sequence each is a request of its own, and a later one may take its place.
-            // 202: more wait than there are places for waiting, so this one is told that it goes on.
+            // Without a sequence each is a separate request, and a later one may replace it. 202:
+            // the limit of waiting requests is reached, so this one is answered before it is done.
             let done = matches!(answer.code, 200 | 202)
                 || (body == "{}" && answer.problem() == "superseded");
             assert!(done, "{answer:?}");

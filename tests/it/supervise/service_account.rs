@@ -1,4 +1,4 @@
-//! A manager takes the tokens of the stand-in apiserver as it takes those of the real one.
+//! A manager accepts tokens of the stand-in apiserver like those of the real one.
 
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Pod as KubePod, ServiceAccount};

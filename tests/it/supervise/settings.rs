@@ -1,4 +1,4 @@
-//! What cannot work is said at once: what it is and what to do.
+//! Settings that cannot work are refused at once, with the problem and the remedy.
 
 use std::fs;
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ fn all_bad_settings_are_told_at_once() {
     ] {
         assert!(ended.stderr.contains(word), "{word} is missing in:\n{}", ended.stderr);
     }
-    assert!(!socket.exists(), "nothing is bound before all is well");
+    assert!(!socket.exists(), "nothing is bound if a setting is wrong");
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn what_is_taken_or_missing_ends_it_before_the_engine_is_started() {
         for word in words {
             assert!(ended.stderr.contains(word), "{word} is missing in: {}", ended.stderr);
         }
-        let told: Vec<&str> =
+        let listed: Vec<&str> =
             ended.stderr.lines().filter(|line| line.starts_with("stayput: ")).collect();
-        assert_eq!(told.len(), 1, "{}", ended.stderr);
+        assert_eq!(listed.len(), 1, "{}", ended.stderr);
         assert!(!pod.path("started").exists());
     }
     assert_eq!(manager.status()["state"], "running", "the other manager is untouched");

@@ -1,4 +1,4 @@
-//! What the engine finds around it, and who else lives in the pod.
+//! The engine's environment, and other processes in the pod.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn it_knows_its_run_and_has_a_temporary_directory_emptied_between_runs() {
     let manager = pod.start(&["--tmp-dir", &tmp], &["sh", "-c", script]);
     for _ in 0..2 {
         let status = manager.until_state("running");
-        let run = eventually("the engine's words", || {
+        let run = eventually("the engine's output", || {
             Some(pod.read("run")).filter(|words| words.ends_with('\n'))
         });
         let words: Vec<&str> = run.split_whitespace().collect();
@@ -62,7 +62,8 @@ fn as_pid_1_a_stranger_is_neither_waited_for_nor_touched() {
     let manager = pod.spawn(command.current_dir(pod.directory()));
     assert_eq!(manager.until_state("running")["manager"]["pid"], 1);
 
-    // As `kubectl exec` does: into the namespaces, beside the tree; its background job is adopted.
+    // Like `kubectl exec`: enters the namespaces, outside of the tree; its background job is
+    // adopted.
     let init = eventually("the namespace", || {
         crate::support::processes::children(manager.pid()).first().copied()
     });
@@ -80,7 +81,7 @@ fn as_pid_1_a_stranger_is_neither_waited_for_nor_touched() {
 
     let stopped = manager.post("/es/stop?wait=20s", "{}");
     assert_eq!((stopped.code, &stopped.body["state"]), (200, &"stopped".into()), "{stopped:?}");
-    assert!(is_alive(stranger), "a person's process is not ours to end");
+    assert!(is_alive(stranger), "a user's process must not be ended");
     let strangers = stopped.body["last_exit"]["strangers"].as_array().unwrap();
     assert_eq!(strangers.len(), 1, "{stopped:?}");
     assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
@@ -101,7 +102,7 @@ fn a_job_of_the_script_that_became_the_manager_is_reported_and_left_alone() {
 
     let stopped = manager.post("/es/stop?wait=20s", "{}");
     assert_eq!((stopped.code, &stopped.body["state"]), (200, &"stopped".into()), "{stopped:?}");
-    assert!(is_alive(job), "what the manager did not launch is not its to end");
+    assert!(is_alive(job), "processes that it did not launch must not be ended");
     let exit = &stopped.body["last_exit"];
     assert_eq!((&exit["strangers"][0]["pid"], &exit["stragglers"]), (&job.into(), &[(); 0].into()));
     assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
@@ -125,7 +126,7 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
     manager.until_state("running");
     assert!(manager.log().contains("/proc cannot be used"), "{}", manager.log());
     let left = eventually("the helper", || {
-        // Not by its arguments alone: they stand in the manager's as well.
+        // Its arguments are not enough: they are also part of the manager's.
         let helper = |pid: &u32| {
             name_of(*pid) == "sleep"
                 && crate::support::processes::command_line(*pid).contains("7654")
@@ -136,8 +137,8 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
     assert_eq!(manager.post("/es/stop", "{}").code, 202);
     let stuck = manager.until_state("stuck");
     assert!(is_alive(left));
-    let why = stuck["reason"]["message"].as_str().unwrap();
-    assert!(why.contains("/proc") && why.contains("mount"), "{why}");
+    let message = stuck["reason"]["message"].as_str().unwrap();
+    assert!(message.contains("/proc") && message.contains("mount"), "{message}");
     let refused = manager.post("/es/start", "{}");
     assert_eq!((refused.code, refused.problem()), (409, "stuck"), "no engine beside another");
 
@@ -156,7 +157,7 @@ fn the_manager_answers_while_the_temporary_directory_is_emptied() {
     let manager = pod.start(&["--tmp-dir", &tmp], &["sleep", "600"]);
     manager.until_state("running");
     let directory = pod.path("tmp/stayput-engine");
-    // A round proves nothing where this process had to wait for a processor meanwhile.
+    // A round proves nothing if this process had to wait for a processor.
     let answered = (0..ROUNDS).any(|_| {
         assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
         for number in 0..FILES {

@@ -1,4 +1,4 @@
-//! TERM to the manager: the same ladder, then its own end with the right code.
+//! TERM to the manager: the same steps as a stop, then its own end with the right code.
 
 use nix::sys::signal::Signal;
 
@@ -117,7 +117,7 @@ fn other_signals_go_to_the_engine() {
     let manager = pod.start(&["--on-exit", "hold"], &["sleep", "600"]);
     for signal in [Signal::SIGUSR1, Signal::SIGHUP, Signal::SIGINT] {
         manager.until_state("running");
-        // Not before the engine is exec'd: a shell in between might take it.
+        // Not before the engine's exec: before that, a shell might handle the signal.
         manager.signal(signal);
         let status = manager.until_state("failed");
         assert_eq!(status["last_exit"]["signal"], signal as i32);
@@ -133,10 +133,10 @@ fn the_cause_is_in_the_termination_log() {
     if let Err(reason) = can_run(&namespace[..2]) {
         return skip(name, &reason);
     }
-    // A /dev of our own, with what a container's has.
+    // A /dev for this test, with the files of a container's /dev.
     let script = "mkdir dev && mount -t tmpfs tmpfs dev && touch dev/termination-log &&
         cp -a /dev/null /dev/urandom dev && mount --bind dev /dev || exit 99
-        \"$@\"; code=$?; cat /dev/termination-log >why; exit $code";
+        \"$@\"; code=$?; cat /dev/termination-log >message; exit $code";
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_stayput"), "run"]);
     command.arg("--on-exit=exit").args(["--", "sh", "-c", "exit 78"]);
@@ -145,8 +145,8 @@ fn the_cause_is_in_the_termination_log() {
         99 => skip(name, "cannot mount a /dev of its own"),
         code => assert_eq!(code, 78),
     }
-    let why = pod.read("why");
-    assert!(why.starts_with("stayput: ") && why.contains("code 78"), "{why:?}");
+    let message = pod.read("message");
+    assert!(message.starts_with("stayput: ") && message.contains("code 78"), "{message:?}");
 }
 
 #[test]

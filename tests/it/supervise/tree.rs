@@ -1,4 +1,4 @@
-//! Stopped means that the whole tree is gone, and nothing else is.
+//! Stopped means that all processes of the tree are gone, and no others.
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn two_hundred_children_in_their_own_sessions_that_ignore_term_are_gone_when_it_
     assert!(!tree.iter().any(|&pid| is_alive(pid)), "some of the tree live on");
     let exit = &stopped.body["last_exit"];
     assert_eq!((&exit["signal"], &exit["reason"]), (&9.into(), &"killed".into()));
-    // The bound, grace + 1 s, is for an idle machine; the benchmark holds it to that.
+    // The limit, grace + 1 s, is for an idle machine; the benchmark checks it.
     println!("{} processes gone after {took:?}, grace 1 s", tree.len());
 }
 

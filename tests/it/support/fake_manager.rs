@@ -1,4 +1,4 @@
-//! A manager that only talks: it answers from a script, on a thread of its own.
+//! A fake manager: it answers from a script, on a thread of its own.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ impl Reply {
     }
 }
 
-/// What one POST brings about: statuses one after the other, then its answer.
+/// The effect of one POST: statuses one after the other, then its answer.
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) statuses: Vec<Status>,
@@ -51,10 +51,10 @@ pub(crate) struct Act {
 pub(crate) enum Script {
     /// The same answer to everything.
     Always(Reply),
-    /// Takes requests and never answers.
+    /// Accepts requests and never answers.
     Silence,
-    /// A status that moves on with each act. A later status is shown only to who has seen the
-    /// earlier one and asks for a change, so that a follower sees each.
+    /// A status that changes with each act. A later status is only sent to a client that has seen
+    /// the earlier one and waits for a change, so that a follower sees each.
     Story { first: Box<Status>, acts: VecDeque<Act> },
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct FakeManager {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Method, path and query.
@@ -78,10 +78,10 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 struct Stage {
     script: Mutex<Script>,
-    /// All statuses so far, and how many of them were shown.
+    /// All statuses so far, and how many of them were sent.
     statuses: watch::Sender<(Vec<Status>, usize)>,
     seen: Mutex<Vec<Seen>>,
-    /// How many connections have ended.
+    /// The number of connections that have ended.
     ended: watch::Sender<usize>,
 }
 
@@ -115,7 +115,7 @@ impl FakeManager {
                 tokio::spawn(async move {
                     match tls {
                         None => serve(stream, stage).await,
-                        // A client that does not trust us hangs up.
+                        // A client that does not trust the certificate closes the connection.
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
                                 serve(stream, stage).await;
@@ -160,7 +160,7 @@ impl FakeManager {
         timeout(Duration::from_secs(10), enough).await.expect("in time").expect("a stage");
     }
 
-    /// A story goes on without having been asked to.
+    /// The script continues without a request.
     pub(crate) fn goes_on(&self, status: Status) {
         self.stage.statuses.send_modify(|(all, _)| all.push(status));
     }
@@ -170,7 +170,7 @@ impl FakeManager {
         self.stage.seen.lock().expect("a lock").clone()
     }
 
-    /// Those that would have changed something: their paths and bodies.
+    /// Requests for a change: their paths and bodies.
     pub(crate) fn posts(&self) -> Vec<(String, String)> {
         let posts = self
             .seen()
@@ -196,7 +196,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, stage: Arc<Stage>) {
         let stage = on_stage.clone();
         async move { Ok::<_, Infallible>(stage.answer(request).await) }
     });
-    // A client that hangs up is none of our business.
+    // If a client closes the connection, the fake manager continues.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -265,7 +265,7 @@ impl Stage {
     }
 }
 
-/// A status of an engine that runs and is ready, before anybody asked for anything.
+/// The status of an engine that runs and is ready, before any request.
 pub(crate) fn running(cursor: u32) -> Status {
     Status {
         manager: Manager {
@@ -302,7 +302,7 @@ pub(crate) fn running(cursor: u32) -> Status {
     }
 }
 
-/// The engine on its way down, after stop request 42.
+/// The engine while it stops, after stop request 42.
 pub(crate) fn stopping(cursor: u32) -> Status {
     Status {
         desired: Desired::Stopped,
@@ -320,7 +320,7 @@ pub(crate) fn stopping(cursor: u32) -> Status {
     }
 }
 
-/// The engine gone, after stop request 42.
+/// The stopped engine, after stop request 42.
 pub(crate) fn stopped(cursor: u32) -> Status {
     Status {
         state: State::Stopped,

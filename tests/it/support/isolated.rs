@@ -1,5 +1,5 @@
-//! Runs the body of a test in a process of its own, where it may be PID 1, reap everything, ignore
-//! signals or drop capabilities without a thought for the tests beside it.
+//! Runs the body of a test in a process of its own, where it may be PID 1, reap every process,
+//! ignore signals or drop capabilities without an effect on other tests.
 //!
 //! The test binary executes itself again, for that one test and with a variable set.
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::skip::skip;
 
-/// Set to the test's name in the process made for it.
+/// Contains the test's name in the process that was made for it.
 pub(crate) const INSIDE: &str = "STAYPUT_TEST_INSIDE";
 
-/// Names the calling test as the test harness does, for [`isolated`].
+/// The name of the calling test, as in the test harness, for [`isolated`].
 macro_rules! test_name {
     ($name:ident) => {
         concat!(module_path!(), "::", stringify!($name))
@@ -21,13 +21,13 @@ macro_rules! test_name {
 }
 pub(crate) use test_name;
 
-/// A process namespace: when its init ends, the kernel ends all that is left in it.
+/// A process namespace: when its init ends, the kernel ends all other processes in it.
 pub(crate) const NAMESPACE: [&str; 5] =
     ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
-/// Runs `body` in a process of its own; fails as it fails. `wrapper` is a command line put in
-/// front, such as `setpriv …`; empty for none. Where a namespace can be had, a test that fails
-/// leaves no process behind; it is not PID 1 there.
+/// Runs `body` in a process of its own, and fails if it fails. `wrapper` is a command line put in
+/// front, such as `setpriv …`; empty for none. If namespaces are available, a failing test leaves
+/// no process behind; it is not PID 1 there.
 pub(crate) fn isolated(name: &str, wrapper: &[&str], body: impl FnOnce()) {
     let contained: &[&str] = &["sh", "-c", "\"$@\"; exit $?", "sh"];
     match is_inside(name) || can_run(&NAMESPACE).is_err() {
@@ -81,7 +81,7 @@ pub(crate) fn harness_name(name: &str) -> &str {
     name.split_once("::").map_or(name, |(_, rest)| rest)
 }
 
-/// Whether such a wrapper can run here; its complaint if not.
+/// Whether such a wrapper can run here; its error if not.
 pub(crate) fn can_run(wrapper: &[&str]) -> Result<(), String> {
     match Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").output() {
         Ok(result) if result.status.success() => Ok(()),
@@ -90,7 +90,7 @@ pub(crate) fn can_run(wrapper: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Looks until `ready` gives something, and fails with `what` after half a minute.
+/// Polls until `ready` returns something, and fails with `what` after half a minute.
 pub(crate) fn eventually<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {

@@ -1,4 +1,4 @@
-//! What several test modules need.
+//! Shared by several test modules.
 
 pub(crate) mod fake_manager;
 pub(crate) mod isolated;

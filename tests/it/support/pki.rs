@@ -85,7 +85,7 @@ impl Pki {
                 PrivateKeyDer::try_from(self.key.serialize_der()).expect("a key"),
             )
             .expect("a pair");
-        // As a manager does it.
+        // As a manager does.
         config.send_tls13_tickets = 0;
         Arc::new(config).into()
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::programs::without_settings;
 
-/// What a finished run left.
+/// The result of a finished run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
@@ -14,7 +14,7 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-/// `stayput` without any of our variables around it.
+/// `stayput` without our variables in its environment.
 pub(crate) fn stayput<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stayput"));
     without_settings(&mut command);

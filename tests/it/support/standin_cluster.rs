@@ -20,10 +20,10 @@ pub(crate) struct Three {
 }
 
 impl Three {
-    /// Nodes that are not started, with these settings besides their own.
+    /// Nodes that are not started, with additional settings.
     pub(crate) fn new(settings: &str) -> Self {
         static CLUSTERS: AtomicU32 = AtomicU32::new(0);
-        // Loopback is a whole network: no other process, and no other test of this one, is there.
+        // All of 127.0.0.0/8 is loopback: no other process, and no other test of this one, uses it.
         let (process, cluster) = (std::process::id(), CLUSTERS.fetch_add(1, Ordering::Relaxed));
         let (a, b) = (1 + process / 250 % 250, 1 + process % 250);
         let hosts = [1, 2, 3].map(|node| format!("127.{a}.{b}.{}", cluster * 4 + node));
@@ -36,7 +36,7 @@ impl Three {
         three
     }
 
-    /// Nodes that run and have found each other.
+    /// Running nodes that form a cluster.
     pub(crate) fn started(settings: &str) -> Self {
         let mut three = Self::new(settings);
         (0..3).for_each(|node| three.start(node));
@@ -44,7 +44,7 @@ impl Three {
         three
     }
 
-    /// Gives a node further settings, for its next start.
+    /// Gives a node additional settings, for its next start.
     pub(crate) fn configure(&self, node: usize, settings: &str) {
         let seeds: Vec<String> = self.hosts.iter().map(|host| format!("{host}:9300")).collect();
         self.nodes[node].configure(&format!(
@@ -55,12 +55,12 @@ impl Three {
         ));
     }
 
-    /// Where the nodes answer, at port 9200.
+    /// The addresses of the nodes, with port 9200.
     pub(crate) fn hosts(&self) -> [String; 3] {
         self.hosts.clone()
     }
 
-    /// The engine of a node that runs.
+    /// The engine of a running node.
     pub(crate) fn engine(&mut self, node: usize) -> &mut Engine {
         self.engines[node].as_mut().expect("it runs")
     }
@@ -98,7 +98,7 @@ impl Cluster for Three {
     }
 }
 
-/// Asks the node at this address: status and body, null if the body is no JSON.
+/// Sends a request to the node at this address: status and body, null if the body is no JSON.
 pub(crate) fn ask_at(
     host: &str,
     method: &str,

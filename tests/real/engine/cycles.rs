@@ -1,4 +1,4 @@
-//! Again and again on one data path, under one manager.
+//! Many restarts on one data path, under one manager.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! An engine that another process kills, wholly or in part.
+//! An engine that another process kills, completely or in part.
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn launcher_killed_alone(node: Node) {
     manager.api.until_ready();
     node.launcher(&manager).signal(Signal::SIGKILL);
 
-    step("the server does not outlive it, and the end is told as what it was");
+    step("the server does not outlive it, and the end is reported correctly");
     let status = manager.api.until_state("failed");
     let exit = &status["last_exit"];
     assert_eq!((&exit["signal"], &exit["reason"]), (&json!(9), &json!("killed")), "{exit:#}");

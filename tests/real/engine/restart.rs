@@ -1,4 +1,4 @@
-//! The main job: stopped, given another config, started again, under one manager.
+//! The main function: stopped, given another config, started again, under one manager.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ fn restarted_on_another_config(mut node: Node) {
     let manager = node.launch().start();
     let api = &manager.api;
 
-    step("while it starts the status says so, and nobody calls it ready");
+    step("while it starts the status says so, and it is not ready");
     let status = api.until_state("starting");
     assert_eq!(status["ready"], false);
     assert_eq!(status["reason"]["code"], "starting");
@@ -69,8 +69,8 @@ fn restarted_on_another_config(mut node: Node) {
     assert_eq!(&api.status()["run"]["id"], run);
 }
 
-/// As the official entrypoints do: started as root, leaves a helper in the background, gives root
-/// away and execs the engine. A second helper left the session as well.
+/// Like the official entrypoints: started as root, leaves a helper in the background, drops root
+/// and execs the engine. A second helper has also left the session.
 const ENTRYPOINT: &str = r#"
 if [ "$(id -u)" = 0 ]; then
     exec setpriv --reuid=1000 --regid=1000 --clear-groups bash -c "$0" "$0" "$@"
@@ -84,7 +84,7 @@ exec "$1"
 
 fn under_a_root_manager_with_a_dropping_entrypoint(node: Node) {
     let Launch { options, variables, .. } = node.launch();
-    // The last but one becomes `$0`: the script itself, for its second half.
+    // The last but one argument becomes `$0`: the script itself, for its second half.
     let script = OsString::from(ENTRYPOINT);
     let command = ["bash".into(), "-c".into(), script.clone(), script, node.executable()];
     let launch = Launch { options, variables, ..Launch::new(node.work(), command) };

@@ -1,4 +1,4 @@
-//! A config that the engine refuses, the way back, and that the way back is not forgotten.
+//! A config that the engine refuses, the rollback, and that the rollback is remembered.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn rolled_back_to_the_last_good_config(mut node: Node) {
     manager.api.status_when("the good config is kept", |s| s["config"]["last_good"] == good);
     manager.api.stop();
 
-    step("the engine refuses a setting: held, with its code, and the caller is told");
+    step("the engine refuses a setting: held, with its code, and reported to the caller");
     let bad = node.swap("node.attr.stayput: bad\nno.such.setting: true");
     let answer = manager.api.post("/es/start?wait=120s", &json!({ "checksum": bad }));
     let problem = answer.expect_problem(503, "start_failed");

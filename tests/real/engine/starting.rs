@@ -1,4 +1,4 @@
-//! What happens in the very seconds a JVM takes to start.
+//! Events during the seconds that a JVM needs to start.
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn stopped_while_it_starts(node: Node) {
     let mut launch = node.launch();
     launch = launch.options(["--grace", "60s"]);
     let manager = launch.start();
-    // Not only the script: the JVM is there, and has installed no handler yet or just has.
+    // Not only the script: the JVM exists, and has installed no handler yet or has just done so.
     eventually("a JVM", || {
         manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
     });
@@ -45,7 +45,7 @@ fn swapped_while_it_starts(mut node: Node) {
     assert_eq!(manager.api.status()["ready"], false, "the swap came before it was ready");
     let status = manager.api.until_ready();
 
-    step("it runs on one generation, the one it was started with, and drift is told");
+    step("it runs on one generation, the one it was started with, and drift is shown");
     assert_eq!(status["run"]["checksum"], json!(old));
     assert_eq!(status["config"]["checksum"], json!(new));
     assert_eq!(
@@ -64,7 +64,7 @@ fn ended_while_it_starts(node: Node) {
     manager.signal(Signal::SIGTERM);
     assert_eq!(manager.wait(), 143, "the code of a JVM that TERM ended");
 
-    step("the next container starts it: nobody had asked for a stop");
+    step("the next container starts it: no stop was requested");
     let manager = node.launch().start();
     manager.api.until_ready();
     step("and TERM to a stopped manager is no failure");

@@ -1,4 +1,4 @@
-//! An Elasticsearch that knows its users, over TLS.
+//! An Elasticsearch with users, over TLS.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use stayput_net::https::Pem;
@@ -13,12 +13,12 @@ use crate::support::skip::skip;
 const SETTINGS: &str = "xpack.security.enabled: true\nxpack.security.http.ssl.enabled: true\n\
     xpack.security.http.ssl.certificate: http.crt\nxpack.security.http.ssl.key: http.key\n\
     xpack.security.authc.realms.file.file1.order: 0";
-/// Passwords that name no hash are compared as they are.
-const USERS: &str = "admin:admin-secret\nlooker:looker-secret\n";
-const USERS_ROLES: &str = "superuser:admin\nlooking:looker\n";
+/// Passwords without the name of a hash are compared as they are.
+const USERS: &str = "admin:admin-secret\nreader:reader-secret\n";
+const USERS_ROLES: &str = "superuser:admin\nlooking:reader\n";
 const ROLES: &str = "looking:\n  cluster: [monitor]\n";
 
-/// A CA, and what it signed: a certificate for 127.0.0.1 and `logs.search`, and its key.
+/// A CA, and a certificate signed by it for 127.0.0.1 and `logs.search`, with its key.
 fn issue() -> (String, String, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -105,18 +105,18 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         assert!(matches!(wait(outsider.identify()), Err(EngineError::Unauthorized(_))));
     }
 
-    let looker = connect(&ca, None, basic("looker", "looker-secret"));
-    let seen = wait(looker.identify()).expect("monitor is enough to look");
+    let reader = connect(&ca, None, basic("reader", "reader-secret"));
+    let seen = wait(reader.identify()).expect("monitor is enough to read");
     assert_eq!(seen, engine);
-    let topology = wait(looker.topology(&seen)).expect("monitor is enough to look");
+    let topology = wait(reader.topology(&seen)).expect("monitor is enough to read");
     assert_eq!((topology.nodes.len(), topology.shards.len()), (1, 0));
-    match wait(looker.tighten(&before, "primaries", "{}")) {
+    match wait(reader.tighten(&before, "primaries", "{}")) {
         Err(EngineError::Unauthorized(why)) => {
             assert!(why.contains("HTTP 403") && why.contains("`manage`"), "{why}");
         }
         other => panic!("{other:?}"),
     }
-    match wait(looker.flush(&engine, BOUND)) {
+    match wait(reader.flush(&engine, BOUND)) {
         Flush::NotKnown(why) => assert!(why.contains("indices:admin/flush"), "{why}"),
         done @ Flush::Done { .. } => panic!("{done:?}"),
     }

@@ -1,4 +1,4 @@
-//! A cluster of three nodes, whole, short of one, without a master, and whole again.
+//! A cluster of three nodes: complete, without one node, without a master, and complete again.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -70,7 +70,7 @@ fn fill(cluster: &Cluster) {
     for (index, shards, replicas) in [("docs", 2, 1), ("single", 1, 0)] {
         let settings = json!({ "settings": {
             "number_of_shards": shards, "number_of_replicas": replicas,
-            // Or a stopped node's copies would be built elsewhere.
+            // Otherwise the copies of a stopped node would be allocated elsewhere.
             "index.unassigned.node_left.delayed_timeout": "1h",
         } });
         let target = format!("/{index}?wait_for_active_shards=all");
@@ -146,7 +146,7 @@ fn allocation(client: &EngineClient) {
     wait(client.restore(&unset)).expect("restored");
     assert_eq!(read(), unset);
 
-    // A transient value wins over the persistent one, so it is tightened as well.
+    // A transient value overrides the persistent one, so it is restricted as well.
     let before = Allocation { transient: Some("all".into()), ..Allocation::default() };
     wait(client.tighten(&before, "none", MARK)).expect("tightened");
     let none = Some("none".to_owned());
@@ -181,13 +181,14 @@ fn records(client: &EngineClient, members: &Members) {
     wait(client.delete_record(node)).expect("gone as well");
 }
 
-/// The first endpoint is dead: the others are asked. Then the node is back, as another process.
-/// The elected master does without its vote, gives up its office, and votes again.
+/// The first endpoint is not reachable, so the others are used. Then the node is back, as another
+/// process. The elected master is excluded from voting, another one is elected, and all vote again.
 fn exclusions(client: &EngineClient, engine: &Engine, members: &Members) {
     let all: BTreeSet<&str> = members.nodes.iter().map(|node| node.id.as_str()).collect();
     let elected = wait(client.members()).expect("members").elected_master.expect("a master");
     let name = &members.nodes.iter().find(|node| node.id == elected).expect("listed").name;
-    // What is asked twice is asked once. The master that answers may be gone before it does.
+    // Sending it twice has the effect of once. The master that answers may end before it has
+    // answered.
     let _ = wait(client.exclude_voter(engine, name));
     let votes = || match wait(client.topology(engine)) {
         Ok(Topology { elected_master, voting, .. }) => match voting {
@@ -243,7 +244,7 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     assert_ne!(old.ephemeral_id, new.ephemeral_id);
 }
 
-/// Two of three are stopped: what needs a master is refused in time, the rest is answered.
+/// Two of three are stopped: requests that need a master are refused in time, others are answered.
 fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Engine) {
     let endpoints =
         endpoints.iter().map(|(host, port)| Endpoint { host: host.clone(), port: *port });

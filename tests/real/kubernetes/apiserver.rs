@@ -1,4 +1,4 @@
-//! The API alone.
+//! Only the API.
 
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ fn a_custom_resource(server: &ApiServer) {
     };
     server.admin().apply(&thing(3));
     let refused = server.admin().attempt(&["apply", "-f", "-"], &thing(4).to_string());
-    assert!(refused.is_err_and(|why| why.contains("less than or equal to 3")));
+    assert!(refused.is_err_and(|reason| reason.contains("less than or equal to 3")));
     let things = server.admin().json(&["get", "things"]);
     assert_eq!(things["items"][0]["spec"]["replicas"], 3, "{things:#}");
 }
@@ -71,8 +71,8 @@ fn a_token_for_an_audience(server: &ApiServer) {
             "spec": { "token": token, "audiences": [audience] },
         });
         let args = ["create", "--filename", "-", "--output", "json"];
-        let said = server.admin().attempt(&args, &review.to_string()).expect("a review");
-        serde_json::from_str::<Value>(&said).expect("JSON")["status"].clone()
+        let printed = server.admin().attempt(&args, &review.to_string()).expect("a review");
+        serde_json::from_str::<Value>(&printed).expect("JSON")["status"].clone()
     };
     let status = review("stayput");
     assert_eq!(status["user"]["username"], "system:serviceaccount:default:reconciler");
@@ -86,16 +86,19 @@ fn a_token_for_an_audience(server: &ApiServer) {
 
 fn rbac_decides(server: &ApiServer) {
     let reader = server.user("reader", "readers");
-    let refused = reader.attempt(&["get", "configmaps"], "").expect_err("nobody gave it");
+    let refused = reader.attempt(&["get", "configmaps"], "").expect_err("the right is not granted");
     assert!(refused.contains("Forbidden"), "{refused}");
-    // `view` and its like are put together by the controller-manager: here they are empty.
+    // The controller-manager fills `view` and the like: here they are empty.
     server.admin().run(&["create", "role", "reader", "--verb=list", "--resource=configmaps"]);
     server.admin().run(&["create", "rolebinding", "readers", "--role=reader", "--group=readers"]);
-    // The authorizer watches; it has not always seen the binding yet.
+    // The authorizer uses a watch, so it may not have seen the binding yet.
     crate::support::wait::eventually("the binding counts", || {
         reader.attempt(&["get", "configmaps"], "").ok()
     });
-    assert!(reader.attempt(&["get", "secrets"], "").is_err(), "nobody gave secrets");
+    assert!(
+        reader.attempt(&["get", "secrets"], "").is_err(),
+        "the right to secrets is not granted"
+    );
 }
 
 fn it_survives_its_own_death(server: &mut ApiServer) {
@@ -105,12 +108,12 @@ fn it_survives_its_own_death(server: &mut ApiServer) {
     assert_eq!(curl.get("/livez").status, 200);
     server.freeze();
     let asked = ["get", "things", "--request-timeout=1s"];
-    let refused = server.admin().attempt(&asked, "").expect_err("nobody answers");
+    let refused = server.admin().attempt(&asked, "").expect_err("it does not answer");
     assert!(!refused.contains("refused"), "{refused}");
     server.thaw();
     server.admin().run(&["get", "things"]);
     server.kill();
-    let refused = server.admin().attempt(&asked, "").expect_err("nobody listens");
+    let refused = server.admin().attempt(&asked, "").expect_err("it does not listen");
     assert!(refused.contains("refused"), "{refused}");
     server.start_again();
     assert_eq!(server.admin().json(&["get", "things"])["items"][0]["spec"]["replicas"], 3);

@@ -40,7 +40,7 @@ fn a_pod_of_the_manager() {
         },
     }));
     let kubectl = Search(admin);
-    // Made for localhost, which the pod is asked as.
+    // For localhost, the name with which the pod is called.
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let authority = cluster.api.directory().join("manager.crt");
     fs::write(&authority, made.cert.pem()).expect("a certificate");
@@ -89,7 +89,7 @@ impl Search<'_> {
     }
 }
 
-/// The manager of an engine that is ready when the pod reaches the apiserver.
+/// The manager of an engine that is ready when the pod can reach the apiserver.
 fn pod(image: &str) -> Value {
     let server = "tcp://$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)";
     json!({
@@ -145,10 +145,10 @@ fn refuses_what_is_not_restricted(kubectl: &Search<'_>) {
     let mut pod = pod(IMAGE);
     pod["spec"]["containers"][0]["securityContext"] = json!({ "privileged": true });
     let refused = kubectl.0.attempt(&["apply", "--filename", "-"], &pod.to_string());
-    assert!(refused.is_err_and(|why| why.contains("violates PodSecurity")));
+    assert!(refused.is_err_and(|reason| reason.contains("violates PodSecurity")));
 }
 
-/// The kubelet updates a pod's volumes when the pod changes, and else once in a minute or more.
+/// The kubelet updates a pod's volumes when the pod changes, otherwise after a minute or more.
 fn a_secret_changes_at_once_with_a_patch_of_the_pod(kubectl: &Search<'_>) {
     let checksum = || kubectl.run(&["exec", "es-0", "--", "/stayput", "checksum", "/config"]);
     let before = checksum();

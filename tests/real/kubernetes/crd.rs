@@ -1,4 +1,4 @@
-//! SearchClusters on a real apiserver: what it refuses, what it fills in, what it shows.
+//! SearchClusters on a real apiserver: validation, defaults, printed columns.
 
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchCluster;
@@ -156,7 +156,7 @@ pub(super) fn what_is_left_out_has_defaults(admin: &Kubectl) {
     let object = admin.json(&["get", "searchcluster", "small", "--namespace", "search"]);
     assert_eq!(object["spec"]["engine"]["port"], 9200);
     assert_eq!(object["spec"]["manager"]["serverName"], "stayput");
-    // The apiserver's defaults are ours: read back, it is the same as read without them.
+    // The apiserver fills in our defaults: the object is the same as one read without them.
     let ours: SearchCluster = serde_json::from_value(smallest()).expect("the smallest");
     let theirs: SearchCluster = serde_json::from_value(object).expect("what the apiserver has");
     assert_eq!(theirs.spec, ours.spec);
@@ -220,8 +220,9 @@ pub(super) fn status_and_spec_are_apart(admin: &Kubectl) {
 
 pub(super) fn the_list_says_what_is_happening(admin: &Kubectl) {
     let cells = |args: &[&str]| -> Vec<Vec<String>> {
-        let said = admin.run(&[&["get", "scl", "--namespace", "search"], args].concat());
-        said.lines()
+        let printed = admin.run(&[&["get", "scl", "--namespace", "search"], args].concat());
+        printed
+            .lines()
             .map(|line| line.split("   ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>())
             .map(|line: Vec<String>| line.into_iter().filter(|cell| !cell.is_empty()).collect())
             .collect()

@@ -1,4 +1,5 @@
-//! `deploy/` on a real apiserver: taken without a warning, and what it may do is what it needs.
+//! `deploy/` on a real apiserver: accepted without a warning, and the rights are exactly those
+//! needed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +19,7 @@ fn deploy() -> PathBuf {
 
 fn applied(kubectl: &Kubectl, option: &str, path: &Path) -> String {
     let path = path.to_str().expect("a path in UTF-8");
-    // A warning is what people would see, and wonder about.
+    // Users would see a warning.
     kubectl.run(&["apply", "--warnings-as-errors", option, path])
 }
 
@@ -47,7 +48,7 @@ fn installed_with_one_command() {
     super::crd::the_list_says_what_is_happening(admin);
 }
 
-/// The namespace enforces PodSecurity `restricted`: a pod from the template is let in.
+/// The namespace enforces PodSecurity `restricted`: a pod from the template is accepted.
 fn the_pods_are_restricted(admin: &Kubectl) {
     let get = ["get", "deployment", "stayput-reconciler", "--namespace", "stayput"];
     let template = &admin.json(&get)["spec"]["template"];
@@ -72,7 +73,7 @@ fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
     let mut args = vec!["auth", "can-i", verb];
     args.extend(resource.split(' '));
     args.extend(["--namespace", namespace, account]);
-    // It ends with 1 for a no; a mistyped resource would only warn.
+    // It exits with 1 for "no"; a mistyped resource would only cause a warning.
     admin.attempt(&args, "").is_ok_and(|answer| answer == "yes")
 }
 
@@ -108,7 +109,7 @@ const NEVER: [&str; 13] = [
 ];
 
 fn it_may_do_what_it_needs_and_no_more(admin: &Kubectl) {
-    // The authorizer watches; it has not always seen the bindings yet.
+    // The authorizer uses a watch, so it may not have seen the bindings yet.
     eventually("the bindings count", || can(admin, NEEDED[0], "search").then_some(()));
     for what in NEEDED {
         assert!(can(admin, what, "search"), "it may not {what}");
@@ -125,7 +126,7 @@ fn it_may_do_what_it_needs_and_no_more(admin: &Kubectl) {
     assert!(!can(admin, "update leases.coordination.k8s.io/other", "stayput"));
 }
 
-/// The same in one namespace alone.
+/// The same for only one namespace.
 fn in_one_namespace(admin: &Kubectl) {
     for namespace in ["search", "other"] {
         admin.run(&["create", "namespace", namespace]);
@@ -152,8 +153,8 @@ fn the_example(admin: &Kubectl) {
     admin.run(&["delete", "scl", "logs", "--namespace", "search"]);
 }
 
-/// `examples/kubernetes/patch.yaml` on a StatefulSet with a config of its own and probes that ask the
-/// engine.
+/// `examples/kubernetes/patch.yaml` on a StatefulSet with its own config and with probes that call
+/// the engine.
 fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
     let probe = json!({"tcpSocket": {"port": 9200}});
     let before = json!({

@@ -1,4 +1,4 @@
-//! A test that is killed leaves a machine on which the next one runs.
+//! After a test was killed, the next test can run on the same machine.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -26,7 +26,7 @@ fn a_killed_test_leaves_nothing_that_runs() {
             thread::park();
         }
     }
-    // Here and gone, so that what is missing is known.
+    // Started and ended here first, to find out whether a part is missing.
     if let Err(why) = Cluster::start() {
         return skip(TEST, &why);
     }
@@ -36,8 +36,8 @@ fn a_killed_test_leaves_nothing_that_runs() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("this program runs");
-    let said = BufReader::new(victim.stdout.take().expect("a pipe"));
-    said.lines().map_while(Result::ok).find(|line| line.contains(RUNS)).expect("a cluster");
+    let printed = BufReader::new(victim.stdout.take().expect("a pipe"));
+    printed.lines().map_while(Result::ok).find(|line| line.contains(RUNS)).expect("a cluster");
     let pid = victim.id();
     assert!(daemons_of(pid) >= 6, "etcd, apiserver, controllers, scheduler, containerd, kubelet");
     assert!(has_wire(pid));
@@ -52,7 +52,7 @@ fn a_killed_test_leaves_nothing_that_runs() {
     assert_eq!(left_by(std::process::id()), Vec::<std::path::PathBuf>::new());
 }
 
-/// How many processes have a file of that test's in their arguments.
+/// The number of processes with a file of that test in their arguments.
 fn daemons_of(pid: u32) -> usize {
     let mark = format!("stayput-kube.{pid}.");
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
@@ -60,7 +60,7 @@ fn daemons_of(pid: u32) -> usize {
     lines.filter(|line| String::from_utf8_lossy(line).contains(&mark)).count()
 }
 
-/// Whether a network device bears that test's mark.
+/// Whether a network device has that test's mark.
 fn has_wire(pid: u32) -> bool {
     let mark = format!("stayput-kube.{pid}.");
     let devices = fs::read_dir("/sys/class/net").expect("devices").flatten();

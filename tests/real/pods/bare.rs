@@ -1,5 +1,5 @@
-//! Pods without an owner: the manager is the first process of a container that has it in its image,
-//! config is staged, the keys are the apiserver's.
+//! Pods without an owner: the manager is the first process of a container and part of its image,
+//! config is staged, and the keys are those of the apiserver.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub(super) fn keys(fixture: &Fixture) {
     }));
 }
 
-/// A pod with all that its manager needs; the engine is the stand-in.
+/// A pod with everything that its manager needs; the engine is the stand-in.
 pub(super) fn pod(fixture: &Fixture, name: &str) -> Value {
     let settings: BTreeMap<&str, String> = BTreeMap::from([
         ("STAYPUT_LISTEN", ":9199".to_owned()),

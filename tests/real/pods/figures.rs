@@ -1,6 +1,6 @@
-//! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to a
-//! changed config in two ways: restarted in place by the reconciler, and by deleting one pod after
-//! the other. `bench/rolling` runs this and compares them.
+//! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to
+//! a changed config in two ways: restarted in place by the reconciler, and by deleting one pod
+//! after the other. `bench/rolling` runs this and compares the two.
 //!
 //! One line of JSON for each way and round.
 
@@ -16,17 +16,17 @@ use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{ACCOUNT, Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use super::opensearch::Parts;
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 use ledgers::Ledgers;
 
-/// How many rounds, unless `STAYPUT_ROUNDS` is set. Each takes pods' addresses, of which the nodes
-/// know the first sixteen.
+/// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
+/// know only the first sixteen.
 const ROUNDS: u32 = 2;
-/// Longer than the engines take to be green on a busy machine.
+/// Longer than the engines take to become green on a busy machine.
 const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[test]
@@ -66,9 +66,9 @@ impl Stage {
             .admin()
             .apply(&stateful_set(self.parts.real(pod(&self.fixture, "logs")), storage));
         self.fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
-        let nodes = look(&self.fixture, MANAGER);
+        let nodes = observe(&self.fixture, MANAGER);
         until_formed(&nodes);
-        // Something that has to be recovered.
+        // Data that has to be recovered.
         let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
         let put = |target: &str, body: &Value| {
             let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
@@ -83,7 +83,7 @@ impl Stage {
         install(&self.fixture, "logs-config");
     }
 
-    /// Writes the Secret; returns the checksum of what is in it.
+    /// Writes the Secret; returns the checksum of its content.
     fn configure(&self, round: &str) -> String {
         let files = self.parts.files("${NODE_NAME}", &self.seeds, round);
         let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
@@ -91,15 +91,15 @@ impl Stage {
         self.fixture.checksum(&files)
     }
 
-    /// With what it has cost the apiserver.
+    /// Restarts in place, and counts the requests to the apiserver.
     fn in_place(&self, round: &str) -> Value {
         let fixture = &self.fixture;
-        // It has seen the pods that replaced the others, too.
+        // The reconciler has also seen the pods that replaced the others.
         eventually("all are seen, and nothing goes on", || {
             let status = fixture.json(&["get", "searchcluster", "logs"])["status"].clone();
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
-        let before = look(fixture, MANAGER);
+        let before = observe(fixture, MANAGER);
         let expected = self.configure(round);
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
@@ -108,7 +108,7 @@ impl Stage {
         until_formed(&before);
         let took = began.elapsed();
         let ledger_writes = ledgers.end(fixture);
-        let after = look(fixture, MANAGER);
+        let after = observe(fixture, MANAGER);
         assert_restarted_in_place(&before, &after, |_| expected.clone());
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
         let events = fixture.cluster.audit.since(mark, ACCOUNT);
@@ -137,10 +137,11 @@ impl Stage {
         })
     }
 
-    /// As operators do it, and people: the next pod when the last one is ready and all is green.
+    /// As operators and users do it: the next pod when the last one is ready and the cluster is
+    /// green.
     fn by_deletion(&self, round: &str) -> Value {
         let fixture = &self.fixture;
-        let before = look(fixture, MANAGER);
+        let before = observe(fixture, MANAGER);
         self.configure(round);
         let began = Instant::now();
         for name in NODES.into_iter().rev() {
@@ -155,13 +156,13 @@ impl Stage {
             self.until_green();
         }
         let took = began.elapsed();
-        let after = look(fixture, MANAGER);
+        let after = observe(fixture, MANAGER);
         assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
         json!({ "way": "by deletion", "ms": took.as_millis() })
     }
 
-    /// Held back by the engine until it is so.
+    /// The engine delays its answer until then.
     fn until_green(&self) {
         let path = "jsonpath={.items[*].status.podIP}";
         let addresses =
@@ -178,7 +179,7 @@ impl Stage {
     }
 }
 
-/// A folder for each node, the engine's own.
+/// A directory for each node, owned by the engine's user.
 fn storage() -> TempDir {
     let storage = tempfile::tempdir().expect("a temp dir");
     let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
@@ -191,7 +192,7 @@ fn storage() -> TempDir {
     storage
 }
 
-/// Of such pods, each with its folder of the machine.
+/// A StatefulSet of such pods, each with its directory on the machine.
 fn stateful_set(pod: Value, storage: &TempDir) -> Value {
     let (labels, mut spec) = (pod["metadata"]["labels"].clone(), pod["spec"].clone());
     let container = &mut spec["containers"][0];

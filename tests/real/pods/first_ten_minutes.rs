@@ -1,5 +1,5 @@
-//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines that know nothing of
-//! stayput, and the reader's commands one after the other.
+//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines without stayput, and
+//! the reader's commands one after the other.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::fixture::{ENGINE, Fixture, HOME};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// Where the document has the manager put.
+/// Where the document puts the manager.
 const STAYPUT: &str = "/stayput/stayput";
 
-/// The blocks marked `sh`, with the headings they are under.
+/// The blocks marked `sh`, with their headings.
 fn blocks() -> Vec<(String, String)> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/first-ten-minutes.md");
     let document = fs::read_to_string(document).expect("the document");
@@ -51,15 +51,15 @@ fn the_first_ten_minutes() {
     for (heading, script) in blocks() {
         let block = Instant::now();
         if script.contains("restart-phase=schedule-rolling") {
-            let nodes = look(&fixture, STAYPUT);
+            let nodes = observe(&fixture, STAYPUT);
             until_formed(&nodes);
             fixture.at_rest();
             before = Some((nodes, fixture.cluster.audit.now(), Instant::now()));
         }
-        let said = fixture.people.run(&script);
-        println!("{heading}: {} ms\n{script}{said}", block.elapsed().as_millis());
+        let printed = fixture.people.run(&script);
+        println!("{heading}: {} ms\n{script}{printed}", block.elapsed().as_millis());
         if script.contains("--for=condition=RestartInProgress=false") {
-            assert!(said.ends_with("done\n"), "{said}");
+            assert!(printed.ends_with("done\n"), "{printed}");
             let (_, mark, began) = before.as_ref().expect("it was asked for before");
             println!("the rolling restart took {} ms", began.elapsed().as_millis());
             fixture.figures(*mark);
@@ -70,7 +70,7 @@ fn the_first_ten_minutes() {
     let (before, ..) = before.expect("the document asks for a restart");
     let config = config + "\nnode.attr.first: \"yes\"\n";
     let expected = fixture.checksum(&[("opensearch.yml", &config)]);
-    let after = look(&fixture, STAYPUT);
+    let after = observe(&fixture, STAYPUT);
     assert_restarted_in_place(&before, &after, |_| expected.clone());
     assert_eq!(attribute(&after, "first"), vec![json!("yes"); 3]);
     the_plugin(&fixture);
@@ -147,9 +147,9 @@ fn the_plugin(fixture: &Fixture) {
         ("kubectl stayput -n search why logs-1", "logs-1"),
         ("kubectl stayput -n search history logs", "done"),
     ] {
-        let said = fixture.people.run(line);
-        println!("{line}\n{said}");
-        assert!(said.contains(part), "{line}: {said}");
+        let printed = fixture.people.run(line);
+        println!("{line}\n{printed}");
+        assert!(printed.contains(part), "{line}: {printed}");
     }
     eventually("nothing is left on the pods", || {
         let path = "jsonpath={.items[*].metadata.annotations}";

@@ -14,15 +14,15 @@ use crate::support::kubernetes::image::Image;
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::wait::eventually;
 
-/// The stand-in engine where the official image has its entrypoint, and the manager beside it.
+/// The stand-in engine at the path of the official image's entrypoint, and the manager beside it.
 pub(super) const ENGINE: &str = "stayput.test/engine:1";
-/// Where the official image is at home.
+/// The home directory in the official image.
 pub(super) const HOME: &str = "/usr/share/opensearch";
-/// Not where the documents mount the volume that they have it in.
+/// Not the path at which the documents mount the volume with the manager.
 pub(super) const MANAGER: &str = "/opt/stayput";
-/// Of the reconciler, as `deploy/` has it.
+/// The account of the reconciler in `deploy/`.
 pub(super) const ACCOUNT: &str = "stayput:stayput-reconciler";
-/// How long the reconciler is watched while there is nothing to do.
+/// How long the reconciler is observed while there is nothing to do.
 const REST: Duration = Duration::from_secs(20);
 
 /// A running cluster without a reconciler.
@@ -33,7 +33,8 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// With engines that PodSecurity restricts to this; `Err` names what is missing here.
+    /// A cluster in which PodSecurity restricts engines to this level; `Err` names what is missing
+    /// here.
     pub(super) fn lay(security: &str) -> Result<Self, String> {
         let manager = part("STAYPUT_STATIC_BIN")?;
         let reconciler = part("STAYPUT_STATIC_RECONCILER_BIN")?;
@@ -44,7 +45,7 @@ impl Fixture {
         let load = |name: &str, files: &[(&Path, &str)], entrypoint: &str| {
             cluster.images.load(&Image { name, files, entrypoint: &[entrypoint] });
         };
-        // What people call stayput/manager:0.1.0.
+        // The image that users know as stayput/manager:0.1.0.
         load("docker.io/stayput/manager:0.1.0", &[(&manager, "/stayput")], "/stayput");
         let program = "/stayput-reconciler";
         load("docker.io/stayput/reconciler:0.1.0", &[(&reconciler, program)], program);
@@ -68,13 +69,13 @@ impl Fixture {
         self.cluster.api.admin()
     }
 
-    /// kubectl in the engines' namespace.
+    /// Runs kubectl in the engines' namespace.
     #[track_caller]
     pub(super) fn run(&self, args: &[&str]) -> String {
         self.admin().run(&[&["--namespace", "search"], args].concat())
     }
 
-    /// The same, read.
+    /// The same, parsed as JSON.
     #[track_caller]
     pub(super) fn json(&self, args: &[&str]) -> Value {
         self.admin().json(&[&["--namespace", "search"], args].concat())
@@ -92,13 +93,14 @@ impl Fixture {
         }));
     }
 
-    /// What nodes find each other by: there is no DNS, and pods have any of the first addresses.
+    /// The addresses with which nodes find each other: there is no DNS, and pods have any of the
+    /// first addresses.
     pub(super) fn seeds(&self) -> String {
         let hosts = self.cluster.pod_addresses().take(16);
         hosts.map(|host| format!("\"{host}\"")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The checksum of a config of these files, by the shipped program.
+    /// The checksum of a config with these files, by the shipped program.
     pub(super) fn checksum(&self, files: &[(&str, &str)]) -> String {
         let directory = tempfile::tempdir().expect("a temp dir");
         for (name, text) in files {
@@ -110,12 +112,12 @@ impl Fixture {
         self.people.run(&line).split_whitespace().next().expect("a checksum").to_owned()
     }
 
-    /// What the reconciler has asked of the apiserver since.
+    /// The requests of the reconciler to the apiserver since `mark`.
     pub(super) fn asked_since(&self, mark: Mark) -> Counts {
         Counts::of(&self.cluster.audit.since(mark, ACCOUNT))
     }
 
-    /// When the reconciler first changed a pod since.
+    /// When the reconciler first changed a pod since `mark`.
     pub(super) fn first_patch(&self, mark: Mark, pod: &str) -> SystemTime {
         let events = self.cluster.audit.since(mark, ACCOUNT);
         let event = events.iter().find(|event| {
@@ -125,7 +127,7 @@ impl Fixture {
         humantime::parse_rfc3339(at.as_str().expect("a moment")).expect("a moment")
     }
 
-    /// Prints what a restart of three nodes has cost the apiserver since.
+    /// Prints the requests to the apiserver for a restart of three nodes since `mark`.
     pub(super) fn figures(&self, mark: Mark) {
         let counts = self.asked_since(mark);
         println!(
@@ -133,14 +135,14 @@ impl Fixture {
             counts.all(),
             counts.writes(),
         );
-        // Operators that replace the pods come to 80 and more.
+        // Operators that replace the pods need 80 and more.
         assert!((1..=60).contains(&counts.writes()), "{counts}");
     }
 
-    /// Prints what the reconciler does when there is nothing to do: it writes nothing.
+    /// Prints what the reconciler does when there is nothing to do: it must write nothing.
     pub(super) fn at_rest(&self) {
         let mark = self.cluster.audit.now();
-        // This is what is measured, not what is waited for.
+        // This time is measured; it is not a wait for something.
         std::thread::sleep(REST);
         let counts = self.asked_since(mark);
         println!(
@@ -174,8 +176,8 @@ impl Drop for Fixture {
             "logs --namespace search --selector app=logs --all-containers --tail 15 --prefix",
         ] {
             let args: Vec<&str> = line.split(' ').collect();
-            let said = self.admin().attempt(&args, "").unwrap_or_else(|error| error);
-            println!("--- kubectl {line}\n{said}");
+            let printed = self.admin().attempt(&args, "").unwrap_or_else(|error| error);
+            println!("--- kubectl {line}\n{printed}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who the pods are, and what runs in them.
+//! The pods, and the processes in them.
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -12,13 +12,13 @@ use crate::support::wait::eventually;
 
 pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
-/// One pod at one moment.
+/// One pod at one time.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) uid: String,
     pub(super) address: String,
-    /// All that a restart in place must not change: the pod's uid, its containers' ids, how often
-    /// they were restarted.
+    /// What a restart in place must not change: the pod's uid, its containers' ids, how often they
+    /// were restarted.
     pub(super) stays: Value,
     /// The manager's status.
     pub(super) status: Value,
@@ -33,7 +33,7 @@ impl Node {
         self.status["run"]["checksum"].as_str().expect("a checksum")
     }
 
-    /// `GET target` at the engine.
+    /// Sends `GET target` to the engine.
     pub(super) fn ask(&self, target: &str) -> Option<Value> {
         let stream = TcpStream::connect((self.address.as_str(), 9200)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(40))).ok()?;
@@ -42,13 +42,14 @@ impl Node {
     }
 }
 
-/// All pods, as the apiserver and the managers in them see them; `stayput` is the program there.
-pub(super) fn look(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
+/// All pods, as the apiserver and their managers see them; `stayput` is the path of the program
+/// there.
+pub(super) fn observe(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
     let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
     let pods = list["items"].as_array().expect("pods").iter().map(|pod| {
         let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
-        let said = fixture.run(&["exec", &name, "--", stayput, "status", "--json"]);
-        let status: Value = serde_json::from_str(&said).expect("JSON");
+        let printed = fixture.run(&["exec", &name, "--", stayput, "status", "--json"]);
+        let status: Value = serde_json::from_str(&printed).expect("JSON");
         assert_eq!(status["manager"]["pid"], 1, "{status:#}");
         let containers = pod["status"]["containerStatuses"].as_array().expect("containers");
         let mut stays = vec![pod["metadata"]["uid"].clone()];
@@ -74,8 +75,8 @@ pub(super) fn until_formed(nodes: &BTreeMap<String, Node>) {
     });
 }
 
-/// The same pods with the same containers, never restarted, in which other processes run on the
-/// config with this checksum for each.
+/// Checks that these are the same pods with the same containers, never restarted, and that other
+/// processes run with the config of this checksum.
 #[track_caller]
 pub(super) fn assert_restarted_in_place(
     before: &BTreeMap<String, Node>,

@@ -1,5 +1,5 @@
-//! Three real OpenSearch nodes in pods of their own: the engine and its JVM are the machine's,
-//! mounted, since there is no registry to have the official image from.
+//! Three real OpenSearch nodes in pods: the engine and its JVM are mounted from the machine,
+//! because there is no registry with the official image.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -13,14 +13,14 @@ use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
 
-/// What the engine has to itself in the pod.
+/// The engine's own directory in the pod.
 const WORK: &str = "/data";
-/// An engine that others can reach insists on 65,535 descriptors, which not every machine lets
-/// root give: this one believes that it has them.
+/// An engine that other nodes can reach requires 65,535 descriptors, which root may not raise on
+/// every machine: a library makes this one see a higher limit.
 const LIMITS: &str = r"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,7 +43,7 @@ fn opensearch_restarted_in_place() {
         Ok(parts) => parts,
         Err(why) => return skip(TEST, &why),
     };
-    // Folders of the machine in a pod are what `restricted` is there against.
+    // PodSecurity `restricted` forbids directories of the machine in pods.
     let fixture = match Fixture::lay("privileged") {
         Ok(fixture) => fixture,
         Err(why) => return skip(TEST, &why),
@@ -65,17 +65,17 @@ fn opensearch_restarted_in_place() {
     for name in NODES {
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
     }
-    let before = look(&fixture, MANAGER);
+    let before = observe(&fixture, MANAGER);
     until_formed(&before);
     install(&fixture, "{pod}-config");
 
     let mark = fixture.cluster.audit.now();
     write("second");
     let asked = Instant::now();
-    let said = fixture.people.run("kubectl stayput -n search restart logs --watch");
-    println!("three OpenSearch nodes took {} ms\n{said}", asked.elapsed().as_millis());
+    let printed = fixture.people.run("kubectl stayput -n search restart logs --watch");
+    println!("three OpenSearch nodes took {} ms\n{printed}", asked.elapsed().as_millis());
     fixture.figures(mark);
-    let after = look(&fixture, MANAGER);
+    let after = observe(&fixture, MANAGER);
     let expected = |name: &str| {
         let files = files(name, "second");
         fixture.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
@@ -84,7 +84,7 @@ fn opensearch_restarted_in_place() {
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
 }
 
-/// What of the machine is in the pods.
+/// The directories of the machine that the pods mount.
 pub(super) struct Parts {
     home: PathBuf,
     java: PathBuf,
@@ -119,7 +119,7 @@ impl Parts {
         [("opensearch.yml", yml), ("jvm.options", options), ("log4j2.properties", log4j)]
     }
 
-    /// The same pod around the real engine.
+    /// The same pod with the real engine.
     pub(super) fn real(&self, mut pod: Value) -> Value {
         let container = &mut pod["spec"]["containers"][0];
         container["command"] = json!([MANAGER, "run", "--", "/engine/bin/opensearch"]);

@@ -1,5 +1,5 @@
-//! Pods without an owner, each with a config of its own, staged; and a reconciler that is taken
-//! away in the middle.
+//! Pods without an owner, each with its own config, staged; and a reconciler that is deleted in the
+//! middle of a restart.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, look, until_formed};
+use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// The kubelet alone takes more than a minute.
+/// Without a change of the pod, the kubelet takes more than a minute.
 const ARRIVAL: Duration = Duration::from_secs(20);
 
 #[test]
@@ -43,7 +43,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
     install(&fixture, "{pod}-config");
-    let before = look(&fixture, MANAGER);
+    let before = observe(&fixture, MANAGER);
     until_formed(&before);
     fixture.at_rest();
 
@@ -56,14 +56,14 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     let asked = Instant::now();
     fixture.people.run("kubectl stayput -n search restart logs");
     let holders = goes_in_the_middle(&fixture);
-    let said = fixture.people.run("kubectl stayput -n search watch logs --timeout 2m");
-    println!("the rolling restart took {} ms\n{said}", asked.elapsed().as_millis());
+    let printed = fixture.people.run("kubectl stayput -n search watch logs --timeout 2m");
+    println!("the rolling restart took {} ms\n{printed}", asked.elapsed().as_millis());
     let path = "jsonpath={.status.history[-1:].outcome}";
     assert_eq!(fixture.run(&["get", "searchcluster", "logs", "--output", path]), "done");
     fixture.figures(mark);
     assert_ne!(holder(&fixture), holders, "another replica went on");
 
-    let after = look(&fixture, MANAGER);
+    let after = observe(&fixture, MANAGER);
     let expected = |name: &str| fixture.checksum(&[("opensearch.yml", &config(name, "second"))]);
     assert_restarted_in_place(&before, &after, expected);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
@@ -76,18 +76,17 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
             waited.as_millis(),
             touched.as_millis()
         );
-        assert!(touched < ARRIVAL, "{name}: {touched:?}: the nudge did not do it");
+        assert!(touched < ARRIVAL, "{name}: {touched:?}: the patch of the pod had no effect");
     }
 }
 
-/// Which replica works.
+/// The name of the active replica.
 fn holder(fixture: &Fixture) -> String {
     let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
     fixture.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
 }
 
-/// Deletes the replica that works, without a good-bye, when the first node is on its way; returns
-/// its name.
+/// Kills the active replica when the first node is being restarted; returns its name.
 fn goes_in_the_middle(fixture: &Fixture) -> String {
     eventually("a node is stopped or started", || {
         let path = "jsonpath={.items[*].metadata.annotations.elasticsearch\\.k8s\\.elastic\\.co/restart-phase}";
@@ -97,6 +96,6 @@ fn goes_in_the_middle(fixture: &Fixture) -> String {
     let holder = holder(fixture);
     let delete = ["delete", "pod", &holder, "--namespace", "stayput"];
     fixture.admin().run(&[&delete[..], &["--grace-period=0", "--force"]].concat());
-    println!("{holder} was deleted while a node was on its way");
+    println!("{holder} was deleted while a node was being restarted");
     holder
 }

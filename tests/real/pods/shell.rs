@@ -52,9 +52,9 @@ impl Shell {
             .env("KUBECONFIG", self.kubectl.kubeconfig())
             .output()
             .expect("a shell");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{script}\n{said}\n{errors}");
-        said
+        assert!(output.status.success(), "{script}\n{printed}\n{errors}");
+        printed
     }
 }

@@ -1,5 +1,5 @@
-//! Aborted restarts leave the cluster as it was: every engine is to run, allocation is as
-//! before, and the reason is reported.
+//! Aborted restarts leave the cluster as it was: every engine runs, allocation is as before, and
+//! the reason is reported.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -32,18 +32,18 @@ fn condition(fixture: &Fixture, kind: &str) -> Value {
     conditions.into_iter().find(|one| one["type"] == kind).unwrap_or_default()
 }
 
-/// The node runs in the process it had, and no record keeps it stopped.
+/// The node runs in the same process, and no record keeps it stopped.
 #[track_caller]
 fn assert_untouched(was: &Facts, is: &Facts) {
     assert_eq!(was, is);
 }
 
-/// The volume stays as it was, so the engine is never stopped.
+/// The volume does not change, so the engine is never stopped.
 fn secret_never_arrives(fixture: &Fixture) {
     step("a config that never arrives in the volume");
     fixture.policy(&json!({ "phaseTimeout": "10s", "drain": "0s" }));
     let before = fixture.facts();
-    fixture.kubelet.set_deaf("logs-1", true);
+    fixture.kubelet.set_frozen("logs-1", true);
     fixture.configure("logs-1", "node.attr.stayput: lost", str::to_owned);
     fixture.ask("lost", "rolling", &["logs-1"]);
     let entry = fixture.until_over("lost");
@@ -54,11 +54,11 @@ fn secret_never_arrives(fixture: &Fixture) {
     assert_eq!((last.id.as_str(), last.outcome), ("lost", Outcome::Aborted));
     assert_untouched(&before["logs-1"], &fixture.facts()["logs-1"]);
     fixture.configure("logs-1", "node.attr.stayput: first", str::to_owned);
-    fixture.kubelet.set_deaf("logs-1", false);
+    fixture.kubelet.set_frozen("logs-1", false);
     fixture.until_formed();
 }
 
-/// The engine refuses its config: it is started on the last good one at once.
+/// The engine refuses its config, and is started with the last good one at once.
 fn will_not_start(fixture: &Fixture) {
     step("an engine that will not start");
     fixture.policy(&json!({ "phaseTimeout": "90s" }));
@@ -82,7 +82,7 @@ fn will_not_start(fixture: &Fixture) {
     fixture.until_status("it is on another config than its source", |status| {
         status.report.counts.pending_restart == 1
     });
-    // The way out is the usual one.
+    // The remedy is the usual one.
     let good = fixture.configure("logs-2", "node.attr.stayput: mended", str::to_owned);
     fixture.ask("mended", "rolling", &["logs-2"]);
     assert_eq!(fixture.until_over("mended").outcome, Outcome::Done);
@@ -90,8 +90,8 @@ fn will_not_start(fixture: &Fixture) {
     fixture.until_formed();
 }
 
-/// The manager has taken the stop and drains when it freezes; the stop is carried out when it is
-/// thawed, after the abort, and the start that is owed follows.
+/// The manager has accepted the stop and drains when it is frozen. The stop is carried out when it
+/// is thawed, after the abort, and then the start that is owed.
 fn frozen(fixture: &Fixture) {
     step("a manager that freezes in the stop phase, and is thawed after the abort");
     fixture.policy(&json!({ "phaseTimeout": "12s", "drain": "8s" }));
@@ -107,7 +107,7 @@ fn frozen(fixture: &Fixture) {
     assert_eq!(debts.start.len(), 1, "{debts:?}");
     let degraded = condition(fixture, "Degraded");
     assert_eq!(degraded["status"], "True", "{degraded:#}");
-    // Its intent is unknown: it is to come back with the config that last worked.
+    // Its intent is unknown: it must come back with the config that last worked.
     assert_eq!((entry.outcome, entry.nodes), (Outcome::RolledBack, 0), "{entry:?}");
 
     fixture.with("logs-0", |member| member.manager().signal(Signal::SIGCONT));
@@ -124,8 +124,8 @@ fn frozen(fixture: &Fixture) {
     assert_eq!(was.checksum, is.checksum);
 }
 
-/// Two of three refuse their config, so no cluster forms under the new name: every node returns to
-/// the old one.
+/// Two of three nodes refuse their config, so no cluster forms under the new name: every node
+/// returns to the old one.
 fn half_of_all(fixture: &Fixture) {
     step("a coordinated restart, half of which fails");
     fixture.policy(&json!({ "phaseTimeout": "90s", "drain": "0s" }));
@@ -139,7 +139,7 @@ fn half_of_all(fixture: &Fixture) {
     let members = |status: &stayput_reconciler::cluster::SearchClusterStatus| {
         status.ledger.restart.iter().flat_map(|one| one.members.clone()).collect::<Vec<_>>()
     };
-    fixture.until_status("everybody is on the way back", |status| {
+    fixture.until_status("every node is being rolled back", |status| {
         members(status).iter().all(|one| one.step == Step::Aborting || one.step == Step::Finished)
     });
     let entry = fixture.until_over("half");

@@ -1,4 +1,4 @@
-//! Elasticsearch: protected by its own node-shutdown records, and by the allocation setting.
+//! Elasticsearch: protected by its own node-shutdown records and by the allocation setting.
 
 use serde_json::json;
 

@@ -1,10 +1,10 @@
-//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows which
-//! part took which time. Nothing is mounted anew and nothing drained, so only the engines and
-//! the kubelet's readiness is waited for.
+//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows the
+//! time of each part. Nothing is mounted again and nothing is drained, so the restart waits only
+//! for the engines and for the kubelet's readiness.
 //!
-//! One line of JSON a restart, all times in milliseconds since 1970 by the one clock of this machine.
+//! One line of JSON per restart, all times in milliseconds since 1970 by the clock of this machine.
 
-mod looks;
+mod observations;
 mod proxy;
 mod statuses;
 
@@ -18,7 +18,7 @@ use stayput_restart::Outcome;
 use super::fixture::{Fixture, NAMES};
 use super::{load, on};
 use crate::support::cluster::Flavor;
-use looks::{Looks, Views};
+use observations::{Observations, Views};
 use proxy::Waits;
 use statuses::Statuses;
 
@@ -44,18 +44,18 @@ fn rolling() {
     });
 }
 
-/// Carries one out; every moment of it.
+/// Carries out a restart; returns its times.
 fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
     fixture.until_formed();
     let before = fixture.facts();
     let apis = NAMES.map(|name| fixture.with(name, |member| member.manager().api.clone()));
-    let (looks, statuses) = (Looks::start(&fixture.nodes()), Statuses::start(apis));
+    let (observations, statuses) = (Observations::start(&fixture.nodes()), Statuses::start(apis));
     let asked = now();
     fixture.ask(id, "rolling", &[]);
     let entry = fixture.until_over(id);
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
-    let (views, statuses) = (looks.end(), statuses.end());
-    let ready = fixture.kubelet.said();
+    let (views, statuses) = (observations.end(), statuses.end());
+    let ready = fixture.kubelet.conditions();
     let log = Log::of(&fixture.reconciler.log(), id);
     let after = fixture.facts();
     let node = |(at, name): (usize, &str)| {
@@ -64,24 +64,24 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
         assert_ne!(was.run, is.run, "{name}");
         let id = |ephemeral: &Option<String>| ephemeral.clone().expect("it is listed");
         let (old, new) = (id(&was.ephemeral), id(&is.ephemeral));
-        let told = statuses[at].of_run(&was.run, &is.run);
+        let times = statuses[at].of_run(&was.run, &is.run);
         let released = log.at(name, "finished");
         let others = Views::without(&views, at);
         json!({
             "node": name,
             "slot": log.at(name, "restarting"),
-            "stop": told.stop,
-            "ending": told.exited - told.took,
-            "exited": told.exited,
+            "stop": times.stop,
+            "ending": times.exited - times.took,
+            "exited": times.exited,
             "absent": others.until_absent(&old),
-            "start": told.start,
-            "spawned": told.spawned,
+            "start": times.start,
+            "spawned": times.spawned,
             "joined": others.until_listed(&new),
             "serving": views[at].until_in(&new),
-            "ready": told.ready,
+            "ready": times.ready,
             "released": released,
             "pod_ready": ready.iter().find(|(pod, at, is_ready)| {
-                pod == name && *is_ready && *at > told.exited
+                pod == name && *is_ready && *at > times.exited
             }).map(|(_, at, _)| *at),
             "green": Views::all(&views).until_green(released),
         })
@@ -92,7 +92,7 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
     json!({ "asked": asked, "over": log.over, "nodes": nodes, "answers": waits })
 }
 
-/// What the reconciler has logged of one restart.
+/// The log of the reconciler about one restart.
 struct Log {
     /// By node and step.
     ledger: BTreeMap<(String, String), u64>,
@@ -119,7 +119,7 @@ impl Log {
         Self { ledger, over: over.expect("it is over") }
     }
 
-    /// The last node's end is the restart's: then the ledger has no member any more.
+    /// The end of the last node is the end of the restart: then the ledger has no member any more.
     fn at(&self, node: &str, step: &str) -> u64 {
         let key = (node.to_owned(), step.to_owned());
         self.ledger.get(&key).copied().unwrap_or(self.over)
@@ -136,7 +136,7 @@ fn millis(at: SystemTime) -> u64 {
     u64::try_from(since).expect("before the year 500000000")
 }
 
-/// What RFC 3339 calls it.
+/// Parses a time of RFC 3339.
 fn moment(text: &str) -> u64 {
     millis(humantime::parse_rfc3339(text).unwrap_or_else(|_| panic!("no moment: {text}")))
 }

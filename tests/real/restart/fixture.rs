@@ -1,5 +1,5 @@
-//! What every test here needs: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster
-//! over them, a kubelet and the reconciler with the rights that `deploy/` gives it.
+//! Shared by all tests here: apiserver, `deploy/` applied, pods, their nodes, a SearchCluster for
+//! them, a kubelet, and the reconciler with the rights of `deploy/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use crate::support::atomic_writer::Payload;
 use crate::support::cluster::{Cluster, Flavor, Issuer, Member, PodIdentity, Rest, Seat};
 use crate::support::kubernetes::apiserver::ApiServer;
 
-/// Namespace and name of the reconciler's service account, as `deploy/` makes it.
+/// Namespace and name of the reconciler's service account in `deploy/`.
 pub(crate) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");
-/// Names of the pods, which are those of the nodes, unless a test names others.
+/// Names of the pods, and of the nodes, unless a test sets others.
 pub(crate) const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
 
 /// Nodes with every role, each in a zone of its own.
@@ -35,7 +35,7 @@ const THREE: [NodeSpec; 3] = [
 /// Longer than any restart here takes on a busy machine.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A node to be.
+/// A node to create.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeSpec {
     pub(crate) name: &'static str,
@@ -44,7 +44,7 @@ pub(crate) struct NodeSpec {
     pub(crate) roles: Option<&'static [&'static str]>,
 }
 
-/// Everything, ended in this order when dropped.
+/// All parts, ended in this order when dropped.
 pub(crate) struct Fixture {
     pub(crate) reconciler: Reconciler,
     pub(crate) kubelet: Kubelet,
@@ -56,18 +56,18 @@ pub(crate) struct Fixture {
     _server: ApiServer,
 }
 
-/// One node and its manager, as they are now.
+/// One node and its manager, at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) manager_pid: Option<i32>,
     pub(crate) boot: Value,
     pub(crate) run: Value,
-    /// When the run began.
+    /// When the run started.
     pub(crate) started_at: String,
     pub(crate) checksum: Option<String>,
-    /// Of the engine's process; none while the cluster does not list it.
+    /// The ephemeral id of the engine's process; none while the cluster does not list it.
     pub(crate) ephemeral: Option<String>,
-    /// The id that the node keeps.
+    /// The persistent id of the node.
     pub(crate) id: Option<String>,
 }
 
@@ -129,19 +129,19 @@ impl Fixture {
         let main_file = format!("{}.yml", flavor.kind().name());
         let fixture =
             Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, _server: server };
-        fixture.until_status("the first look", |status| {
+        fixture.until_status("the first status", |status| {
             status.report.counts.ready as usize == places.len()
         });
         Ok(fixture)
     }
 
-    /// The nodes; the kubelet waits while they are held.
+    /// The nodes; the kubelet waits while they are locked.
     pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
         self.cluster.lock().expect("a lock")
     }
 
-    pub(crate) fn with<T>(&self, name: &str, look: impl FnOnce(&Member) -> T) -> T {
-        look(self.cluster().member(name))
+    pub(crate) fn with<T>(&self, name: &str, read: impl FnOnce(&Member) -> T) -> T {
+        read(self.cluster().member(name))
     }
 
     /// Every node's REST interface, in their order.
@@ -155,7 +155,7 @@ impl Fixture {
         self.cluster().until_formed();
     }
 
-    /// Asks any node until one answers with 200.
+    /// Sends a request to the nodes until one answers with 200.
     #[track_caller]
     pub(crate) fn engine(&self, target: &str) -> Value {
         let nodes = self.nodes();
@@ -179,8 +179,8 @@ impl Fixture {
         answer.expect("an answer").expect(200);
     }
 
-    /// Writes the config's source of a node: its usual settings, `change`d, and `settings`. Returns
-    /// the checksum that the node must run with once it has been restarted.
+    /// Writes the config source of a node: its usual settings, `change`d, and `settings`. Returns
+    /// the checksum with which the node must run after its restart.
     pub(crate) fn configure(
         &self,
         name: &str,
@@ -211,7 +211,7 @@ impl Fixture {
         self.kube.merge::<SearchCluster>("logs", &json!({ "spec": { "restart": restart } }));
     }
 
-    /// Asks for a restart of these nodes; of all, if there are none.
+    /// Requests a restart of these nodes; of all, if there are none.
     pub(crate) fn ask(&self, id: &str, strategy: &str, nodes: &[&str]) {
         let request = json!({ "id": id, "strategy": strategy, "target": { "nodes": nodes } });
         let annotations = json!({ annotation::REQUEST: request.to_string() });
@@ -227,8 +227,8 @@ impl Fixture {
             .env("KUBECONFIG", &self.kubeconfig)
             .output()
             .expect("kubectl-stayput can be executed");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(printed).expect("UTF-8"))
     }
 
     pub(crate) fn status(&self) -> SearchClusterStatus {
@@ -236,7 +236,7 @@ impl Fixture {
         cluster.status.unwrap_or_default()
     }
 
-    /// Waits until the status is as wanted.
+    /// Waits until the status meets the condition.
     #[track_caller]
     pub(crate) fn until_status(
         &self,
@@ -253,13 +253,13 @@ impl Fixture {
                 let log = self.reconciler.log();
                 let lines: Vec<&str> = log.lines().collect();
                 let tail = lines[lines.len().saturating_sub(40)..].join("\n");
-                panic!("never happened: {what}\n{status:#?}\nthe reconciler said:\n{tail}");
+                panic!("never happened: {what}\n{status:#?}\nthe log of the reconciler:\n{tail}");
             }
             thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// Waits until a restart is over.
+    /// Waits until a restart has ended.
     #[track_caller]
     pub(crate) fn until_over(&self, id: &str) -> HistoryEntry {
         let of = |status: &SearchClusterStatus| {
@@ -269,7 +269,7 @@ impl Fixture {
         of(&status).expect("it is over")
     }
 
-    /// Each node as it is now, by name.
+    /// The current facts of each node, by name.
     pub(crate) fn facts(&self) -> BTreeMap<String, Facts> {
         let listed = self.engine("/_cluster/state/nodes");
         let nodes = listed["nodes"].as_object().cloned().unwrap_or_default();
@@ -291,7 +291,7 @@ impl Fixture {
         cluster.members.iter().map(|member| (member.pod.name.clone(), of(member))).collect()
     }
 
-    /// Waits until no phase is left on a pod; how its last restart ended.
+    /// Waits until the pod shows no phase; returns how its last restart ended.
     #[track_caller]
     pub(crate) fn last_restart(&self, name: &str) -> LastRestart {
         let annotations = until(&format!("no phase is left on {name}"), || {
@@ -310,19 +310,19 @@ impl Drop for Fixture {
             let log = self.reconciler.log();
             let lines: Vec<&str> = log.lines().collect();
             println!(
-                "the reconciler said:\n{}",
+                "the log of the reconciler:\n{}",
                 lines[lines.len().saturating_sub(80)..].join("\n")
             );
         }
     }
 }
 
-/// Looks until there is something to see.
+/// Polls until there is a result.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + RESTART_TIMEOUT;
     loop {
-        if let Some(seen) = look() {
+        if let Some(seen) = poll() {
             return seen;
         }
         assert!(Instant::now() < deadline, "never happened: {what}");
@@ -330,7 +330,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Its container is never run: the manager runs beside it.
+/// Its container never runs: the manager runs outside of it.
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -1,5 +1,5 @@
-//! The apiserver, as the test and its kubelet use it: by the library, because kubectl takes longer
-//! to start than most of what is asked here.
+//! The apiserver as the test and its kubelet use it: through the library, because kubectl takes
+//! longer to start than most requests here.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) struct Kube {
 }
 
 impl Kube {
-    /// As the user of this kubeconfig.
+    /// With the rights of this kubeconfig.
     pub(crate) fn new(kubeconfig: &Path) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let client = runtime.block_on(async {

@@ -1,5 +1,5 @@
-//! The kubelet's part: a changed pod has its volumes looked at, a ready manager makes a ready pod.
-//! Nothing else is synced: a Secret that no pod is touched for after its write never arrives.
+//! The kubelet's part: it updates the volumes of a changed pod, and makes a pod ready when its
+//! manager is. Nothing else is synced: a Secret arrives only if its pod is changed after the write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,59 +19,59 @@ use crate::support::atomic_writer::Payload;
 use crate::support::cluster::Cluster;
 use crate::support::http::exchange;
 
-/// How often pods are looked at.
+/// How often pods are checked.
 const PACE: Duration = Duration::from_millis(200);
 /// How long a readiness probe may take, as in a pod's spec.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// So many failures in a row make a pod unready: about three probes of a pod's spec.
+/// This many failures in a row make a pod unready: about three probes of a pod's spec.
 const FAILURES: u32 = 10;
 
-/// A pod, when the apiserver had taken its condition, and whether that was ready.
-pub(super) type Said = (String, u64, bool);
+/// A pod, when the apiserver had accepted its condition, and whether that was ready.
+pub(super) type Condition = (String, u64, bool);
 
 /// A thread that ends with its guard.
 pub(crate) struct Kubelet {
     ended: Arc<AtomicBool>,
-    deaf: Arc<Mutex<BTreeSet<String>>>,
-    said: Arc<Mutex<Vec<Said>>>,
+    frozen: Arc<Mutex<BTreeSet<String>>>,
+    conditions: Arc<Mutex<Vec<Condition>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Kubelet {
-    /// For the pods of the cluster, named with their addresses.
+    /// For these pods of the cluster, with their addresses.
     pub(crate) fn start(
         kubeconfig: PathBuf,
         cluster: Arc<Mutex<Cluster>>,
         addresses: BTreeMap<String, String>,
     ) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let deaf = Arc::<Mutex<BTreeSet<String>>>::default();
-        let said = Arc::<Mutex<Vec<Said>>>::default();
-        let (is_over, unheard, record) = (ended.clone(), deaf.clone(), said.clone());
+        let frozen = Arc::<Mutex<BTreeSet<String>>>::default();
+        let conditions = Arc::<Mutex<Vec<Condition>>>::default();
+        let (is_over, skipped, record) = (ended.clone(), frozen.clone(), conditions.clone());
         let thread = thread::spawn(move || {
             let (seen, failures) = (BTreeMap::new(), BTreeMap::new());
             let kube = Kube::new(&kubeconfig);
-            let mut work = Work { kube, cluster, addresses, seen, failures, said: record };
+            let mut work = Work { kube, cluster, addresses, seen, failures, conditions: record };
             while !is_over.load(Ordering::Relaxed) {
-                work.look(&unheard.lock().expect("a lock").clone());
+                work.sync(&skipped.lock().expect("a lock").clone());
                 thread::sleep(PACE);
             }
         });
-        Self { ended, deaf, said, thread: Some(thread) }
+        Self { ended, frozen, conditions, thread: Some(thread) }
     }
 
     /// Every condition of a pod so far.
-    pub(super) fn said(&self) -> Vec<Said> {
-        self.said.lock().expect("a lock").clone()
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        self.conditions.lock().expect("a lock").clone()
     }
 
-    /// From now on nothing arrives in the volumes of this pod, or again everything does.
-    pub(crate) fn set_deaf(&self, pod: &str, is_deaf: bool) {
-        let mut deaf = self.deaf.lock().expect("a lock");
-        match is_deaf {
-            true => drop(deaf.insert(pod.to_owned())),
-            false => drop(deaf.remove(pod)),
+    /// From now on nothing arrives in the volumes of this pod; or everything arrives again.
+    pub(crate) fn set_frozen(&self, pod: &str, is_frozen: bool) {
+        let mut frozen = self.frozen.lock().expect("a lock");
+        match is_frozen {
+            true => drop(frozen.insert(pod.to_owned())),
+            false => drop(frozen.remove(pod)),
         }
     }
 }
@@ -89,22 +89,22 @@ struct Work {
     kube: Kube,
     cluster: Arc<Mutex<Cluster>>,
     addresses: BTreeMap<String, String>,
-    /// Each pod's annotations when its volumes were looked at.
+    /// Each pod's annotations when its volumes were last updated.
     seen: BTreeMap<String, BTreeMap<String, String>>,
-    /// Of the readiness probe, in a row.
+    /// Failures of the readiness probe, in a row.
     failures: BTreeMap<String, u32>,
-    said: Arc<Mutex<Vec<Said>>>,
+    conditions: Arc<Mutex<Vec<Condition>>>,
 }
 
 impl Work {
-    fn look(&mut self, deaf: &BTreeSet<String>) {
+    fn sync(&mut self, frozen: &BTreeSet<String>) {
         let Ok(pods) = self.kube.list::<Pod>() else { return };
         for pod in pods {
             let name = pod.metadata.name.clone().expect("a name");
             let Some(address) = self.addresses.get(&name).cloned() else { continue };
             let annotations = pod.metadata.annotations.clone().unwrap_or_default();
-            if !deaf.contains(&name) && self.seen.get(&name) != Some(&annotations) {
-                // The volume's first content is there before the pod's container is.
+            if !frozen.contains(&name) && self.seen.get(&name) != Some(&annotations) {
+                // The volume has its first content before the pod's container starts.
                 let is_new = !self.seen.contains_key(&name);
                 if is_new || self.mount(&name) {
                     self.seen.insert(name.clone(), annotations);
@@ -118,7 +118,7 @@ impl Work {
         }
     }
 
-    /// Brings the Secret to the volume, if it has changed; whether the Secret was read.
+    /// Writes the Secret to the volume, if it has changed; returns whether the Secret was read.
     fn mount(&self, name: &str) -> bool {
         let Ok(secret) = self.kube.get::<Secret>(&format!("{name}-config")) else { return false };
         let files: Payload = secret
@@ -159,15 +159,15 @@ impl Work {
             "podIPs": [{ "ip": address }],
             "conditions": [{ "type": "Ready", "status": ready }],
         } });
-        // What fails is tried again at the next observation.
+        // If this fails, it is tried again in the next round.
         if self.kube.merge_status::<Pod>(name, &status).is_ok() {
-            let said = (name.to_owned(), now(), ready == "True");
-            self.said.lock().expect("a lock").push(said);
+            let conditions = (name.to_owned(), now(), ready == "True");
+            self.conditions.lock().expect("a lock").push(conditions);
         }
     }
 }
 
-/// What a readiness probe at the manager's `/readyz` comes to.
+/// The result of a readiness probe at the manager's `/readyz`.
 fn is_ready(socket: &Path) -> bool {
     let ask = || -> io::Result<u16> {
         let stream = UnixStream::connect(socket)?;

@@ -10,28 +10,28 @@ use serde_json::json;
 use crate::support::cluster::Rest;
 
 pub(super) const INDEX: &str = "load";
-/// More than any restart here leaves time for.
+/// More than can be written during any restart here.
 const MOST: usize = 50_000;
-/// Between two requests: engines share two processors with all else.
+/// The pause between two requests: the engines share two processors with everything else.
 const PACE: Duration = Duration::from_millis(15);
 
-/// Makes the index: two shards, each twice.
+/// Creates the index: two shards, each with a replica.
 pub(super) fn create(rest: Rest) {
     let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
     let target = format!("/{INDEX}?wait_for_active_shards=all");
     rest.send("PUT", &target, Some(&settings)).expect("an answer").expect(200);
 }
 
-/// What came of it.
+/// The result of the load.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// The ids below this one were acknowledged.
     pub(super) written: usize,
-    /// Writes that were tried again.
+    /// The number of writes that were repeated.
     pub(super) retries: usize,
-    /// Searches that were answered whole.
+    /// The number of complete answers to searches.
     pub(super) searches: usize,
-    /// Searches that no node could answer whole, and were tried again.
+    /// The number of searches that no node could answer completely, and that were repeated.
     pub(super) failed_searches: usize,
 }
 
@@ -50,7 +50,7 @@ impl Load {
         let writer = thread::spawn(move || {
             let (mut id, mut tries) = (first, 0);
             while !is_over.load(Ordering::Relaxed) && id < first + MOST {
-                // Any node will do; one that is down is left out the next time round.
+                // Any node is good; a stopped one is skipped.
                 match all[(id + tries) % all.len()].index(INDEX, id) {
                     true => id += 1,
                     false => tries += 1,
@@ -75,7 +75,7 @@ impl Load {
         Self { ended, writer, searcher }
     }
 
-    /// Ends both; a write in hand is finished.
+    /// Ends both; a write under way is completed.
     pub(super) fn end(self) -> Work {
         self.ended.store(true, Ordering::Relaxed);
         let (written, retries) = self.writer.join().expect("the writer ends");

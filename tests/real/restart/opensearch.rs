@@ -1,5 +1,5 @@
 //! OpenSearch: a rolling restart under load, one whose reconciler is killed again and again, and a
-//! coordinated one that gives the cluster another name.
+//! coordinated one that changes the name of the cluster.
 //!
 //! The long form: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- under_load`.
 
@@ -47,7 +47,7 @@ fn story(mut fixture: Fixture) {
     assert_eq!(fixture.settings(), before);
 }
 
-/// At moments from a seed, so that a failure can be repeated.
+/// At random times from a seed, so that a failure can be repeated.
 fn kill_again_and_again(fixture: &mut Fixture) {
     let kills: u64 = match std::env::var("STAYPUT_RECONCILER_KILLS") {
         Ok(number) => number.parse().expect("STAYPUT_RECONCILER_KILLS is a number"),
@@ -56,7 +56,7 @@ fn kill_again_and_again(fixture: &mut Fixture) {
     let of_each = kills.div_ceil(3);
     let mut seed: u64 = 0x5eed;
     for kill in 0..kills {
-        // Each node's turn has its share of them.
+        // The kills are spread over the nodes.
         fixture.until_status("the next node's turn", |status| {
             let members = status.ledger.restart.iter().flat_map(|restart| &restart.members);
             let (over, under_way) = members.fold((0, false), |(over, under_way), one| {
@@ -68,9 +68,9 @@ fn kill_again_and_again(fixture: &mut Fixture) {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        // All of them within what a node needs on the fastest machine.
+        // Short enough for the restart of a node on the fastest machine.
         let moment = Duration::from_millis(seed % (5000 / of_each));
-        // The moment is the point; nothing is waited for.
+        // The time itself is tested; nothing is waited for.
         thread::sleep(moment);
         fixture.reconciler.kill();
         let ledger = fixture.status().ledger;

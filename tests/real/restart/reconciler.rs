@@ -10,7 +10,7 @@ use crate::support::kubernetes::free_port;
 use crate::support::kubernetes::process::Process;
 use crate::support::programs;
 
-/// What a start takes at most on a busy machine.
+/// The longest time for a start on a busy machine.
 const RECONCILER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running reconciler; ends with its guard.
@@ -38,7 +38,7 @@ impl Reconciler {
             namespace,
             "--service-account",
             account,
-            // A Lease of a process that was killed would be waited out.
+            // Otherwise the Lease of a killed process would have to expire first.
             "--no-election",
             "--listen",
             &format!("127.0.0.1:{port}"),
@@ -65,7 +65,7 @@ impl Reconciler {
         });
     }
 
-    /// KILL: the end of a node, or of the memory it was given.
+    /// KILL: as when the machine fails or memory runs out.
     pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
@@ -77,7 +77,8 @@ impl Reconciler {
         self.until_ready();
     }
 
-    /// How many writes of this process the apiserver has taken, by kind. Events are counted apart.
+    /// How many writes of this process the apiserver has accepted, by kind. Events are counted
+    /// separately.
     pub(crate) fn writes(&self) -> Vec<(String, u64)> {
         let answer = Curl::plain(self.port).get("/metrics").expect(200);
         let text = answer.as_str().expect("text");
@@ -93,7 +94,7 @@ impl Reconciler {
         text.lines().filter_map(ours).collect()
     }
 
-    /// What it logged.
+    /// Its log.
     pub(crate) fn log(&self) -> String {
         let log = self.logs.join("stayput-reconciler.log");
         String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned()

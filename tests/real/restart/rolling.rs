@@ -1,4 +1,4 @@
-//! One rolling restart with a changed config, and all that must hold during it and after it.
+//! One rolling restart with a changed config, and all checks during it and after it.
 
 use stayput_restart::{Outcome, Strategy};
 
@@ -7,8 +7,8 @@ use super::load::{self, Load, Work};
 use super::sampler::{Sampler, Seen};
 use super::step;
 
-/// Carries it out while documents are written, from `first` on; `meanwhile` is done during
-/// it. What was seen, and how many documents there are now.
+/// Carries it out while documents are written, from `first` on; `meanwhile` runs at the same time.
+/// Returns what was seen, and the number of documents.
 pub(super) fn restart(
     fixture: &mut Fixture,
     id: &str,
@@ -31,13 +31,13 @@ pub(super) fn restart(
     let Work { written, retries, searches, failed_searches } = work;
     step(&format!(
         "{id} took {} s; written {written} with {retries} retries; {searches} searches, \
-         {failed_searches} failed; {} looks: {:?}",
+         {failed_searches} failed; {} observations: {:?}",
         entry.seconds, seen.answers, seen.health
     ));
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     assert_eq!((entry.strategy, entry.reason.as_str()), (Strategy::Rolling, ""));
 
-    // Three new processes on what was asked for, under the same managers.
+    // Three new processes with the requested config, under the same managers.
     let after = fixture.facts();
     for name in NAMES {
         let (was, is) = (&before[name], &after[name]);
@@ -50,30 +50,33 @@ pub(super) fn restart(
         let last = fixture.last_restart(name);
         assert_eq!((last.id.as_str(), last.outcome), (id, Outcome::Done), "{name}");
     }
-    // One at a time, and not the elected master first, while all of them may go. Later it waits
-    // for the others only as long as nothing else keeps them.
+    // One at a time, and the elected master is not the first if all may be restarted. Later it waits
+    // only for nodes that nothing else blocks.
     assert!(seen.answers > 20, "{seen:?}");
     for (color, number) in &seen.health {
         assert!(color == "green" || color == "yellow", "{:?}", seen.health);
         assert!(*number >= 2, "{:?}", seen.health);
     }
-    assert!(seen.health.iter().any(|(_, number)| *number == 2), "nobody was ever out: {seen:?}");
+    assert!(
+        seen.health.iter().any(|(_, number)| *number == 2),
+        "no node was ever stopped: {seen:?}"
+    );
     println!("elected: {master} at first, then {:?}", seen.masters);
     let went_first = after.values().min_by_key(|facts| &facts.started_at);
     assert_ne!(went_first.and_then(|facts| facts.id.as_deref()), master.as_str(), "{after:#?}");
-    // Nothing is left, nothing is lost.
+    // Nothing is left over, nothing is lost.
     assert_eq!(fixture.settings(), settings);
     let status = fixture.status();
     assert!(status.ledger.debts.is_empty() && status.ledger.restart.is_none(), "{status:#?}");
     fixture.until_formed();
     load::assert_found(nodes[0], written);
     assert!(written > first + 50, "{written}");
-    // While a primary moves an answer may lack a shard; that is the exception.
+    // While a primary moves, an answer may lack a shard; this must be rare.
     assert!(searches > 50 && failed_searches * 5 < searches, "{searches} {failed_searches}");
     (seen, written)
 }
 
-/// Whether allocation was limited, with our mark beside it, for the sake of this restart.
+/// Whether allocation was limited for this restart, with our mark.
 pub(super) fn was_limited(seen: &Seen, id: &str) -> bool {
     seen.settings.iter().any(|settings| {
         settings.contains(r#""cluster.routing.allocation.enable":"primaries""#)

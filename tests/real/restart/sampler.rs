@@ -1,4 +1,4 @@
-//! The cluster as seen all along: its color, its size, what is set for our sake.
+//! Observes the cluster all the time: its color, its size, and the settings of the reconciler.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::support::cluster::Rest;
 /// Pause between two observations.
 const PACE: Duration = Duration::from_millis(100);
 
-/// What was seen, each once.
+/// What was observed, each value once.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// How many answers there were.
+    /// The number of answers.
     pub(crate) answers: usize,
     /// `green 3`: color and number of nodes.
     pub(crate) health: BTreeSet<(String, u64)>,
     /// The persistent settings.
     pub(crate) settings: BTreeSet<String>,
-    /// Ids of the elected masters, whenever there was another one.
+    /// Ids of the elected masters, in order, without repetitions.
     pub(crate) masters: Vec<String>,
     /// Names of the nodes that were excluded from voting.
     pub(crate) excluded: BTreeSet<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Seen {
     pub(crate) records: BTreeSet<(String, String)>,
 }
 
-/// Looks until [`Sampler::end`].
+/// Observes until [`Sampler::end`].
 pub(crate) struct Sampler {
     ended: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
@@ -45,7 +45,7 @@ impl Sampler {
             let mut turn = 0;
             while !is_over.load(Ordering::Relaxed) {
                 turn += 1;
-                look(nodes[turn % nodes.len()], &mut seen);
+                observe(nodes[turn % nodes.len()], &mut seen);
                 thread::sleep(PACE);
             }
             seen
@@ -60,7 +60,7 @@ impl Sampler {
 }
 
 /// One observation of one node; none from a node without a master.
-fn look(node: Rest, seen: &mut Seen) {
+fn observe(node: Rest, seen: &mut Seen) {
     let get = |target: &str| -> Option<Value> {
         let answer = node.send("GET", target, None).ok()?;
         (answer.status == 200).then_some(answer.body)

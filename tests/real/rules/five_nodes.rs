@@ -9,8 +9,8 @@ use stayput_restart::{HistoryEntry, NodeReport, Outcome, Strategy};
 use crate::restart::fixture::{Facts, Fixture, NodeSpec, until};
 use crate::restart::step;
 
-/// Three that can be elected, one of which holds data as well, and two that only do that. The zones
-/// `z0` and `z1` each hold a copy of every shard that has a replica; nothing of `z2` does.
+/// Three can be elected, one of which also holds data, and two are only data nodes. The zones `z0`
+/// and `z1` each hold a copy of every shard that has a replica; `z2` holds no data.
 pub(super) const NODE_SPECS: [NodeSpec; 5] = [
     NodeSpec { name: "logs-m-0", zone: "z0", roles: Some(&["cluster_manager"]) },
     NodeSpec { name: "logs-m-1", zone: "z1", roles: Some(&["cluster_manager", "data"]) },
@@ -18,7 +18,7 @@ pub(super) const NODE_SPECS: [NodeSpec; 5] = [
     NodeSpec { name: "logs-d-0", zone: "z0", roles: Some(&["data"]) },
     NodeSpec { name: "logs-d-1", zone: "z1", roles: Some(&["data"]) },
 ];
-/// Those that can be elected.
+/// The nodes that can be elected.
 pub(super) const MASTERS: [&str; 3] = ["logs-m-0", "logs-m-1", "logs-m-2"];
 /// An index with as many documents as [`DOCUMENTS`].
 const DOCS: &str = "docs";
@@ -43,7 +43,7 @@ impl FiveNodes {
         cluster
     }
 
-    /// Asks whichever node answers as it should.
+    /// Sends a request to the nodes until one answers as expected.
     #[track_caller]
     pub(super) fn ask_engine(&self, method: &str, target: &str, body: Option<&Value>) -> Value {
         let nodes = self.fixture.nodes();
@@ -61,16 +61,16 @@ impl FiveNodes {
         state["nodes"][id]["name"].as_str().expect("a name").to_owned()
     }
 
-    /// Asks as people do.
+    /// Runs a command as users do.
     #[track_caller]
     pub(super) fn stayput(&self, args: &[&str]) -> String {
-        let (is_done, said) = self.fixture.stayput(args);
-        assert!(is_done, "kubectl stayput {args:?}: {said}");
-        said
+        let (is_done, printed) = self.fixture.stayput(args);
+        assert!(is_done, "kubectl stayput {args:?}: {printed}");
+        printed
     }
 
-    /// Waits until this rule keeps the node; the message in the status and of `kubectl stayput why`.
-    /// The latter is asked until it has seen the status as well.
+    /// Waits until this rule blocks the node; returns the message in the status and of `kubectl
+    /// stayput why`, which is called until it has seen the status as well.
     #[track_caller]
     pub(super) fn until_blocked(&self, node: &str, rule: &str) -> String {
         let row = |status: &SearchClusterStatus| -> Option<NodeReport> {
@@ -89,8 +89,8 @@ impl FiveNodes {
         message
     }
 
-    /// Waits until the restart is done, and checks that it took these nodes and no others, that
-    /// their managers and all others stayed, and that the cluster is whole.
+    /// Waits until the restart is done, and checks that it restarted these nodes and no others,
+    /// that all other processes stayed, and that the cluster is complete.
     #[track_caller]
     pub(super) fn until_done(
         &self,
@@ -125,7 +125,7 @@ impl FiveNodes {
         after
     }
 
-    /// Waits until the cluster is whole and at rest; nothing of [`DOCS`] was lost.
+    /// Waits until the cluster is complete and at rest; checks that nothing of [`DOCS`] was lost.
     #[track_caller]
     pub(super) fn until_whole(&self) {
         self.fixture.until_formed();

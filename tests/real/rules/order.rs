@@ -1,4 +1,4 @@
-//! Data before masters, the elected one last.
+//! Data nodes before master-eligible ones, the elected master last.
 
 use crate::restart::sampler::Sampler;
 use crate::restart::step;
@@ -11,8 +11,8 @@ pub(super) fn by_role(cluster: &FiveNodes) {
     step(&format!("rolling, by roles; {elected} is elected"));
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());
-    let said = cluster.stayput(&["restart", "logs", "--id", "by-role"]);
-    println!("{said}");
+    let printed = cluster.stayput(&["restart", "logs", "--id", "by-role"]);
+    println!("{printed}");
     let names = NODE_SPECS.map(|place| place.name);
     let after = cluster.until_done("by-role", &before, &names);
     let seen = sampler.end();
@@ -24,13 +24,13 @@ pub(super) fn by_role(cluster: &FiveNodes) {
     expected.extend(MASTERS.into_iter().rev().filter(|name| *name != elected));
     expected.push(&elected);
     assert_eq!(order, expected, "{after:#?}");
-    // One at a time, and nothing was ever red.
+    // One at a time, and the cluster was never red.
     assert!(seen.health.iter().any(|(_, number)| *number == 4), "{:?}", seen.health);
     for (color, number) in &seen.health {
         assert!(color == "green" || color == "yellow", "{:?}", seen.health);
         assert!(*number >= 4, "{:?}", seen.health);
     }
-    // No other node was elected before its turn: one election in all.
+    // No other node was elected before its own restart: one election in all.
     assert_eq!(seen.masters.len(), 2, "{:?}", seen.masters);
     assert_eq!(Some(&seen.masters[0]), before[&elected].id.as_ref());
     cluster.until_whole();

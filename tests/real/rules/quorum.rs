@@ -1,4 +1,4 @@
-//! Masters that were stopped by hand keep the others from being stopped.
+//! Masters that were stopped by hand block the restart of the others.
 
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
@@ -8,8 +8,8 @@ use crate::restart::step;
 
 use super::five_nodes::{FiveNodes, MASTERS};
 
-/// With one of three out by hand no other one goes, and with two out nothing does: no node can
-/// answer. As soon as both are back, the restart continues.
+/// With one of three stopped by hand no other one is restarted; with two stopped there is no master
+/// and no answer. When both are back, the restart continues.
 pub(super) fn masters_out(cluster: &FiveNodes) {
     let elected = cluster.elected();
     let others: Vec<&str> = MASTERS.into_iter().filter(|name| *name != elected).collect();
@@ -30,7 +30,7 @@ pub(super) fn masters_out(cluster: &FiveNodes) {
     assert_eq!(now["run"]["id"], before[asked].run, "{now:#}");
 
     step("both are back");
-    // What a cluster has still to build after an election may begin after a slot was given; that is
+    // After an election, some of the cluster's work may begin after a slot was taken; that is
     // another test.
     let pause = |is_paused: bool| {
         let change = json!({ "spec": { "paused": is_paused } });

@@ -1,4 +1,4 @@
-//! A red index keeps every node that serves.
+//! A red index blocks every node that runs.
 
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
@@ -10,10 +10,10 @@ use super::five_nodes::FiveNodes;
 const RULE: &str = "only_restart_healthy_node_if_green_or_yellow";
 const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
 
-/// A shard that no node may have: the cluster is red, until a user confirms that this
-/// rule is not to be asked.
+/// A shard that no node may hold: the cluster is red, until a user confirms that this rule is to be
+/// disabled.
 pub(super) fn index(cluster: &FiveNodes) {
-    step("an index that no node may have");
+    step("an index that no node may hold");
     let settings = json!({ "settings": {
         "number_of_shards": 1,
         "number_of_replicas": 0,

@@ -1,5 +1,5 @@
-//! Clusters without a majority to spare: one node, whose restart is an outage, and two, of which one
-//! has the only vote.
+//! Clusters without a spare majority: one node, whose restart is an outage, and two nodes, of which
+//! only one has a vote.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -37,8 +37,8 @@ fn one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over() {
     }
 }
 
-/// No master could be elected meanwhile: it stays, until an outage is allowed. Then it goes, and
-/// so does what only it has.
+/// No master could be elected during its restart, so it is blocked until an outage is allowed. The
+/// same is true for data that only it has.
 fn one(fixture: Fixture) {
     let cluster = FiveNodes { fixture };
     let settings = json!({ "settings": { "number_of_shards": 1, "number_of_replicas": 0 } });
@@ -60,15 +60,16 @@ fn one(fixture: Fixture) {
     assert_eq!(cluster.fixture.settings(), json!({}));
 }
 
-/// The one without a vote goes first. Then the other one's vote is handed over to it, and both may
-/// vote again.
+/// The node without a vote is restarted first. Then the other one's vote is handed over to it, and
+/// at the end both may vote again.
 fn two(fixture: Fixture) {
     let cluster = FiveNodes::new(fixture);
     let voter = until("one of them has the only vote", || {
         let voters = voters(&cluster);
         (voters.len() == 1).then(|| voters.into_iter().next()).flatten()
     });
-    let heir = TWO.iter().map(|place| place.name).find(|name| *name != voter).expect("another");
+    let recipient =
+        TWO.iter().map(|place| place.name).find(|name| *name != voter).expect("another");
     let settings = cluster.fixture.settings();
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());
@@ -80,17 +81,17 @@ fn two(fixture: Fixture) {
     let after = cluster.until_done("both", &before, &["logs-0", "logs-1"]);
     let seen = sampler.end();
     println!(
-        "{} looks: {:?}, elected {:?}, excluded {:?}",
+        "{} observations: {:?}, elected {:?}, excluded {:?}",
         seen.answers, seen.health, seen.masters, seen.excluded
     );
-    assert!(after[heir].started_at < after[&voter].started_at, "{after:#?}");
+    assert!(after[recipient].started_at < after[&voter].started_at, "{after:#?}");
     assert_eq!(seen.excluded, BTreeSet::from([voter]), "{seen:?}");
     assert!(seen.settings.iter().any(|one| one.contains("\"primaries\"")), "{seen:?}");
     assert!(seen.health.iter().all(|(color, _)| color != "red"), "{seen:?}");
 
     // The vote recipient is still the master, and no node is excluded from voting.
-    assert_eq!(cluster.elected(), heir);
-    assert_eq!(seen.masters.last(), after[heir].id.as_ref(), "{seen:?}");
+    assert_eq!(cluster.elected(), recipient);
+    assert_eq!(seen.masters.last(), after[recipient].id.as_ref(), "{seen:?}");
     assert_eq!(coordination(&cluster)["voting_config_exclusions"], json!([]));
     assert_eq!(cluster.fixture.settings(), settings);
     cluster.until_whole();

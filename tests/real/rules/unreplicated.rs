@@ -1,4 +1,4 @@
-//! An index without replicas keeps the node that has it, and a zone as a whole.
+//! An index without replicas blocks the node that holds it, and its zone as a whole.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::five_nodes::FiveNodes;
 
 const RULE: &str = "unreplicated_index";
 
-/// Asked for as a zone, then as a node; neither goes before there is a replica.
+/// Requested as a zone, then as a node; neither is restarted before there is a replica.
 pub(super) fn index(cluster: &FiveNodes) {
     step("an index without replicas, and the zone it is in");
     let settings = json!({ "settings": {
@@ -21,7 +21,7 @@ pub(super) fn index(cluster: &FiveNodes) {
     cluster.stayput(&["restart", "logs", "--zone", "z0", "--id", "zone-0"]);
     let message = cluster.until_blocked("logs-d-0", RULE);
     assert!(message.contains("shard 0 of single"), "{message}");
-    // The other one could go, but not as the whole zone.
+    // The other one alone could be restarted, but not the zone as a whole.
     let status = cluster.fixture.status();
     let message = status.report.message.expect("a sentence");
     assert!(message.contains("zone z0 goes as a whole"), "{message}");

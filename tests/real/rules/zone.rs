@@ -1,12 +1,12 @@
-//! A zone goes as a whole.
+//! A zone is restarted as a whole.
 
 use crate::restart::sampler::Sampler;
 use crate::restart::step;
 
 use super::five_nodes::FiveNodes;
 
-/// Both nodes of a zone are out at the same time: a data node, and one that can be elected and holds
-/// data, too. Every shard has a copy in the other zone.
+/// Both nodes of a zone are stopped at the same time: a data node, and one that can be elected and
+/// also holds data. Every shard has a copy in the other zone.
 pub(super) fn at_once(cluster: &FiveNodes) {
     step("a zone at once");
     let before = cluster.fixture.facts();

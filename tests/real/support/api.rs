@@ -11,7 +11,7 @@ use super::http::{Answer, exchange};
 /// Longer than anything here takes on a busy machine.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where a manager listens.
+/// The socket of a manager.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     pub(crate) socket: PathBuf,
@@ -36,12 +36,12 @@ impl Api {
         exchange(stream, (method, target), body).expect("the manager answers")
     }
 
-    /// Whether anybody answers.
+    /// Whether a manager answers.
     pub(crate) fn is_up(&self) -> bool {
         UnixStream::connect(&self.socket).is_ok()
     }
 
-    /// The first status that is as wished, from now on. Every status in between is looked at.
+    /// The first status from now on that meets the condition. Every status in between is checked.
     #[track_caller]
     pub(crate) fn status_when(&self, what: &str, wished: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + ANSWER_TIMEOUT;
@@ -64,7 +64,7 @@ impl Api {
         self.status_when(state, |status| status["state"] == state)
     }
 
-    /// Until the engine is ready; fails at once when it ends instead.
+    /// Waits until the engine is ready; fails at once if it ends.
     #[track_caller]
     pub(crate) fn until_ready(&self) -> Value {
         let status = self.status_when("ready", |status| {
@@ -74,7 +74,7 @@ impl Api {
         status
     }
 
-    /// Stops the engine and waits until nothing of it is left.
+    /// Stops the engine and waits until none of its processes is left.
     #[track_caller]
     pub(crate) fn stop(&self) -> Value {
         self.post("/es/stop?wait=60s", &serde_json::json!({})).expect(200)

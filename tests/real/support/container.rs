@@ -8,9 +8,9 @@ use serde_json::Value;
 /// Where the images for tests come from.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Runs the client; its answer, or its complaint.
+/// Runs the client; returns its output, or its error.
 pub(crate) fn try_docker(args: &[&str]) -> Result<String, String> {
-    // The old builder: the new one is a plugin that is not installed everywhere.
+    // The old builder, because the new one is a plugin that is not always installed.
     let output = Command::new("docker").args(args).env("DOCKER_BUILDKIT", "0").output();
     let output = output.map_err(|error| format!("docker: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -25,7 +25,7 @@ pub(crate) fn docker(args: &[&str]) -> String {
     try_docker(args).unwrap_or_else(|error| panic!("docker {args:?}: {error}"))
 }
 
-/// The images that users get, around the static binary; `Err` names what is missing here.
+/// The images for users, with the static binary; `Err` names what is missing here.
 pub(crate) fn manager_image() -> Result<&'static str, String> {
     let binary = std::env::var("STAYPUT_STATIC_BIN").map_err(|_| "no STAYPUT_STATIC_BIN")?;
     std::env::var("DOCKER_HOST").map_err(|_| "no DOCKER_HOST: no Docker engine")?;
@@ -39,7 +39,7 @@ pub(crate) fn manager_image() -> Result<&'static str, String> {
     Ok(image)
 }
 
-/// The image for OpenSearch, on a base that does what the official one does.
+/// The image for OpenSearch, on a base that works like the official one.
 pub(crate) fn opensearch_image() -> Result<&'static str, String> {
     let manager = manager_image()?;
     let base = "stayput-test/engine";
@@ -78,11 +78,11 @@ impl Container {
         try_docker(&[&["exec", &self.0], line].concat())
     }
 
-    /// The answer of the client in it.
+    /// The output of the client in it.
     #[track_caller]
     pub(crate) fn status(&self, client: &[&str]) -> Value {
-        let said = self.exec(client).unwrap_or_else(|error| panic!("{client:?}: {error}"));
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+        let printed = self.exec(client).unwrap_or_else(|error| panic!("{client:?}: {error}"));
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("not JSON: {printed}"))
     }
 
     /// `stop`, `start`, `kill`…
@@ -91,7 +91,7 @@ impl Container {
         docker(&[what, &[&self.0]].concat());
     }
 
-    /// The answer of `docker inspect` to a format.
+    /// The output of `docker inspect` with a format.
     #[track_caller]
     pub(crate) fn inspect(&self, format: &str) -> String {
         docker(&["inspect", "--format", format, &self.0])
@@ -121,7 +121,7 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            println!("the container said:\n{}", self.log());
+            println!("the log of the container:\n{}", self.log());
         }
         let _ = try_docker(&["rm", "--force", "--volumes", &self.0]);
     }

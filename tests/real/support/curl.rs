@@ -1,4 +1,4 @@
-//! curl as client: over TLS with a token, over the socket with neither.
+//! curl as a client: over TLS with a token, over the socket without both.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ impl Curl {
         Self { options, base: format!("https://localhost:{port}") }
     }
 
-    /// The same at another address than the one that the certificate names.
+    /// The same at another address than the one in the certificate.
     pub(crate) fn tls_at(address: &str, port: u16, ca: &Path) -> Self {
         let mut curl = Self::tls(port, ca);
         let way = format!("localhost:{port}:{address}:{port}");

@@ -1,4 +1,4 @@
-//! A real engine's node: its directories, its config as a kubelet's volume, its REST interface.
+//! A real engine's node: its directories, its config as a mounted volume, its REST interface.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// Of the engine's own variables.
+    /// The prefix of the engine's own variables.
     const fn prefix(self) -> &'static str {
         match self {
             Self::OpenSearch => "OPENSEARCH",
@@ -68,7 +68,7 @@ impl Node {
         }
         let directory = work_directory(&["mount", "config/jvm.options.d", "data", "logs", "tmp"]);
         let volume = AtomicWriter::new(&directory.path().join("mount"));
-        // Both at once, so that they differ.
+        // Both are bound at the same time, so that they differ.
         let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
         let listeners = (free(), free());
@@ -91,8 +91,8 @@ impl Node {
         self.http
     }
 
-    /// Makes another config the volume's content, as the kubelet does: the usual settings and
-    /// these. Returns its checksum, by the sums of coreutils.
+    /// Replaces the content of the volume, as the kubelet does: the usual settings and these.
+    /// Returns its checksum, computed with coreutils.
     pub(crate) fn swap(&mut self, settings: &str) -> String {
         self.swap_with(settings, &[])
     }
@@ -123,7 +123,7 @@ impl Node {
         format!("sha256:{}", sum.trim())
     }
 
-    /// How its manager is run: staged, last good kept, ready by the engine's health, and held when
+    /// The launch of its manager: staged, last good kept, ready by the engine's health, and held if
     /// it ends by itself.
     pub(crate) fn launch(&self) -> Launch {
         let (mount, config) = (self.at("mount"), self.at("config"));
@@ -154,7 +154,7 @@ impl Node {
         variables(self.kind, &self.java, self.work())
     }
 
-    /// Asks the engine itself.
+    /// Sends a request to the engine.
     pub(crate) fn rest(&self, method: &str, target: &str, body: Option<&Value>) -> Answer {
         let stream = TcpStream::connect(("127.0.0.1", self.http)).expect("the engine listens");
         stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a setting");
@@ -187,7 +187,7 @@ impl Node {
         usize::try_from(count["count"].as_u64().expect("a number")).expect("a small number")
     }
 
-    /// Whether anybody could take the data path now: tries to lock it as the engine does.
+    /// Whether the data path is free: tries to lock it as the engine does.
     #[track_caller]
     pub(crate) fn lock_is_free(&self) -> bool {
         let name = match self.kind {
@@ -203,16 +203,16 @@ impl Node {
             l_len: 0,
             l_pid: 0,
         };
-        // Given back when the file is closed.
+        // Unlocked when the file is closed.
         fcntl(&file, FcntlArg::F_SETLK(&lock)).is_ok()
     }
 
-    /// Asserts that the engine is gone, all of it.
+    /// Asserts that all processes of the engine are gone.
     #[track_caller]
     pub(crate) fn assert_gone(&self, manager: &Manager) {
         manager.assert_alone();
-        assert!(self.lock_is_free(), "somebody holds node.lock");
-        assert!(TcpStream::connect(("127.0.0.1", self.http)).is_err(), "somebody listens");
+        assert!(self.lock_is_free(), "a process holds node.lock");
+        assert!(TcpStream::connect(("127.0.0.1", self.http)).is_err(), "a process listens");
     }
 
     /// The JVM that is the node.
@@ -224,7 +224,7 @@ impl Node {
         }
     }
 
-    /// The JVM that the script becomes: Elasticsearch's is not the node.
+    /// The JVM that the script becomes; that of Elasticsearch is not the node.
     #[track_caller]
     pub(crate) fn launcher(
         &self,
@@ -237,8 +237,8 @@ impl Node {
     }
 }
 
-/// `jvm.options` and `log4j2.properties` as the engine brings them, but for a node that keeps its
-/// logs and data in `work`.
+/// `jvm.options` and `log4j2.properties` of the engine, changed for a node with its logs and data
+/// in `work`.
 pub(crate) fn own_files(home: &Path, work: &Path) -> [String; 2] {
     let read = |name: &str| {
         fs::read_to_string(home.join("config").join(name)).expect("the engine's own file")
@@ -265,7 +265,7 @@ pub(crate) fn variables(kind: Kind, java: &OsStr, work: &Path) -> Vec<(String, O
     ]
 }
 
-/// A new directory with these in it and `state`, all owned by uid 1000.
+/// A new directory with these subdirectories and `state`, all owned by uid 1000.
 pub(crate) fn work_directory(names: &[&str]) -> TempDir {
     let directory = tempfile::Builder::new().prefix("stayput-real.").tempdir().expect("a temp dir");
     let root = directory.path();

@@ -1,5 +1,5 @@
-//! Runs the shipped `stayput` as PID 1 of a PID namespace, as a container does. When the namespace's
-//! first process ends, the kernel ends everything in it: no test leaves a process behind.
+//! Runs the shipped `stayput` as PID 1 of a PID namespace, as in a container. When the namespace's
+//! first process ends, the kernel ends all others: no test leaves a process behind.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -16,7 +16,7 @@ use super::namespace_processes::{NamespaceProcess, namespace_processes};
 use super::programs::stayput;
 use super::wait::eventually;
 
-/// All of it ends with the test, even with one that is killed.
+/// Everything ends with the test, also if the test is killed.
 const NAMESPACE: [&str; 8] = [
     "setpriv",
     "--pdeathsig=KILL",
@@ -31,12 +31,12 @@ const NAMESPACE: [&str; 8] = [
 /// Becomes uid 1000 for good, as in a pod of the restricted profile.
 pub(crate) const AS_ENGINE: [&str; 5] =
     ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--no-new-privs"];
-/// Root as a container engine gives it to a container: no SYS_PTRACE, so that another uid's
-/// environment cannot be read.
+/// Root as in a container: no SYS_PTRACE, so that the environment of another uid's process cannot
+/// be read.
 pub(crate) const AS_CONTAINED_ROOT: [&str; 2] =
     ["setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-sys_resource"];
 
-/// Why such a namespace cannot be had here.
+/// Why such a namespace cannot be created here.
 pub(crate) fn cannot_isolate() -> Option<String> {
     let line = [&NAMESPACE[..], &AS_ENGINE, &["true"]].concat();
     match Command::new(line[0]).args(&line[1..]).output() {
@@ -55,10 +55,10 @@ pub(crate) struct Launch {
     pub(crate) wrapper: Vec<String>,
     /// The `stayput` to run.
     pub(crate) program: OsString,
-    /// Of `stayput run`.
+    /// Options of `stayput run`.
     pub(crate) options: Vec<String>,
     pub(crate) variables: Vec<(String, OsString)>,
-    /// The engine.
+    /// The engine's command.
     pub(crate) command: Vec<OsString>,
 }
 
@@ -114,9 +114,9 @@ impl Launch {
     /// Starts it.
     pub(crate) fn spawn(&self) -> Manager {
         let log = self.work.join("manager.log");
-        // Appended to: the log of a container restart goes on.
+        // Opened for append: a container restart continues the log.
         let out = File::options().create(true).append(true).open(&log).expect("a log");
-        // A socket left by a killed manager would seem to be the new one's.
+        // A socket left by a killed manager could be taken for that of the new one.
         let socket = self.work.join("s.sock");
         let child = Command::new(NAMESPACE[0])
             .args(&NAMESPACE[1..])
@@ -142,33 +142,33 @@ impl Launch {
 /// A running manager and its namespace; both end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Manager {
-    /// `unshare`, which waits for the namespace's first process and ends as that does.
+    /// `unshare`, which waits for the namespace's first process and ends in the same way.
     outer: Child,
     pub(crate) api: Api,
     log: PathBuf,
 }
 
 impl Manager {
-    /// The namespace's first process, by its pid here; none when it ended.
+    /// The namespace's first process, by its pid here; none if it has ended.
     pub(crate) fn init(&self) -> Option<i32> {
         let unshare = self.outer.id();
         let children = format!("/proc/{unshare}/task/{unshare}/children");
         fs::read_to_string(children).ok()?.split_whitespace().next()?.parse().ok()
     }
 
-    /// All processes in there.
+    /// All processes in the namespace.
     pub(crate) fn guests(&self) -> Vec<NamespaceProcess> {
         self.init().map(namespace_processes).unwrap_or_default()
     }
 
-    /// All but the manager.
+    /// All processes but the manager.
     pub(crate) fn others(&self) -> Vec<NamespaceProcess> {
         let mut guests = self.guests();
         guests.retain(|guest| guest.pid != 1);
         guests
     }
 
-    /// The one, beside the manager, whose command line contains `what`.
+    /// The only process, besides the manager, whose command line contains `what`.
     #[track_caller]
     pub(crate) fn find(&self, what: &str) -> NamespaceProcess {
         let guests = self.others();
@@ -190,14 +190,14 @@ impl Manager {
         kill(Pid::from_raw(init), signal).expect("the manager can be signalled");
     }
 
-    /// Waits until the manager ended by itself; its code as a shell would show it.
+    /// Waits until the manager has ended by itself; returns its code as a shell would show it.
     pub(crate) fn wait(&mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
         let status = self.outer.wait().expect("unshare is ours");
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 
-    /// A process in the namespace that is not the engine's, as `kubectl exec` makes them. It ends
+    /// Starts a process in the namespace that is not the engine's, like `kubectl exec`. It ends
     /// with the namespace.
     pub(crate) fn visitor(&self) -> NamespaceProcess {
         let init = self.init().expect("the manager runs").to_string();
@@ -215,7 +215,7 @@ impl Manager {
         visitor.expect("a visitor").clone()
     }
 
-    /// KILL to the manager, and with it to its whole namespace: what a container's end is.
+    /// Sends KILL to the manager, which ends its whole namespace, like the end of a container.
     pub(crate) fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         self.wait();
@@ -232,9 +232,9 @@ impl Drop for Manager {
             let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
             let from = lines.len().saturating_sub(80);
-            println!("the manager said:\n{}", lines[from..].join("\n"));
+            println!("the log of the manager:\n{}", lines[from..].join("\n"));
         }
-        // Its first process gets KILL with it, for --kill-child.
+        // Its first process also gets KILL, by --kill-child.
         if let Some(init) = self.init() {
             let _ = kill(Pid::from_raw(init), Signal::SIGKILL);
         }

@@ -1,4 +1,4 @@
-//! What the tests on real parts share.
+//! Shared by the tests with real parts.
 
 pub(crate) mod api;
 pub(crate) mod cluster;

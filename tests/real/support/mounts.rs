@@ -36,7 +36,7 @@ impl SmallDisk {
         }
     }
 
-    /// Takes all space there is; gives it back when the file is removed.
+    /// Uses all free space; it is free again when the file is removed.
     pub(crate) fn fill(&self) -> PathBuf {
         let file = self.0.join("filler");
         let error = fs::write(&file, vec![1; 1 << 20]).expect_err("1 MiB does not fit");
@@ -56,7 +56,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A file system whose daemon can be frozen. While it is, nothing here may look into the mount.
+/// A file system whose daemon can be frozen. Meanwhile, nothing here may access the mount.
 #[derive(Debug)]
 pub(crate) struct FrozenDisk {
     daemon: Child,
@@ -107,7 +107,7 @@ impl FrozenDisk {
 
 impl Drop for FrozenDisk {
     fn drop(&mut self) {
-        // Its end frees the processes that wait for it.
+        // The end of the daemon frees the processes that wait for it.
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
         let _ = Command::new("umount").arg("--lazy").arg(&self.point).status();

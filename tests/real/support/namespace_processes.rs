@@ -1,4 +1,4 @@
-//! The processes of a PID namespace, seen from outside, with their pids outside and inside.
+//! The processes of a PID namespace, seen from outside, with their pids inside and outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 pub(crate) struct NamespaceProcess {
     /// Its pid here.
     pub(crate) host: i32,
-    /// Its pid in there.
+    /// Its pid in the namespace.
     pub(crate) pid: i32,
     /// `R`, `S`, `D`, `Z`…
     pub(crate) state: char,
@@ -25,7 +25,7 @@ impl NamespaceProcess {
     }
 }
 
-/// All processes in the PID namespace that the process `init` of this one is in, zombies too.
+/// All processes in the PID namespace of the process `init`, with zombies.
 pub(crate) fn namespace_processes(init: i32) -> Vec<NamespaceProcess> {
     let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let Some(theirs) = namespace(init) else { return vec![] };

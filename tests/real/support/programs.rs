@@ -1,5 +1,4 @@
-//! What is tested: the programs as cargo has just built them, or, where something is measured, the
-//! ones that ship.
+//! The programs under test: as cargo has just built them or, for measurements, as they ship.
 
 use std::ffi::OsString;
 

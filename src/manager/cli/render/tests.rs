@@ -1,4 +1,4 @@
-//! What people read, word for word.
+//! The complete text that users read.
 
 use super::*;
 

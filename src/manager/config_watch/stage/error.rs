@@ -11,7 +11,7 @@ use super::super::content::Unread;
 /// Why a generation could not be staged.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::config_watch) enum Error {
-    /// A source is not, or no more, what was verified.
+    /// A source does not, or no longer, have the verified content.
     #[error("{} is not what was verified: {source}", file.display())]
     Source { file: PathBuf, source: Unverified },
     #[error("cannot stage into {}: {source}", target.display())]
@@ -38,7 +38,7 @@ pub(in crate::config_watch) enum TargetFault {
     Failed { action: String, source: Errno },
     #[error("{action}: {source}")]
     Unwritten { action: String, source: io::Error },
-    /// What is there, or is to be put there, must be changed by a person.
+    /// A person must change what is in the target or what is to be staged.
     #[error("{0}")]
     Conflict(String),
     #[error(

@@ -15,7 +15,7 @@ use super::target::Target;
 /// Name of the manifest in the target.
 pub(super) const NAME: &str = ".stayput-staged.json";
 const SCHEMA: u32 = 1;
-/// Room for the most files there may be, with long names.
+/// Large enough for the allowed number of files with long names.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Of these paths.
+    /// The manifest with these paths.
     pub(super) fn of<'a>(
         target: &Target,
         paths: impl Iterator<Item = &'a PathBuf>,
@@ -50,7 +50,7 @@ impl Manifest {
         Ok(Self { schema: SCHEMA, paths })
     }
 
-    /// The one in the target; an empty one if there is none.
+    /// The manifest in the target; an empty one if there is none.
     pub(super) fn read(target: &Target) -> Result<Self, Error> {
         let Some(text) = target.read(NAME, LARGEST)? else {
             return Ok(Self { schema: SCHEMA, paths: BTreeSet::new() });
@@ -61,14 +61,14 @@ impl Manifest {
         if manifest.schema != SCHEMA {
             return Err(unusable(ManifestFault::OtherVersion));
         }
-        // The engine may write here, and what is listed here we may remove as root.
+        // The engine may write here, and the manager removes the listed files, possibly as root.
         if !manifest.paths.iter().all(|path| stays_below(path)) {
             return Err(unusable(ManifestFault::Outside));
         }
         Ok(manifest)
     }
 
-    /// Replaces the one in the target, durably.
+    /// Replaces the manifest in the target, durably.
     pub(super) fn write(&self, target: &Target) -> Result<(), Error> {
         let text = serde_json::to_vec(self).map_err(|error| {
             let action = format!("cannot write {NAME}");
@@ -77,12 +77,12 @@ impl Manifest {
         target.replace(NAME, &text)
     }
 
-    /// The paths of both.
+    /// The paths of both manifests.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self { schema: SCHEMA, paths: self.paths.union(&other.paths).cloned().collect() }
     }
 
-    /// The paths that are not in the other.
+    /// The paths that are not in the other manifest.
     pub(super) fn without<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a PathBuf> {
         self.paths.difference(&other.paths)
     }

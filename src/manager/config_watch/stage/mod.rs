@@ -34,14 +34,14 @@ use stayput_api::checksum::ContentDigest;
 pub(super) struct Item {
     /// Path below the target.
     pub(super) relative: PathBuf,
-    /// Where its content is.
+    /// The path of its content.
     pub(super) source: PathBuf,
-    /// What its content must be.
+    /// The digest that its content must have.
     pub(super) sha256: ContentDigest,
     pub(super) access: Access,
 }
 
-/// A file to link through to the mount, for the engine to see it change.
+/// A file that is linked to the mount, so that the engine sees its changes.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
     /// Path below the target.
@@ -50,7 +50,7 @@ pub(super) struct Link {
     pub(super) source: PathBuf,
 }
 
-/// All that a target is to hold of ours.
+/// All files and links of one target.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) target: PathBuf,
@@ -77,7 +77,7 @@ enum Step {
 struct Staging<'a> {
     job: &'a Job,
     target: Target,
-    /// What was ours before.
+    /// The paths that were ours before.
     before: Manifest,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Staging<'a> {
         Ok(Self { job, target, before })
     }
 
-    /// What will be ours.
+    /// The paths that will be ours.
     fn after(&self) -> Result<Manifest, Error> {
         let items = self.job.items.iter().map(|item| &item.relative);
         let links = self.job.links.iter().map(|link| &link.relative);
@@ -106,7 +106,7 @@ impl<'a> Staging<'a> {
     fn placing(&self) -> Result<Vec<Step>, Error> {
         let after = self.after()?;
         let mut steps = Vec::new();
-        // The usual start has the same paths as the one before it, and writes no manifest at all.
+        // Usually a start has the same paths as the one before it, and writes no manifest.
         let moves = after != self.before;
         if moves {
             steps.push(Step::Announce);
@@ -152,7 +152,7 @@ pub(super) fn stage(jobs: &[Job]) -> Result<(), Error> {
     let staging = jobs.iter().map(Staging::open).collect::<Result<Vec<_>, _>>()?;
     let fill = |one: &Staging<'_>| one.filling().iter().try_for_each(|step| one.run(step));
     if let Err(error) = staging.iter().try_for_each(fill) {
-        // Half a copy is of no use and fills the disk; the first error is the one to report.
+        // Incomplete copies are useless and fill the disk. The first error is the one to report.
         for one in &staging {
             let _ = one.run(&Step::Finish);
         }

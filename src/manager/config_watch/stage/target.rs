@@ -19,7 +19,7 @@ use stayput_api::checksum::ContentDigest;
 
 /// Directory in the target where copies are made before they are put in place.
 pub(super) const FILLED: &str = ".stayput-staging";
-/// Name in there of a file that is not numbered.
+/// Name, in the staging directory, of a file without a number.
 const OTHER: &str = "other";
 /// A directory on the way to a file; needs no read permission.
 const STEP: OFlag =
@@ -67,13 +67,13 @@ impl Target {
             .map_err(|error| self.failed(format!("cannot make {FILLED}"), error))
     }
 
-    /// Removes the directory for copies and what an interrupted staging left in it.
+    /// Removes the directory for copies, with what an interrupted staging left in it.
     pub(super) fn finish(&self) -> Result<(), Error> {
         let failed = |error| self.failed(format!("cannot remove {FILLED}"), error);
         let filled = match self.filled() {
             Ok(filled) => filled,
             Err(Errno::ENOENT) => return Ok(()),
-            // Not ours, whatever it is: a file or a link of that name.
+            // It is a file or a link of that name, so it is not ours.
             Err(Errno::ENOTDIR | Errno::ELOOP) => {
                 return unlinkat(&self.fd, FILLED, UnlinkatFlags::NoRemoveDir).map_err(failed);
             }
@@ -93,7 +93,7 @@ impl Target {
         openat(&self.fd, FILLED, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
     }
 
-    /// Copies a source to number `index`. The inner error is the source's.
+    /// Copies a source to number `index`. The inner error is about the source.
     pub(super) fn fill(
         &self,
         index: usize,
@@ -110,9 +110,9 @@ impl Target {
             openat(&filled, name.as_str(), CREATE, Mode::S_IRUSR | Mode::S_IWUSR)
         });
         let mut to = File::from(to.map_err(failed)?);
-        // Whether it is the target that cannot be written is known only here.
+        // Only here it is known that the error is about the target.
         let mut unwritten = None;
-        // What is too large is another content, and was refused when that was verified.
+        // A source that is too large has another content, which was refused at the verification.
         let read = content::read(from, u64::MAX, |piece| {
             to.write_all(piece).inspect_err(|error| unwritten = error.raw_os_error())
         });
@@ -152,7 +152,7 @@ impl Target {
         fsync(self.fd.as_fd()).map_err(|error| self.failed(format!("cannot write {name}"), error))
     }
 
-    /// Reads a file of ours directly in the target; none if it is not there.
+    /// Reads a file of ours directly in the target; none if it does not exist.
     pub(super) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let fd = match openat(&self.fd, name, READ | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => fd,
@@ -173,18 +173,18 @@ impl Target {
         let failed = |error| self.failed(format!("cannot remove {}", path.display()), error);
         let (parent, name) = match self.parent(path, false) {
             Ok(found) => found,
-            // The engine removed or replaced a directory on the way: then it is not there.
+            // The engine removed or replaced a directory above it, so the file does not exist.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(()),
             Err(error) => return Err(failed(error)),
         };
         match unlinkat(&parent, name, UnlinkatFlags::NoRemoveDir) {
-            // A directory of that name is the engine's.
+            // It is a directory of that name, made by the engine.
             Ok(()) | Err(Errno::ENOENT | Errno::EISDIR) => {}
             Err(error) => return Err(failed(error)),
         }
         for dir in path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {
             let Ok((parent, name)) = self.parent(dir, false) else { break };
-            // Not empty: the engine keeps something there.
+            // Not empty: it holds files of the engine.
             if unlinkat(&parent, name, UnlinkatFlags::RemoveDir).is_err() {
                 break;
             }
@@ -235,7 +235,7 @@ impl Target {
     }
 }
 
-/// A directory that anybody may enter, as the kubelet makes them, whatever our umask.
+/// A directory that all users may enter, as the kubelet makes them, whatever the umask is.
 fn make_directory(parent: &OwnedFd, name: &[u8]) -> nix::Result<OwnedFd> {
     mkdirat(parent, name, Mode::S_IRWXU)?;
     let made = openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())?;
@@ -243,14 +243,15 @@ fn make_directory(parent: &OwnedFd, name: &[u8]) -> nix::Result<OwnedFd> {
     Ok(made)
 }
 
-/// Gives a file its owner, group and permissions, as far as we may.
+/// Sets a file's owner, group and permissions, as far as the manager may.
 fn give(file: &File, access: Access) -> nix::Result<()> {
     let mut mode = access.mode & 0o777 | 0o400;
     if fchown(file, None, Some(Gid::from_raw(access.gid))).is_err() {
         mode &= !0o070;
     }
     fchmod(file, Mode::from_bits_truncate(mode))?;
-    // Only root may give files away, and only last; else the copy is ours, as is the engine.
+    // Only root may change the owner, and it must come last. Otherwise the copy belongs to the
+    // manager's uid, which is the engine's, too.
     let _ = fchown(file, Some(Uid::from_raw(access.uid)), None);
     Ok(())
 }

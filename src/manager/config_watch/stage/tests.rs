@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 
-/// A source and a target, with a file of the engine's in it.
+/// A source and a target; the target holds a file of the engine.
 struct Fixture {
     source: TempDir,
     target: TempDir,
@@ -70,7 +70,7 @@ impl Fixture {
         tree
     }
 
-    /// Runs a staging up to its step `most`; whether it came to its end.
+    /// Runs a staging up to its step `most`; returns whether it was completed.
     fn interrupted(&self, job: &Job, most: usize) -> bool {
         let staging = Staging::open(job).unwrap();
         let mut steps = staging.filling();
@@ -95,7 +95,7 @@ const NEW: [(&str, &str); 5] = [
     ("dir-then-file", "new"),
 ];
 
-/// What the target holds after a staging, whatever happened before.
+/// The content of the target after a staging, whatever happened before.
 fn expected(fixture: &Fixture, job: &Job) -> Tree {
     let mut tree: Tree = [("keystore".to_owned(), "the engine's".to_owned())].into();
     for item in &job.items {

@@ -122,7 +122,7 @@ impl<'a> Findings<'a> {
         Ok(())
     }
 
-    /// Something is wrong with what is at this path. `what` goes on after the path.
+    /// Something is wrong with this path. `what` continues the sentence after the path.
     pub(super) fn problem(&mut self, at: &Path, what: &str) {
         let listed = self.listed(at);
         let message = format!("{} {what}", lossy(self.path(at).as_os_str().as_bytes()));

@@ -1,4 +1,4 @@
-//! What is wrong with a file or directory and what to do. Each goes on after the path.
+//! What is wrong with a file or directory and what to do. Each message continues after the path.
 
 use nix::errno::Errno;
 

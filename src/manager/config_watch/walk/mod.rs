@@ -1,4 +1,4 @@
-//! Walks the config directories through descriptors, never by a path that may move meanwhile.
+//! Walks the config directories through descriptors, never by a path, which may change meanwhile.
 //!
 //! A kubelet volume looks like this (pkg/volume/util/atomic_writer.go):
 //! ```text
@@ -29,7 +29,7 @@ use super::settings::ConfigSettings;
 use findings::{Findings, TooMuch};
 use messages::{LOOP, NOT_REGULAR, broken_link, unreadable};
 
-/// Nobody nests a config deeper; every level holds a descriptor.
+/// No config is nested deeper; every level holds a descriptor.
 const MAX_DEPTH: usize = 32;
 /// The kubelet's link to the current generation.
 const DATA: &CStr = c"..data";
@@ -56,7 +56,7 @@ struct Walk<'a> {
     ancestors: Vec<(u64, u64)>,
 }
 
-/// What links inside a directory may not leave.
+/// The directory that links must not lead out of.
 #[derive(Clone, Copy)]
 struct Base<'a> {
     fd: BorrowedFd<'a>,
@@ -145,12 +145,13 @@ impl Walk<'_> {
                 return Ok(());
             }
         };
-        // Names that are not the kubelet's links hide what lies under them in the generation.
+        // A name in the volume that is not the kubelet's link hides the same name in the
+        // generation.
         let mut own = BTreeSet::new();
         for name in self.names(fd, at) {
             let kubelets = match readlinkat(fd, name.as_c_str()) {
                 Ok(link) => link.as_bytes().strip_prefix(b"..data/") == Some(name.as_bytes()),
-                // The kubelet unlinks a name that went with a swap only after it.
+                // After a swap, the kubelet still has to remove the links to names that are gone.
                 Err(error) => error == Errno::ENOENT,
             };
             if !kubelets {
@@ -228,7 +229,7 @@ impl Walk<'_> {
 
     /// Names in a directory except the kubelet's own, bounded.
     fn names(&mut self, fd: &OwnedFd, at: &Path) -> Vec<CString> {
-        // Through a descriptor of its own: a shared one would share its reading position.
+        // Through a new descriptor: a duplicated one would share the reading position.
         let mut names = Vec::new();
         let mut dir = match Dir::openat(fd, c".", DIRECTORY, Mode::empty()) {
             Ok(dir) => dir,

@@ -20,8 +20,8 @@ pub(super) enum Source {
     Issuer,
 }
 
-/// Why a file holds no key to verify with. The messages follow the file's name, which they leave
-/// out.
+/// Why a file holds no key to verify with. The messages follow the file's name, so they do not
+/// repeat it.
 #[derive(Debug, Error)]
 pub enum KeyError {
     #[error(transparent)]
@@ -102,7 +102,7 @@ fn issuer_key(jwk: &Jwk) -> Option<Key> {
         AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
             Algorithm::EdDSA
         }
-        // Symmetric keys have no place in a public document.
+        // A public document must not contain symmetric keys.
         _ => return None,
     };
     let for_signing = !matches!(

@@ -30,18 +30,18 @@ pub(crate) struct Caller {
     pub(crate) scopes: Scopes,
 }
 
-/// Why credentials were not accepted: for our debug log only.
+/// Why credentials were not accepted: for the debug log only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rejection(pub(crate) &'static str);
 
-/// Who the peer is as far as the connection itself proves it.
+/// Who the peer is, as far as the connection itself proves it.
 #[derive(Debug, Clone)]
 pub(crate) enum Peer {
-    /// `--insecure-no-auth` on a loopback address: everybody may do everything.
-    Anybody,
+    /// `--insecure-no-auth` on a loopback address: every program may do everything.
+    AuthDisabled,
     /// A client certificate or an allowed uid.
     Known(Caller),
-    /// Nothing.
+    /// No proof.
     Unknown,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Peer {
 /// would have been enough.
 ///
 /// # Errors
-/// What was wrong, for the debug log alone.
+/// What was wrong, for the debug log only.
 pub(crate) fn identify(
     peer: &Peer,
     headers: &HeaderMap,
@@ -59,7 +59,7 @@ pub(crate) fn identify(
     now: u64,
 ) -> Result<Caller, Rejection> {
     let known = match peer {
-        Peer::Anybody => {
+        Peer::AuthDisabled => {
             return Ok(Caller { subject: Arc::from("anybody"), scopes: Scopes::CONTROL });
         }
         Peer::Known(caller) => Some(caller),

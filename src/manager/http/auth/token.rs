@@ -14,7 +14,7 @@ use stayput_net::jwt::{MAX_AHEAD, Scopes, install_provider};
 
 /// How far the clocks of issuer and manager may be apart, in seconds.
 pub(super) const LEEWAY: u64 = 30;
-/// In bytes. Longer subjects than the API server's would only fill our log.
+/// In bytes. Longer subjects than the API server's would only fill the log.
 const MAX_SUBJECT: usize = 256;
 
 /// What is required of a token beside its signature.
@@ -55,8 +55,8 @@ impl Rules {
     }
 }
 
-/// Verifies tokens with the keys of one moment. Replaced as a whole, together with its cache, when a
-/// key file changes.
+/// Verifies tokens with one set of keys. When a key file changes, it is replaced as a whole,
+/// together with its cache.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     keys: Vec<(Key, Validation)>,
@@ -96,7 +96,7 @@ impl Tokens {
     /// The caller with this token, at `now` (seconds since the epoch).
     ///
     /// # Errors
-    /// The failed check, for our debug log. The caller does not get it.
+    /// The check that failed, for the debug log. The caller does not get it.
     pub(crate) fn verify(&self, token: &str, now: u64) -> Result<Caller, Rejection> {
         let fingerprint = TokenCache::fingerprint(token);
         let cached =
@@ -169,8 +169,8 @@ impl Tokens {
     }
 }
 
-/// Whoever has our own key chooses subject and scopes. With the prefix, such a subject cannot look
-/// like one that the API server signed.
+/// The holder of the shared key or a private key chooses subject and scopes. With the prefix, such
+/// a subject is not confused with one that the API server signed.
 fn own_caller(subject: &str, claims: &Claims) -> Caller {
     let scopes = match &claims.scope {
         None => Scopes::NONE,

@@ -1,4 +1,4 @@
-//! Tokens that were accepted lately, so that frequent requests do not cost a verification each.
+//! Tokens that were accepted recently, so that frequent requests do not each cost a verification.
 //!
 //! Measured over TLS, requests per second of the server's CPU time: HS256 40,000 without the cache
 //! and 75,000 with it, RS256 20,000 and 67,000.
@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 
 use super::Caller;
 
-/// Few clients talk to one pod.
+/// Few clients call one manager.
 const CAPACITY: usize = 8;
 
 type Fingerprint = [u8; 32];

@@ -1,4 +1,4 @@
-//! Open or unworkable settings are refused, and sound ones are not.
+//! Settings that are open or cannot work are refused, and valid ones are not.
 
 use super::*;
 
@@ -20,9 +20,9 @@ fn pod() -> Pod {
 }
 
 #[track_caller]
-fn refused(settings: &HttpSettings, word: &str) {
+fn refused(settings: &HttpSettings, part: &str) {
     let errors = settings.validate();
-    assert!(errors.iter().any(|error| error.contains(word)), "no {word:?} in {errors:#?}");
+    assert!(errors.iter().any(|error| error.contains(part)), "no {part:?} in {errors:#?}");
 }
 
 #[track_caller]

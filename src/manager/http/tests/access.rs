@@ -1,4 +1,4 @@
-//! Who gets in, and how little the others are told.
+//! Which requests are accepted, and how little a refusal shows.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn tokens_open_what_their_scope_says() {
     assert_eq!(client.get("/es/status", Some(&control)).await.status, 200);
     assert_eq!(client.post("/es/stop", Some(&control), "{}").await.status, 202);
     let seen = world.script.lock().unwrap().seen.clone();
-    assert_eq!(seen.len(), 1, "only what was allowed reached the supervisor");
+    assert_eq!(seen.len(), 1, "only the allowed request reached the supervisor");
     assert!(seen[0].starts_with("jwt:ops StopRequest"), "{seen:?}");
 }
 
@@ -41,7 +41,7 @@ async fn every_kind_of_bad_token_gets_the_same_answer() {
         Signer::shared().token(&hs256, &claims(now + 600, now + 300, AUDIENCE)),
         Signer::shared().token(&hs256, &claims(now + 7200, now, AUDIENCE)),
         Signer::shared().token(&hs256, &claims(now + 600, now, "stayput:search/u-2")),
-        Signer::Nobody.token(&json!({"alg": "none"}), &good),
+        Signer::Unsigned.token(&json!({"alg": "none"}), &good),
         Signer::rsa().token(&json!({"alg": "RS256"}), &good),
         Signer::shared().token(&json!({"alg": "HS256", "kid": "unknown"}), &good),
     ];
@@ -53,7 +53,7 @@ async fn every_kind_of_bad_token_gets_the_same_answer() {
         for target in ["/es/status", "/metrics"] {
             let refused = client.get(target, Some(token)).await;
             assert_eq!(refused.status, 401);
-            assert_eq!(refused.body, without.body, "it tells nothing more: {token}");
+            assert_eq!(refused.body, without.body, "the refusal shows no more: {token}");
         }
     }
     assert_eq!(
@@ -70,12 +70,12 @@ async fn client_certificates_open_what_their_names_say() {
     let mut reader = world.tls(Some("reader")).await;
     assert_eq!(reader.get("/es/status", None).await.status, 200);
     assert_eq!(reader.post("/es/stop", None, "").await.status, 403);
-    // Its common name is the reconciler's, which counts for nothing.
+    // Its common name is the reconciler's, which is ignored.
     let mut stranger = world.tls(Some("stranger")).await;
     assert_eq!(stranger.get("/es/status", None).await.status, 401);
     assert_eq!(stranger.get("/livez", None).await.status, 200);
     assert_eq!(stranger.get("/es/status", Some(&token("es:read"))).await.status, 200);
-    // A wrong token is not made good by a right certificate.
+    // A wrong token is refused even with a valid certificate.
     assert_eq!(reconciler.get("/es/status", Some("a.b.c")).await.status, 401);
     let seen = world.script.lock().unwrap().seen.clone();
     assert!(seen[0].starts_with("client:reconciler.search.svc "), "{seen:?}");
@@ -84,7 +84,7 @@ async fn client_certificates_open_what_their_names_say() {
 #[tokio::test]
 async fn a_certificate_of_another_ca_does_not_get_through() {
     let world = World::new().await;
-    // With TLS 1.3 the client learns of it when it reads.
+    // With TLS 1.3 the client notices it when it reads.
     let got_through = match world.tls_stream(Some("forger")).await {
         Err(_) => false,
         Ok(mut stream) => {
@@ -133,7 +133,7 @@ async fn a_trial_on_loopback_needs_neither_tls_nor_tokens() {
     })
     .await;
     let mut client = world.plain().await;
-    // As a page that has the name `pod` mapped to this machine would ask.
+    // As a web page does whose name `pod` resolves to this machine.
     assert_eq!(client.post("/es/stop", None, "").await.problem(), (403, "forbidden".into()));
     assert!(world.script.lock().unwrap().seen.is_empty());
     client.host = "localhost";

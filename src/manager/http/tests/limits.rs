@@ -1,4 +1,4 @@
-//! Slow, greedy and silent clients are cut off, and probes come through.
+//! Slow, greedy and silent clients are disconnected, and probes are answered.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::http::Limits;
 
 async fn rest(stream: &mut UnixStream) -> String {
     let mut text = Vec::new();
-    // A reset is an end as well.
+    // A reset also counts as the end.
     let _ = stream.read_to_end(&mut text).await;
     String::from_utf8(text).unwrap()
 }
@@ -96,14 +96,14 @@ async fn probes_come_through_when_all_places_are_taken() {
     for _ in 0..5 {
         greedy.push(TcpStream::connect(world.address).await.unwrap());
     }
-    // The first four keep their places for as long as a handshake may take; the fifth and every
-    // one after it get the reserved one in turn, for a moment.
+    // The first four use the regular slots for as long as a handshake may take; the fifth and all
+    // later ones use the reserved slot in turn, for a short time.
     for _ in 0..3 {
         let answer = world.tls(None).await.get("/livez", None).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("connection"), "close");
     }
-    // And the unix socket has its own.
+    // The unix socket has its own reserved slot.
     assert_eq!(world.unix().await.get("/livez", None).await.status, 200);
 }
 
@@ -142,13 +142,13 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
     let limits = Limits { drain: Duration::from_millis(100), ..Limits::default() };
     let mut world = World::with(limits, |_| ()).await;
     let mut stream = UnixStream::connect(world.path("socket")).await.unwrap();
-    // Headers complete, body never: a request under way when the manager ends.
+    // Complete headers, but no body: a request that is open when the manager ends.
     let head = b"POST /es/stop HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n{";
     stream.write_all(head).await.unwrap();
     world.end().await.unwrap();
 }
 
-/// Fills every place to wait of a listener by `open`ing one connection after the other.
+/// Uses all permissions to wait of a listener by `open`ing one connection after the other.
 async fn crowd(
     world: &World,
     limit: usize,
@@ -161,7 +161,7 @@ async fn crowd(
         crowd.push(tokio::spawn(async move {
             client.send("GET", &target, Some(&token("es:read")), "").await
         }));
-        // Whoever waits has asked the readiness probe.
+        // Each waiting request has called the readiness probe.
         eventually(async || world.script.lock().unwrap().probes >= number).await;
     }
     crowd
@@ -182,7 +182,8 @@ async fn those_who_wait_do_not_keep_out_those_who_act() {
         let answer = open().await.get(&target, token).await;
         assert_eq!(answer.problem(), (503, "too_many_waiting".into()));
         assert_eq!(answer.header("retry-after"), "1");
-        // What need not wait is answered, and a stop is accepted, though it cannot wait.
+        // A request that need not wait is answered, and a stop is accepted, although it cannot
+        // wait.
         assert_eq!(open().await.get("/es/status?after=other", token).await.status, 200);
         assert_eq!(open().await.get("/es/status", token).await.status, 200);
         assert_eq!(open().await.post("/es/stop?wait=60s", token, "").await.status, 202);
@@ -191,7 +192,7 @@ async fn those_who_wait_do_not_keep_out_those_who_act() {
         for watcher in crowd {
             assert_eq!(watcher.await.unwrap().unwrap().status, 200);
         }
-        // The places are free again.
+        // The permissions to wait are free again.
         let target = format!("/es/status?after={}&timeout=1ms", stopped().cursor.0);
         assert_eq!(open().await.get(&target, token).await.status, 204);
     }

@@ -1,4 +1,4 @@
-//! The server as its callers meet it, in front of a supervisor that does what the test says.
+//! The server, tested through its listeners, with a fake supervisor that each test controls.
 
 mod access;
 mod limits;

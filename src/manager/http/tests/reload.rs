@@ -108,11 +108,11 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
     };
     let errors = crate::http::Server::bind(settings, Limits::default()).await.unwrap_err();
     assert_eq!(errors.len(), 3, "{errors:#?}");
-    for (error, words) in errors.iter().map(ToString::to_string).zip([
+    for (error, parts) in errors.iter().map(ToString::to_string).zip([
         ["tls.crt", "not the certificate's"],
         ["short", "at least 32"],
         ["missing", "cannot be read"],
     ]) {
-        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
 }

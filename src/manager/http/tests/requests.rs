@@ -1,4 +1,4 @@
-//! Every route, and every way to ask wrongly.
+//! Every route, and every kind of wrong request.
 
 use std::time::Duration;
 
@@ -50,11 +50,11 @@ async fn requests_reach_the_supervisor_as_they_were_sent() {
     let done = client.post("/es/start", None, &body).await;
     assert_eq!((done.status.as_u16(), &done.json()["state"]), (200, &json!("running")));
     let seen = world.script.lock().unwrap().seen.clone();
-    for word in ["Some(43)", "\"u-1\"", "Span(90000)", "Span(10000)"] {
-        assert!(seen[0].contains(word), "{seen:?}");
+    for part in ["Some(43)", "\"u-1\"", "Span(90000)", "Span(10000)"] {
+        assert!(seen[0].contains(part), "{seen:?}");
     }
-    for word in ["Some(44)", checksum.as_str(), "LastGood"] {
-        assert!(seen[1].contains(word), "{seen:?}");
+    for part in ["Some(44)", checksum.as_str(), "LastGood"] {
+        assert!(seen[1].contains(part), "{seen:?}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn refusals_carry_code_sentence_and_current_status() {
 async fn bodies_that_cannot_be_used_are_named_and_go_no_further() {
     let world = World::new().await;
     let mut client = world.unix().await;
-    for (body, word) in [
+    for (body, part) in [
         ("{\"sequenc\":7}", "sequenc"),
         ("{\"sequence\":\"7\"}", "sequence"),
         ("[7]", "object"),
@@ -85,7 +85,7 @@ async fn bodies_that_cannot_be_used_are_named_and_go_no_further() {
     ] {
         let refused = client.post("/es/stop", None, body).await;
         assert_eq!(refused.problem(), (400, "invalid_body".into()));
-        assert!(refused.json()["detail"].as_str().unwrap().contains(word), "{refused:?}");
+        assert!(refused.json()["detail"].as_str().unwrap().contains(part), "{refused:?}");
         assert_eq!(refused.json()["current"]["state"], "running");
     }
     for target in ["/es/stop?wiat=1s", "/es/stop?wait=soon", "/es/start?after=a", "/es/stop?wait"] {
@@ -170,7 +170,7 @@ async fn a_supervisor_that_hangs_is_not_alive() {
     world.script.lock().unwrap().hangs = true;
     assert_eq!(client.get("/livez", None).await.status, 503);
     assert_eq!(client.get("/readyz", None).await.status, 503);
-    // What is known is still told.
+    // What is known is still in the answer.
     assert_eq!(client.get("/es/status", None).await.status, 200);
 }
 
@@ -218,7 +218,7 @@ fn no_request_is_answered_with_a_fault_or_not_at_all() {
         body in "(\\{\"(sequence|grace|pod|config)\":[ -~]{0,10}\\}|[ -~]{0,40})",
     )| {
         let target = format!("{path}{query}");
-        // CONNECT takes another kind of target, which is hyper's to judge.
+        // CONNECT has another kind of target, which hyper checks.
         prop_assume!(target.parse::<hyper::Uri>().is_ok() && method != "CONNECT");
         let answer = runtime.block_on(async {
             world.unix().await.send(&method, &target, None, &body).await.unwrap()

@@ -1,4 +1,4 @@
-//! Long polls and waits: answered by the change, not by a clock.
+//! Long polls and waits are ended by the change, not by a clock.
 
 use super::world::{World, running, stopped, token};
 use crate::http::Limits;
@@ -50,7 +50,7 @@ async fn a_poll_without_news_ends_with_no_content() {
     let answer = client.get(&format!("/es/status?after={cursor}"), None).await;
     assert_eq!((answer.status.as_u16(), answer.body.len()), (204, 0));
     assert_eq!(begin.elapsed().as_secs(), 30);
-    // However long one asks for.
+    // However long the client asks to wait.
     let begin = tokio::time::Instant::now();
     let answer = client.get(&format!("/es/status?after={cursor}&timeout=1h"), None).await;
     assert_eq!((answer.status.as_u16(), begin.elapsed().as_secs()), (204, 5 * 60));

@@ -32,7 +32,7 @@ use stayput_net::jwt::Scopes;
 
 pub(super) use super::super::auth::testing::{SHARED, Signer};
 
-/// The audience the pod of the world expects.
+/// The audience that the pod of these tests expects.
 pub(super) const AUDIENCE: &str = "stayput:search/u-1";
 
 pub(super) fn running() -> Status {
@@ -43,7 +43,7 @@ pub(super) fn stopped() -> Status {
     serde_json::from_str(include_str!("../../../../proto/samples/status-stopped.json")).unwrap()
 }
 
-/// What the fake supervisor answers and what it was asked.
+/// The answers of the fake supervisor, and the requests it got.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) verdict: Option<Result<Accepted, Refusal>>,
@@ -113,7 +113,7 @@ impl World {
         self.directory.path().join(name)
     }
 
-    /// Tells the server to end; the result completes when it has.
+    /// Requests the server's end; the returned future completes when it has ended.
     pub(super) fn end(&mut self) -> JoinHandle<()> {
         let _ = self.stop.take().unwrap().send(());
         self.served.take().unwrap()
@@ -163,7 +163,7 @@ async fn supervise(mut asked: mpsc::Receiver<Call>, script: Arc<Mutex<Script>>) 
     while let Some(call) = asked.recv().await {
         let mut script = script.lock().unwrap();
         if script.hangs {
-            // Kept, so that whoever asked goes on waiting.
+            // Kept, so that the client continues to wait.
             std::mem::forget(call);
             continue;
         }
@@ -190,7 +190,7 @@ async fn supervise(mut asked: mpsc::Receiver<Call>, script: Arc<Mutex<Script>>) 
 
 pub(super) struct Client {
     sender: SendRequest<Full<Bytes>>,
-    /// What it calls the server.
+    /// The name that the client uses for the server.
     pub(super) host: &'static str,
 }
 
@@ -261,8 +261,8 @@ pub(super) fn token(scope: &str) -> String {
     Signer::shared().token(&serde_json::json!({"alg": "HS256"}), &claims)
 }
 
-/// A CA and, signed by it, the server's certificate and those of three clients; and one of a
-/// client nobody vouches for.
+/// A CA and, signed by it, the certificates of the server and of three clients; and a client's
+/// certificate that this CA did not sign.
 pub(super) fn write_certificates(directory: &Path) {
     let write = |name: &str, pem: String| std::fs::write(directory.join(name), pem).unwrap();
     let mut params = CertificateParams::default();
@@ -281,7 +281,7 @@ pub(super) fn write_certificates(directory: &Path) {
     ] {
         let mut params = CertificateParams::default();
         params.subject_alt_names = vec![san];
-        // Must not help: the common name is ignored.
+        // Must have no effect: the common name is ignored.
         params.distinguished_name.push(rcgen::DnType::CommonName, "reconciler.search.svc");
         let key = KeyPair::generate().unwrap();
         write(&format!("{name}.crt"), params.signed_by(&key, issuer).unwrap().pem());
@@ -289,7 +289,7 @@ pub(super) fn write_certificates(directory: &Path) {
     }
 }
 
-/// Waits for `condition` to hold, asking again and again; for what sends no event.
+/// Polls until `condition` holds; for conditions without an event.
 pub(super) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     while !condition().await {

@@ -1,4 +1,4 @@
-//! Waiting ends when it should, and for the right reason.
+//! Waiting ends at the right status, with the right result.
 
 use super::*;
 use stayput_api::{LastRequest, Reason, RequestKind};
@@ -63,8 +63,8 @@ fn a_start_is_done_when_the_engine_runs_with_the_config_that_was_asked_for() {
 
 #[test]
 fn a_failed_start_says_why() {
-    let why = Reason { code: "start_failed".into(), message: "it ended with code 78".into() };
-    let status = Status { state: State::Failed, reason: Some(why), ..running() };
+    let reason = Reason { code: "start_failed".into(), message: "it ended with code 78".into() };
+    let status = Status { state: State::Failed, reason: Some(reason), ..running() };
     let Some(Outcome::Failed(refusal)) = start(42, None, &status) else { panic!("not over") };
     assert_eq!(
         (refusal.code, refusal.message.as_str()),

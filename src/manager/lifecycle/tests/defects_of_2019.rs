@@ -1,4 +1,5 @@
-//! The defects of ECK's process manager of 2019 that a state machine decides, one test each.
+//! The defects of ECK's process manager of 2019 that concern the state machine, one test each.
+//! "There" is that process manager.
 
 use super::scenario::{done, on_exit, start, start_with, stop, under_way};
 use super::world::{OTHER, World};
@@ -21,7 +22,8 @@ fn signals(world: &World) -> usize {
         .count()
 }
 
-/// There: "stopping" in the file for ever; start 500, stop 202, until the pod is deleted.
+/// There: "stopping" stayed in the file for ever; start gave 500 and stop gave 202, until the pod
+/// was deleted.
 #[test]
 fn a_manager_killed_while_stopping_or_killing_recovers_with_one_call() {
     for killing in [false, true] {
@@ -63,7 +65,7 @@ fn an_engine_that_ignores_term_is_killed_when_its_grace_is_over() {
     assert!(world.did(&Effect::KillTree));
 }
 
-/// There: a torn or empty file started a node that was meant to stay stopped.
+/// There: a torn or empty file started a node that was to stay stopped.
 #[test]
 fn a_torn_journal_starts_nothing() {
     let mut world = World::new(Policy::default());
@@ -72,7 +74,7 @@ fn a_torn_journal_starts_nothing() {
     assert_eq!((world.phase(), world.spawns()), (Phase::Failed, 0));
 }
 
-/// There: exit 1 for a clean deletion of the pod.
+/// There: exit 1 when the pod was deleted cleanly.
 #[test]
 fn term_while_stopped_ends_with_0_also_in_a_later_container() {
     let mut world = World::stopped(Policy::default());
@@ -84,7 +86,7 @@ fn term_while_stopped_ends_with_0_also_in_a_later_container() {
     assert_eq!(world.exit, Some(0));
 }
 
-/// There: 255, and nobody could tell an engine killed for memory.
+/// There: 255, so an engine that was killed for memory could not be recognized.
 #[test]
 fn a_signal_death_keeps_its_code_and_memory_its_name() {
     let mut world = World::running(Policy::default());
@@ -94,7 +96,7 @@ fn a_signal_death_keeps_its_code_and_memory_its_name() {
     assert_eq!(world.lifecycle.last_exit().unwrap().reason, ExitReason::Oom);
 }
 
-/// There: "started" from fork on, so that an engine that ended at once had started well.
+/// There: "started" from fork on, so that a start counted as good even if the engine ended at once.
 #[test]
 fn a_start_is_done_only_when_the_engine_is_ready() {
     let mut world = World::started_by_request(Policy::default());
@@ -126,7 +128,7 @@ fn a_start_on_a_config_that_is_not_mounted_starts_nothing() {
     assert_eq!(world.spawns(), 0);
 }
 
-/// There already good: 40 starts at once, one engine.
+/// There it was right already: 40 starts at once, one engine.
 #[test]
 fn forty_starts_start_one_engine() {
     let mut world = World::stopped(Policy::default());

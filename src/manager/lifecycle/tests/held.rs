@@ -1,4 +1,4 @@
-//! A failed start waits for a request, whatever happens meanwhile.
+//! A failed start waits for a request, whatever happens in the meantime.
 
 use super::scenario::{done, on_exit, start, start_last_good, stop, under_way};
 use super::world::World;
@@ -53,7 +53,7 @@ fn a_hold_beside_a_request_that_changes_nothing_is_neither_lost_nor_late() {
     world.asks(start(3));
     world.leader_ends(ExitStatus::Code(78), false, false, false);
     world.scanned();
-    assert!(world.due(Timer::Journal).is_some(), "a hung disk must not swallow the answer");
+    assert!(world.due(Timer::Journal).is_some(), "a hung disk must not prevent the answer");
     world.works();
     assert_eq!(world.answer().unwrap_err().code, Code::StartFailed);
     let saved = &world.disk.as_ref().unwrap().intent;
@@ -78,9 +78,9 @@ fn an_unreadable_journal_is_held_and_not_written_over() {
     let mut world = World::new(Policy::default());
     world.happens(Event::Boot(Recovered::Unreadable("schema 9 is newer".to_owned())));
     assert_eq!((world.phase(), world.effects.len()), (Phase::Failed, 0));
-    let why = world.lifecycle.reason().unwrap();
+    let reason = world.lifecycle.reason().unwrap();
     assert_eq!(
-        (why.code.as_str(), why.message.as_str()),
+        (reason.code.as_str(), reason.message.as_str()),
         ("journal_unreadable", "schema 9 is newer")
     );
     world.happens(Event::Terminate);

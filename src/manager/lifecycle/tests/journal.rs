@@ -1,4 +1,4 @@
-//! Intent is durable before the act, and what happens when it cannot be.
+//! The intent is durable before the act, and what happens when it cannot be written.
 
 use super::scenario::{done, on_exit, start, start_with, stop, under_way};
 use super::world::{OTHER, World};
@@ -44,7 +44,7 @@ fn a_stop_that_a_hung_disk_swallows_is_refused_in_time() {
     assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL_WRITE_TIMEOUT));
     world.waits_for(Timer::Journal);
     assert_eq!(world.answer().unwrap_err().code, Code::JournalUnavailable);
-    // The write gets through after all; the intent that holds follows it.
+    // The write succeeds after all; the intent that is in force is written after it.
     world.works();
     assert_eq!(world.disk.as_ref().unwrap().intent.desired, Desired::Running);
     assert!(world.lifecycle.is_durable());
@@ -94,7 +94,7 @@ fn a_stop_is_done_also_when_the_engines_end_could_not_be_written() {
     world.scanned();
     world.works_without_disk();
     assert_eq!(world.phase(), Phase::Stopped);
-    assert!(world.lifecycle.is_durable(), "what was asked is on the disk");
+    assert!(world.lifecycle.is_durable(), "what was requested is on the disk");
     assert_eq!(world.answer_to(stop(1)), done(1));
 }
 
@@ -107,7 +107,7 @@ fn an_accepted_stop_outlives_a_crash_before_the_act() {
     world.comes_back();
     world.works();
     assert_eq!(world.phase(), Phase::Stopped);
-    assert_eq!(world.answer_to(stop(3)), done(3), "the sender's retry");
+    assert_eq!(world.answer_to(stop(3)), done(3), "a retry");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_retried_start_is_not_called_done_on_a_config_that_came_later() {
     };
     world.prepared(Ok(other));
     world.works();
-    // The next container finds another config mounted and starts on that.
+    // The next container finds another config mounted and starts with it.
     world.comes_back();
     world.works();
     world.happens(Event::Ready);
@@ -188,7 +188,7 @@ fn a_config_that_is_never_prepared_does_not_hold_the_next_request() {
 #[test]
 fn who_stopped_it_stays_named_when_others_ask_in_vain() {
     let mut world = World::stopped(Policy::default());
-    let why = world.lifecycle.reason();
+    let reason = world.lifecycle.reason();
     assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::ChecksumMismatch));
-    assert_eq!(world.lifecycle.reason(), why);
+    assert_eq!(world.lifecycle.reason(), reason);
 }

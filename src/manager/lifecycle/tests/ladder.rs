@@ -1,4 +1,4 @@
-//! The stop ladder, rung by rung.
+//! The steps of a stop, one by one.
 
 use super::scenario::{done, on_exit, start, stop, stop_within, under_way};
 use super::world::World;
@@ -14,7 +14,7 @@ fn a_stop_signals_the_leader_alone_after_a_look_at_the_tree() {
     assert_eq!(
         world.effects[1..3],
         [Effect::ScanTree, Effect::SignalLeader(TERM)],
-        "whose child is whose cannot be told later"
+        "descent cannot be found later"
     );
     assert_eq!(world.phase(), Phase::Signalled);
     assert_eq!(world.due(Timer::Grace), Some(world.now + 120_000));
@@ -27,7 +27,7 @@ fn stopped_means_leader_reaped_and_tree_empty() {
     world.leader_ends(ExitStatus::Code(143), false, true, false);
     world.works();
     assert_eq!(world.phase(), Phase::Lingering);
-    assert!(!world.did(&Effect::SignalServer(TERM)), "its launcher told it");
+    assert!(!world.did(&Effect::SignalServer(TERM)), "its launcher passes the signal on");
     assert_eq!(world.answer_to(stop(1)), under_way(1));
     world.server_ends();
     world.works();
@@ -202,8 +202,8 @@ fn what_cannot_be_seen_is_not_gone() {
     world.waits_for(Timer::Kill);
     world.happens(unseen());
     assert_eq!(world.phase(), Phase::Stuck);
-    let why = world.lifecycle.reason().unwrap().message;
-    assert!(why.contains("mount /proc"), "{why}");
+    let message = world.lifecycle.reason().unwrap().message;
+    assert!(message.contains("mount /proc"), "{message}");
     world.happens(Event::Tree(Tree::default()));
     assert_eq!(world.phase(), Phase::Stopped);
 }

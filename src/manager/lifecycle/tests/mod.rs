@@ -1,4 +1,4 @@
-//! What the lifecycle decides, in scenarios; and every decision it can come to, in `model`.
+//! What the lifecycle decides, as scenarios; `model` checks every decision that can occur.
 
 mod defects_of_2019;
 mod held;

@@ -1,4 +1,4 @@
-//! The engine ends by itself, or never comes up: exit, restart, hold.
+//! The engine ends by itself, or fails to start: exit, restart, hold.
 
 use super::scenario::{done, on_exit, start, start_with, stop, under_way};
 use super::world::{OTHER, World};
@@ -11,7 +11,7 @@ fn exit_ends_the_manager_with_the_engines_code_once_the_journal_knows() {
     world.leader_ends(ExitStatus::Code(3), false, false, false);
     world.scanned();
     assert_eq!(world.exit, None);
-    assert!(world.lifecycle.is_deciding(), "nothing is taken on any more");
+    assert!(world.lifecycle.is_deciding(), "no request is taken any more");
     world.works();
     assert_eq!(world.exit, Some(3));
     assert_eq!(world.disk.as_ref().unwrap().last_exit.as_ref().unwrap().code, Some(3));
@@ -51,9 +51,9 @@ fn hold_waits_for_a_person_with_code_and_reason_kept() {
     let mut world = World::running(on_exit(OnExit::Hold));
     world.dies(1);
     assert_eq!((world.phase(), world.exit), (Phase::Failed, None));
-    let why = world.lifecycle.reason().unwrap();
-    assert_eq!(why.code, "ended_by_itself");
-    assert!(why.message.contains("code 1"), "{why:?}");
+    let reason = world.lifecycle.reason().unwrap();
+    assert_eq!(reason.code, "ended_by_itself");
+    assert!(reason.message.contains("code 1"), "{reason:?}");
     assert_eq!(world.answer_to(start(1)), under_way(1));
     assert_eq!(world.lifecycle.intent().held, None);
 }

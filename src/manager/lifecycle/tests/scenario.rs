@@ -1,10 +1,10 @@
-//! The words the scenarios are told in.
+//! Helpers for the scenarios.
 
 use super::world::World;
 use crate::lifecycle::{Effect, Event, ExitStatus, OnExit, Phase, Policy, Request};
 use stayput_api::{Accepted, Code, ConfigChoice, Refusal, Span, StartRequest, StopRequest};
 
-/// The usual policy with this answer to an end of the engine's own.
+/// The usual policy with this `on_exit`.
 pub(super) fn on_exit(on_exit: OnExit) -> Policy {
     Policy { on_exit, ..Policy::default() }
 }
@@ -14,7 +14,7 @@ pub(super) fn stop(sequence: u64) -> Request {
     Request::Stop(StopRequest { sequence: numbered(sequence), ..StopRequest::default() })
 }
 
-/// A stop that gives the engine this long, after being unready for so long.
+/// A stop with this grace and this drain, in milliseconds.
 pub(super) fn stop_within(sequence: u64, grace: Option<u64>, drain: Option<u64>) -> Request {
     Request::Stop(StopRequest {
         sequence: numbered(sequence),
@@ -51,7 +51,7 @@ fn numbered(sequence: u64) -> Option<u64> {
     (sequence > 0).then_some(sequence)
 }
 
-/// Accepted and under way.
+/// Accepted and in progress.
 pub(super) fn under_way(sequence: u64) -> Result<Accepted, Code> {
     Ok(Accepted { sequence, done: false })
 }
@@ -102,7 +102,7 @@ impl World {
         self.lifecycle.phase()
     }
 
-    /// Everything outstanding is done, and goes well.
+    /// Everything that is outstanding is done, without a failure.
     pub(super) fn works(&mut self) {
         loop {
             if self.preparing.is_some() {
@@ -120,7 +120,7 @@ impl World {
         assert_eq!(self.broken, None);
     }
 
-    /// As [`Self::works`], but nothing can be written.
+    /// As [`Self::works`], but no write succeeds.
     pub(super) fn works_without_disk(&mut self) {
         while !self.writing.is_empty() || self.preparing.is_some() || self.spawning.is_some() {
             while !self.writing.is_empty() {
@@ -136,19 +136,19 @@ impl World {
         assert_eq!(self.broken, None);
     }
 
-    /// The engine ends on the stop signal with 143, all of it, and everything is noticed.
+    /// The whole engine ends on the stop signal with 143, and the supervisor reports it.
     pub(super) fn obeys(&mut self) {
         self.leader_ends(ExitStatus::Code(143), false, false, false);
         self.works();
     }
 
-    /// The engine ends by itself, all of it, and everything is noticed.
+    /// The whole engine ends by itself, and the supervisor reports it.
     pub(super) fn dies(&mut self, code: i32) {
         self.leader_ends(ExitStatus::Code(code), false, false, false);
         self.works();
     }
 
-    /// Asks, lets everything go well, and returns the answer.
+    /// Sends a request, lets everything succeed, and returns the answer.
     pub(super) fn answer_to(&mut self, request: Request) -> Result<Accepted, Code> {
         self.asks(request);
         self.works();
@@ -160,7 +160,7 @@ impl World {
         self.replies.pop().expect("no answer yet")
     }
 
-    /// Forgets what was done so far.
+    /// Clears the list of effects.
     pub(super) fn forget(&mut self) {
         self.effects.clear();
         self.replies.clear();

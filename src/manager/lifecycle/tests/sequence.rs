@@ -1,4 +1,4 @@
-//! Which requests may still act.
+//! Which requests are still accepted.
 
 use super::scenario::{done, on_exit, start, start_with, stop, stop_within, under_way};
 use super::world::{MOUNTED, OTHER, World};

@@ -1,4 +1,4 @@
-//! From a request, the journal or nothing to a ready engine.
+//! From a request, the journal or a first boot to a ready engine.
 
 use super::scenario::{done, on_exit, start, start_last_good, start_with, stop, under_way};
 use super::world::{MOUNTED, OTHER, World};
@@ -22,7 +22,7 @@ fn without_a_probe_ready_means_it_lived_ten_seconds() {
     assert_eq!(world.due(Timer::Settle), Some(world.now + Limits::SETTLE_TIME));
     world.waits_for(Timer::Settle);
     assert_eq!(world.phase(), Phase::Running);
-    assert_eq!(world.lifecycle.timers().count(), 0, "nothing wakes at rest");
+    assert_eq!(world.lifecycle.timers().count(), 0, "no timer runs at rest");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_command_that_cannot_be_executed_is_held_and_its_retry_says_so_too() {
     assert_eq!(world.lifecycle.intent().held.as_ref().unwrap().code, HeldCode::SpawnFailed);
     assert_eq!(world.answer_to(start(2)), Err(Code::SpawnFailed));
     assert_eq!(world.spawns(), 1);
-    assert_eq!(world.exit, None, "whoever asked is still there");
+    assert_eq!(world.exit, None, "the caller still waits");
 }
 
 #[test]

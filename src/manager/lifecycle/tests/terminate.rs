@@ -1,4 +1,4 @@
-//! TERM to the manager, at every moment.
+//! TERM to the manager, in every phase.
 
 use super::scenario::{on_exit, start, start_with, stop, under_way};
 use super::world::{MOUNTED, World};
@@ -14,7 +14,7 @@ fn termed(mut world: World) -> World {
 fn a_running_engine_is_stopped_and_its_code_is_ours() {
     let mut world = termed(World::running(Policy::default()));
     assert!(world.did(&Effect::SignalLeader(15)));
-    assert_eq!(world.due(Timer::Grace), None, "the kubelet is the bound");
+    assert_eq!(world.due(Timer::Grace), None, "the kubelet sets the limit");
     world.obeys();
     assert_eq!(world.exit, Some(143));
     assert_eq!(world.disk.as_ref().unwrap().intent.desired, Desired::Running);
@@ -70,7 +70,7 @@ fn a_second_term_does_not_wait_for_the_journal() {
     world.asks(start_with(2, "sha256:other"));
     world.prepared(world.verify());
     world.happens(Event::Terminate);
-    assert_eq!(world.exit, None, "an answer is owed");
+    assert_eq!(world.exit, None, "a request is not answered yet");
     world.happens(Event::Terminate);
     assert_eq!((world.exit, world.replies.len()), (Some(0), 1));
 }
@@ -111,7 +111,7 @@ fn it_beats_a_start_that_is_being_verified_or_written() {
         assert_eq!((world.spawns(), world.exit), (0, Some(0)));
         world.comes_back();
         world.works();
-        assert_eq!(world.phase(), Phase::Stopped, "refused is refused");
+        assert_eq!(world.phase(), Phase::Stopped, "a refused start has no effect");
         assert_eq!(world.answer_to(start(2)), under_way(2), "judged afresh");
     }
 }
@@ -189,6 +189,6 @@ fn a_stuck_engine_does_not_keep_the_manager_either() {
     world.answer_to(stop(1)).unwrap();
     world.waits_for(Timer::Grace);
     world.waits_for(Timer::Kill);
-    assert_eq!(world.exit, None, "nobody told the manager to end");
+    assert_eq!(world.exit, None, "no TERM was sent");
     assert_eq!(termed(world).exit, Some(137));
 }

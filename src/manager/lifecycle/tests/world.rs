@@ -1,6 +1,6 @@
-//! The world around a lifecycle: a disk, a config, an engine, and whoever asks. What the lifecycle
-//! wants done stays outstanding until the test, or the model, lets it happen. The world complains
-//! about every effect that must not be.
+//! A simulated environment of a lifecycle: a disk, a config, an engine and callers. Effects stay
+//! outstanding until the test, or the model, carries them out. A forbidden effect is recorded in
+//! `broken`.
 
 use crate::lifecycle::{
     Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared, Recovered,
@@ -19,8 +19,8 @@ pub(super) enum Life {
     #[default]
     Gone,
     Alive,
-    /// Sent a signal that ends it, if it listens.
-    Told,
+    /// Sent a signal that ends it, unless it ignores signals.
+    Signalled,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ impl Engine {
     fn tree(self) -> Tree {
         let process = |life, pid| match life {
             Life::Gone => vec![],
-            Life::Alive | Life::Told => vec![Process { pid, command: "java".to_owned() }],
+            Life::Alive | Life::Signalled => vec![Process { pid, command: "java".to_owned() }],
         };
         Tree {
             jvm: true,
@@ -50,7 +50,7 @@ impl Engine {
     }
 }
 
-/// What a version of the journal holds.
+/// The content of a version of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Saved {
     pub(super) intent: Intent,
@@ -62,7 +62,7 @@ pub(super) struct World {
     pub(super) lifecycle: Lifecycle,
     pub(super) now: Millis,
     pub(super) disk: Option<Saved>,
-    /// Versions handed out, in order, of which nobody knows yet whether they reach the disk.
+    /// Versions that were given to the writer, in order, and that may or may not reach the disk.
     pub(super) writing: Vec<(u64, Saved)>,
     pub(super) preparing: Option<(ConfigChoice, Option<String>)>,
     pub(super) spawning: Option<Prepared>,
@@ -72,9 +72,9 @@ pub(super) struct World {
     pub(super) open: Option<Request>,
     pub(super) replies: Vec<Result<Accepted, Refusal>>,
     pub(super) exit: Option<i32>,
-    /// Effects since the test last looked.
+    /// Effects since the test last cleared them.
     pub(super) effects: Vec<Effect>,
-    /// What must not have happened.
+    /// The first forbidden effect.
     pub(super) broken: Option<&'static str>,
 }
 
@@ -110,7 +110,7 @@ impl World {
         self.happens(Event::Boot(recovered));
     }
 
-    /// The container ends, in whatever way, and comes back: only the disk is left.
+    /// The container ends, for any reason, and comes back: only the disk is kept.
     pub(super) fn comes_back(&mut self) {
         let mut next = Self::new(self.lifecycle.policy().clone());
         next.disk = self.disk.take();
@@ -122,7 +122,7 @@ impl World {
         self.boot();
     }
 
-    /// Hands an event in.
+    /// Passes an event in.
     pub(super) fn happens(&mut self, event: Event) {
         let effects = self.lifecycle.step(self.now, event);
         for effect in effects {
@@ -130,9 +130,9 @@ impl World {
         }
     }
 
-    /// Hands a request in, as the supervisor does.
+    /// Passes a request in, as the supervisor does.
     pub(super) fn asks(&mut self, request: Request) {
-        self.must(!self.lifecycle.is_deciding(), "a request was handed in during a decision");
+        self.must(!self.lifecycle.is_deciding(), "a request was passed in during a decision");
         self.open = Some(request.clone());
         let by = "test".to_owned();
         self.happens(match request {
@@ -141,7 +141,7 @@ impl World {
         });
     }
 
-    /// Whether the config that is being prepared is what it must be.
+    /// The result of preparing the config that is being prepared.
     pub(super) fn verify(&self) -> Result<Prepared, Refusal> {
         let Some((choice, expected)) = &self.preparing else {
             return Err(Refusal::new(Code::ConfigUnknown, "nothing to prepare"));
@@ -158,7 +158,7 @@ impl World {
         self.happens(Event::Prepared(result));
     }
 
-    /// The oldest outstanding version is written, or not.
+    /// The oldest outstanding version is written, or its write fails.
     pub(super) fn write_ends(&mut self, well: bool) {
         let (version, saved) = self.writing.remove(0);
         if well {
@@ -186,7 +186,8 @@ impl World {
         self.happens(Event::ConfigOutdated);
     }
 
-    /// The leader ends and leaves others behind; a launcher passes on what it was told.
+    /// The leader ends and leaves other processes behind; a launcher passes its signal on to the
+    /// server.
     pub(super) fn leader_ends(
         &mut self,
         status: ExitStatus,
@@ -194,10 +195,10 @@ impl World {
         server: bool,
         straggler: bool,
     ) {
-        let told = self.engine.leader;
+        let leader = self.engine.leader;
         self.engine = Engine {
             leader: Life::Gone,
-            server: if server { told } else { Life::Gone },
+            server: if server { leader } else { Life::Gone },
             straggler: if straggler { Life::Alive } else { Life::Gone },
         };
         self.happens(Event::EngineExited { status, oom });
@@ -249,7 +250,7 @@ impl World {
                     intent: self.lifecycle.journaled_intent().clone(),
                     last_exit: self.lifecycle.last_exit().cloned(),
                 };
-                // One write at a time; of those that wait, only the last one counts.
+                // One write at a time; of the versions that wait, only the last one counts.
                 self.writing.truncate(1);
                 self.writing.push((*version, saved));
             }
@@ -257,16 +258,16 @@ impl World {
             Effect::SignalLeader(signal) => {
                 self.must(leader != Life::Gone, "a leader that is gone was signalled");
                 if *signal == self.lifecycle.policy().stop_signal {
-                    self.engine.leader = Life::Told;
+                    self.engine.leader = Life::Signalled;
                 }
             }
-            Effect::SignalServer(_) => tell(&mut self.engine.server),
-            Effect::TermStragglers => tell(&mut self.engine.straggler),
+            Effect::SignalServer(_) => signal(&mut self.engine.server),
+            Effect::TermStragglers => signal(&mut self.engine.straggler),
             Effect::DumpThreads | Effect::KeepLastGood => {}
             Effect::KillTree => {
-                tell(&mut self.engine.leader);
-                tell(&mut self.engine.server);
-                tell(&mut self.engine.straggler);
+                signal(&mut self.engine.leader);
+                signal(&mut self.engine.server);
+                signal(&mut self.engine.straggler);
             }
             Effect::ScanTree => self.scan = true,
             Effect::Reply(reply) => {
@@ -278,13 +279,13 @@ impl World {
                 self.replies.push(reply.clone());
             }
             Effect::Exit(code) => {
-                self.must(self.open.is_none(), "the manager ends and owes an answer");
+                self.must(self.open.is_none(), "the manager ends before it has answered");
                 self.must(self.spawning.is_none(), "the manager ends while it spawns");
                 self.must(
                     self.engine.is_gone()
                         || self.lifecycle.phase() == Phase::Stuck
                         || !self.lifecycle.policy().api,
-                    "the manager ends beside an engine",
+                    "the manager ends while an engine runs",
                 );
                 self.exit = Some(*code);
             }
@@ -295,14 +296,14 @@ impl World {
     fn spawn_is_wanted(&mut self, prepared: Prepared) {
         let intent = self.lifecycle.intent();
         let wanted = intent.desired == Desired::Running && intent.held.is_none();
-        self.must(wanted, "a spawn that nobody wants");
-        self.must(self.engine.is_gone(), "a spawn beside processes of an earlier run");
+        self.must(wanted, "a spawn that was not requested");
+        self.must(self.engine.is_gone(), "a spawn while processes of an earlier run exist");
         self.must(self.spawning.is_none(), "two spawns at once");
         self.must(!self.lifecycle.is_terminating(), "a spawn after TERM");
         self.spawning = Some(prepared);
     }
 
-    /// A promise given in an answer must survive a crash right after it.
+    /// An accepted stop must survive a crash right after the answer.
     fn answer_is_true(&mut self, request: &Request, reply: &Result<Accepted, Refusal>) {
         let (Request::Stop(_), Ok(Accepted { done, .. })) = (request, reply) else {
             return;
@@ -310,14 +311,14 @@ impl World {
         let kept = self.disk.as_ref().is_some_and(|saved| {
             saved.intent.desired == Desired::Stopped && saved.intent.held.is_none()
         });
-        self.must(kept, "a stop was accepted that the disk does not know");
+        self.must(kept, "a stop was accepted that is not on the disk");
         let gone = self.engine.is_gone() && self.lifecycle.phase() == Phase::Stopped;
-        self.must(!done || gone, "a stop was called done beside an engine");
+        self.must(!done || gone, "a stop was reported done while an engine runs");
     }
 }
 
-fn tell(life: &mut Life) {
+fn signal(life: &mut Life) {
     if *life == Life::Alive {
-        *life = Life::Told;
+        *life = Life::Signalled;
     }
 }

@@ -21,9 +21,9 @@ fn journal_with(content: &[u8]) -> (TempDir, Journal) {
 #[track_caller]
 fn assert_unreadable(journal: &Journal, pod: Option<&str>, expected: &str) {
     match journal.recover(pod) {
-        Recovered::Unreadable(why) => {
-            assert!(why.contains(expected), "{why:?} does not say {expected:?}");
-            assert!(why.contains("start or stop it"), "{why:?} does not say what to do");
+        Recovered::Unreadable(message) => {
+            assert!(message.contains(expected), "{message:?} does not contain {expected:?}");
+            assert!(message.contains("start or stop it"), "{message:?} has no advice");
         }
         other @ (Recovered::Fresh | Recovered::Journal { .. }) => panic!("{other:?}"),
     }
@@ -39,7 +39,7 @@ fn what_was_written_is_recovered() {
     let expected = Recovered::Journal { intent: Box::new(record.intent.clone()), last_exit: None };
     assert_eq!(journal.recover(Some("uid-1")), expected);
     journal.write(&record).unwrap();
-    assert_eq!(journal.recover(None), expected, "a pod that cannot be told is not foreign");
+    assert_eq!(journal.recover(None), expected, "an unknown pod is not another pod");
 }
 
 #[test]
@@ -129,8 +129,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_journal_or_a_sentence(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        if let Err(why) = parse(&bytes, Some("uid")) {
-            prop_assert!(!why.to_string().is_empty());
+        if let Err(error) = parse(&bytes, Some("uid")) {
+            prop_assert!(!error.to_string().is_empty());
         }
     }
 

@@ -12,7 +12,7 @@ use super::super::event_versions::{from_core, to_core};
 use super::super::object::through;
 use super::{Nature, Resource};
 
-/// What the strategies of the real server differ in.
+/// How the strategies of the real server differ by kind.
 #[derive(Debug)]
 pub(in super::super) struct Rules {
     pub(super) unconditional_update: bool,
@@ -81,7 +81,7 @@ const ROWS: [(Row, &str, &Rules); 11] = [
     ),
 ];
 
-/// All of them; every one of these groups is at `v1`.
+/// All built-in kinds; every one of these groups is at `v1`.
 pub(super) fn resources() -> Vec<Resource> {
     ROWS.iter()
         .map(|((group, plural, kind, short_names, namespaced, status), storage, rules)| Resource {

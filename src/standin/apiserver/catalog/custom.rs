@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Nature, Resource};
 
-/// One for every version that is served.
+/// One kind for every version that is served.
 pub(super) fn resources(definition: &Value) -> Vec<Resource> {
     let spec = &definition["spec"];
     let names = &spec["names"];

@@ -1,4 +1,4 @@
-//! What clients ask first: which groups, versions and kinds there are.
+//! Discovery: which groups, versions and kinds are served. Clients request it first.
 
 use std::collections::BTreeMap;
 

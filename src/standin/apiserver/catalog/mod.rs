@@ -22,12 +22,12 @@ pub(super) struct Resource {
     pub(super) namespaced: bool,
     /// Whether `status` is written through a subresource only.
     pub(super) status: bool,
-    /// Under which name its objects are stored: two versions or groups may share them.
+    /// The name under which its objects are stored: versions or groups may share it.
     pub(super) storage: String,
     pub(super) nature: Nature,
 }
 
-/// Where a kind comes from, and what follows.
+/// Where a kind comes from, and how it behaves.
 #[derive(Debug, Clone)]
 pub(super) enum Nature {
     Builtin(&'static builtin::Rules),
@@ -36,7 +36,7 @@ pub(super) enum Nature {
 }
 
 impl Resource {
-    /// `pods`, or `searchclusters.stayput.dev`: how messages name it.
+    /// `pods`, or `searchclusters.stayput.dev`: its name in messages.
     pub(super) fn qualified(&self) -> String {
         match self.group.as_str() {
             "" => self.plural.clone(),
@@ -44,7 +44,7 @@ impl Resource {
         }
     }
 
-    /// What objects carry as `apiVersion`.
+    /// The `apiVersion` of its objects.
     pub(super) fn api_version(&self) -> String {
         match self.group.as_str() {
             "" => self.version.clone(),
@@ -60,12 +60,12 @@ impl Resource {
         }
     }
 
-    /// A PUT without `resourceVersion` overwrites whatever is there.
+    /// A PUT without `resourceVersion` overwrites the object.
     pub(super) fn unconditional_update(&self) -> bool {
         matches!(&self.nature, Nature::Builtin(rules) if rules.unconditional_update)
     }
 
-    /// A PUT of what does not exist creates it.
+    /// A PUT of an object that does not exist creates it.
     pub(super) fn create_on_update(&self) -> bool {
         matches!(&self.nature, Nature::Builtin(rules) if rules.create_on_update)
     }
@@ -75,7 +75,7 @@ impl Resource {
         matches!(&self.nature, Nature::Builtin(rules) if rules.returns_deleted)
     }
 
-    /// Whether `metadata.generation` counts changes of what is wanted.
+    /// Whether `metadata.generation` counts changes of the spec.
     pub(super) fn has_generation(&self) -> bool {
         match &self.nature {
             Nature::Builtin(rules) => rules.generation,
@@ -104,11 +104,11 @@ impl Resource {
     }
 }
 
-/// Everything that is served.
+/// All kinds that are served.
 #[derive(Debug)]
 pub(super) struct Catalog {
     builtin: Vec<Resource>,
-    /// By the name of the CRD.
+    /// Those of CRDs, by the CRD's name.
     custom: BTreeMap<String, Vec<Resource>>,
 }
 
@@ -127,12 +127,12 @@ impl Catalog {
         })
     }
 
-    /// Whether the group is built in; for these the real server names in more detail what is missing.
+    /// Whether the group is built in; for these the real server gives more details in errors.
     pub(super) fn is_builtin(&self, group: &str) -> bool {
         self.builtin.iter().any(|resource| resource.group == group)
     }
 
-    /// Serves what the CRD `name` declares; `None` for nothing any more.
+    /// Serves what the CRD `name` declares; with `None`, nothing any more.
     pub(super) fn declare(&mut self, name: &str, definition: Option<&Value>) {
         match definition {
             Some(definition) => self.custom.insert(name.to_owned(), custom::resources(definition)),

@@ -1,5 +1,5 @@
-//! The least of OpenAPI that `kubectl` reads before it writes: that unknown fields are reported by
-//! the server, so that it need not look for them itself.
+//! The part of OpenAPI that `kubectl` reads before it writes: it says that the server reports
+//! unknown fields, so that `kubectl` does not check them itself.
 
 use serde_json::{Map, Value, json};
 

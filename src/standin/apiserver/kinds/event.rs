@@ -1,4 +1,4 @@
-//! Events: one store, two APIs. Kept as `v1`, shown and taken as `events.k8s.io/v1` as well.
+//! Events: one store, two APIs. Stored as `v1`, also shown and accepted as `events.k8s.io/v1`.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(super) fn validate(resource: &Resource, event: &Value, causes: &mut Vec<Caus
     let about = event["involvedObject"]["namespace"].as_str().unwrap_or_default();
     let own = meta(event, "namespace");
     let fits = match about {
-        // Events about what has no namespace are kept in these.
+        // Events about objects without a namespace are stored in these.
         "" => ["default", "kube-system"].contains(&own),
         about => !resource.group.is_empty() || about == own,
     };

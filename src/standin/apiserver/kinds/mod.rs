@@ -1,5 +1,5 @@
-//! What the real server does with objects by their kind: defaults, what a write may change, what is
-//! wrong with it.
+//! What the real server does with objects by their kind: defaults, which fields a write may change,
+//! which values are invalid.
 
 use serde_json::{Value, json};
 
@@ -55,13 +55,14 @@ pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
     fill_in(resource, object);
 }
 
-/// Leaves of `new` only what a write of `part` may change.
+/// Keeps of `new` only what a write of `part` may change.
 pub(super) fn prepare_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
     let custom = matches!(resource.nature, Nature::Custom(_));
     match part {
         Part::Main if resource.status => keep(new, old, "status"),
         Part::Main => {}
-        // Of a custom resource nothing but the status; of others everything but what is wanted.
+        // A write of the status of a custom resource changes only the status; a write of the status
+        // of another kind changes everything except the spec.
         Part::Status if custom => {
             let status = new.get("status").cloned();
             let version = new["metadata"]["resourceVersion"].clone();
@@ -93,7 +94,7 @@ pub(super) fn prepare_update(resource: &Resource, old: &Value, new: &mut Value, 
     }
 }
 
-/// What is wrong with an object that is to be stored.
+/// What is wrong with an object that is about to be stored.
 pub(super) fn validate(resource: &Resource, old: Option<&Value>, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = meta(new, "name");
@@ -151,7 +152,7 @@ fn validate_keys(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Leaves out what is empty and not written down by the real server.
+/// Drops fields that are empty and that the real server does not store.
 fn tidy(resource: &Resource, object: &mut Value) {
     let is_empty = |value: &Value| match value {
         Value::Array(items) => items.is_empty(),
@@ -165,7 +166,7 @@ fn tidy(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Drops what the schema does not know and fills in its defaults.
+/// Drops fields that are not in the schema, and fills in defaults.
 fn fill_in(resource: &Resource, object: &mut Value) {
     tidy(resource, object);
     if let Some(schema) = resource.schema() {
@@ -186,7 +187,7 @@ fn wanted(resource: &Resource, object: &Value) -> Value {
     wanted
 }
 
-/// `stringData` is a way to write `data`, and is never read back.
+/// `stringData` is only a way to write `data`, and is never returned.
 fn complete_secret(object: &mut Value) {
     let Some(secret) = object.as_object_mut() else { return };
     if let Some(Value::Object(texts)) = secret.remove("stringData") {

@@ -1,11 +1,11 @@
-//! Pods: the defaults that clients see, and that hardly anything of a pod can be changed.
+//! Pods: the defaults that clients see, and which few fields may be changed.
 
 use serde_json::{Value, json};
 
 use super::super::cause::Cause;
 use super::super::object::keep;
 
-/// Fills in what the real server fills in, and puts a new pod in front of the scheduler.
+/// Fills in defaults as the real server does, and makes a new pod wait for the scheduler.
 pub(super) fn complete(pod: &mut Value) {
     for (field, value) in [
         ("dnsPolicy", json!("ClusterFirst")),
@@ -69,7 +69,7 @@ pub(super) fn validate(old: Option<&Value>, new: &Value, causes: &mut Vec<Cause>
     }
 }
 
-/// The spec without what may change.
+/// The spec without the fields that may change.
 fn fixed(pod: &Value) -> Value {
     let mut spec = pod["spec"].clone();
     let free = json!({});

@@ -1,4 +1,5 @@
-//! Structural schemas of custom resources: unknown fields go, defaults come, the rest is checked.
+//! Structural schemas of custom resources: unknown fields are dropped, defaults are filled in, and
+//! the rest is checked.
 
 use serde_json::Value;
 
@@ -7,10 +8,10 @@ mod validate;
 pub(super) use validate::validate;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
-/// Known to every object, whatever its schema is.
+/// Fields of every object, whatever its schema is.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Drops the fields that the schema does not know, and returns their paths.
+/// Drops the fields that are not in the schema, and returns their paths.
 pub(super) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
     let Some(fields) = object.as_object_mut() else { return unknown };

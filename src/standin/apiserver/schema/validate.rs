@@ -1,4 +1,4 @@
-//! Values against a structural schema.
+//! Checks values against a structural schema.
 //!
 //! Not checked: `format` and CEL rules (`x-kubernetes-validations`).
 
@@ -35,7 +35,7 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     check_choices(schema, value, path, causes);
 }
 
-/// The type it should have, if it has another.
+/// The expected type, if the value has another.
 fn mismatch<'a>(schema: &'a Value, value: &Value) -> Option<&'a str> {
     if schema["x-kubernetes-int-or-string"] == json!(true) {
         let fits = value.is_i64() || value.is_u64() || value.is_string();
@@ -98,7 +98,7 @@ fn check_text(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>) {
         let note = format!("{path} in body should be at least {least} chars long");
         causes.push(Cause::invalid(path, &json!(text), &note));
     }
-    // Go's expressions are written like Rust's. One that cannot be read is the author's to mend.
+    // The syntax of Go's expressions is like Rust's. An expression that cannot be read is ignored.
     let pattern = schema["pattern"].as_str();
     let expression = pattern.and_then(|pattern| regex::Regex::new(pattern).ok());
     if let Some(expression) = expression.filter(|expression| !expression.is_match(text)) {

@@ -7,13 +7,13 @@ use super::super::catalog::Resource;
 /// One condition on one field.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
-    /// Where it is in the stored object.
+    /// The path of the field in the stored object.
     pointer: String,
     value: String,
     equal: bool,
 }
 
-/// Besides `metadata.name` and `metadata.namespace`: storage and field.
+/// In addition to `metadata.name` and `metadata.namespace`: storage and field.
 const FIELDS: [(&str, &[&str]); 4] = [
     (
         "pods",
@@ -52,7 +52,7 @@ impl Field {
     }
 }
 
-/// All conditions, or the sentence the server answers.
+/// All conditions, or the message of the server's answer.
 pub(super) fn parse(resource: &Resource, text: &str) -> Result<Vec<Field>, String> {
     text.split(',').filter(|part| !part.is_empty()).map(|part| field(resource, part)).collect()
 }
@@ -65,7 +65,7 @@ fn field(resource: &Resource, part: &str) -> Result<Field, String> {
     } else {
         return Err(format!("invalid selector: '{part}'; can't understand '{part}'"));
     };
-    // The newer API of events calls it by another name.
+    // The newer API of events has another name for it.
     let name = match name.split_once('.') {
         Some(("regarding", rest)) if !resource.group.is_empty() => format!("involvedObject.{rest}"),
         _ => name.to_owned(),

@@ -30,13 +30,13 @@ impl Requirement {
     }
 }
 
-/// All requirements, or the sentence the server answers.
+/// All requirements, or the message of the server's answer.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let parts = split(text).ok_or_else(|| format!("unable to parse requirement: {text:?}"))?;
     parts.into_iter().filter(|part| !part.is_empty()).map(requirement).collect()
 }
 
-/// At the commas that are not between parentheses.
+/// Splits at the commas that are not between parentheses.
 fn split(text: &str) -> Option<Vec<&str>> {
     let (mut parts, mut start, mut open) = (Vec::new(), 0, false);
     for (at, letter) in text.char_indices() {

@@ -11,7 +11,7 @@ mod label;
 use field::Field;
 use label::Requirement;
 
-/// All of it has to hold.
+/// All of these must be true.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selector {
     labels: Vec<Requirement>,

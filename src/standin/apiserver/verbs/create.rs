@@ -56,7 +56,7 @@ impl State {
         Ok(Written { created: true, object })
     }
 
-    /// Nothing is made in a namespace that is not there, or about to go.
+    /// Nothing is created in a namespace that does not exist, or is being deleted.
     fn admit(&self, target: &Target, namespace: &str, name: &str) -> Result<(), Failure> {
         let Some(namespaces) = self.catalog.find("", "v1", "namespaces") else { return Ok(()) };
         let key = Key {
@@ -67,11 +67,11 @@ impl State {
         match self.store.get(&key) {
             None => Err(Failure::not_found(namespaces, namespace)),
             Some(found) if is_deleting(found) => {
-                let why = format!(
+                let reason = format!(
                     "unable to create new content in namespace {namespace} because it is being \
                      terminated"
                 );
-                Err(Failure::forbidden(&target.resource, name, &why))
+                Err(Failure::forbidden(&target.resource, name, &reason))
             }
             Some(_) => Ok(()),
         }

@@ -11,7 +11,7 @@ use super::super::schema;
 use super::State;
 
 impl State {
-    /// The object as it is stored: of this kind, without what the kind does not have.
+    /// The object in the stored form: of this kind, without unknown fields.
     pub(super) fn decode(
         resource: &Resource,
         mut object: Value,
@@ -36,7 +36,7 @@ impl State {
             }
         } else {
             object = resource.decode(object).map_err(unfit)?;
-            // Of events, fields change their names on the way.
+            // For events, fields change their names here.
             if let Some(given) = given.filter(|_| resource.storage != "events") {
                 lost(&given, &object, "", &mut unknown);
             }

@@ -12,17 +12,17 @@ use super::super::object::{finalizers, grace, is_deleting, meta, timestamp};
 use super::super::store::Key;
 use super::{State, Writing};
 
-/// What a deletion came to.
+/// The result of a deletion.
 #[derive(Debug)]
 pub(in super::super) enum Deleted {
-    /// It is gone.
+    /// It is removed.
     Gone(Arc<Value>),
-    /// It is marked, and stays until its finalizers and its time of grace are over.
+    /// It is marked, and stays until it has no finalizers and its grace period is over.
     Marked(Arc<Value>),
 }
 
 impl State {
-    /// Deletes an object, or asks it to go. `options` are `DeleteOptions`, or null.
+    /// Deletes an object, or marks it for deletion. `options` are `DeleteOptions`, or null.
     pub(in super::super) fn delete(
         &mut self,
         target: &Target,
@@ -54,7 +54,7 @@ impl State {
         }))
     }
 
-    /// Its contents first, as the namespace controller does.
+    /// First its contents, as the namespace controller does.
     fn delete_namespace(&mut self, key: Key, object: &Value, writing: Writing) -> Deleted {
         let mut marked = mark(object, 0);
         marked["status"]["phase"] = json!("Terminating");
@@ -81,7 +81,7 @@ impl State {
     }
 }
 
-/// The uid and version that the object has to have still.
+/// The uid and version that the object must still have.
 fn check_preconditions(
     resource: &Resource,
     object: &Value,
@@ -93,17 +93,17 @@ fn check_preconditions(
     ] {
         let actual = meta(object, field);
         if let Some(wanted) = conditions[field].as_str().filter(|wanted| *wanted != actual) {
-            let why = format!(
+            let reason = format!(
                 "the {word} in the precondition ({wanted}) does not match the {word} in record \
                  ({actual}). The object might have been {likely}"
             );
-            return Err(Failure::precondition(resource, meta(object, "name"), &why));
+            return Err(Failure::precondition(resource, meta(object, "name"), &reason));
         }
     }
     Ok(())
 }
 
-/// Seconds a pod is given: none where no kubelet has to stop it.
+/// Grace period of a pod in seconds: none if no kubelet has to stop it.
 fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
     let bound = !pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
     let over =

@@ -1,4 +1,4 @@
-//! What can be done with objects. Everything here is one step on the state: requests do not mix.
+//! Operations on objects. Each is one step on the state, so requests do not mix.
 
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ pub(super) use delete::Deleted;
 pub(super) use patch::Patch;
 pub(super) use read::Page;
 
-/// All objects and what they can be.
+/// All objects and kinds.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) store: Store,
     pub(super) catalog: Catalog,
 }
 
-/// How a write is meant.
+/// Options of a write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing {
     dry_run: bool,
-    /// Unknown fields are refused and not dropped.
+    /// Unknown fields are refused, not dropped.
     strict: bool,
     is_patch: bool,
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) created: bool,
@@ -48,7 +48,7 @@ pub(super) struct Written {
 }
 
 impl Writing {
-    /// From the query. `options` is the kind of options that this verb takes.
+    /// Reads the query. `options` is the kind of options that this verb takes.
     pub(super) fn parse(call: &Call, options: &str) -> Result<Self, Failure> {
         let dry_run = match call.parameter("dryRun") {
             None => false,
@@ -62,7 +62,7 @@ impl Writing {
         Ok(Self { dry_run, strict, is_patch: call.method == Method::PATCH })
     }
 
-    /// From the body of a deletion, whose query does not count then.
+    /// Reads the body of a deletion; its query is ignored then.
     pub(super) fn of_deletion(options: &Value) -> Self {
         let dry_run = options["dryRun"].as_array().is_some_and(|all| all.contains(&json!("All")));
         Self { dry_run, strict: false, is_patch: false }
@@ -70,7 +70,7 @@ impl Writing {
 }
 
 impl State {
-    /// With the namespaces that every cluster has.
+    /// A state with the namespaces that every cluster has.
     pub(super) fn new() -> Self {
         let mut state = Self { store: Store::new(), catalog: Catalog::new() };
         let resource = state.catalog.find("", "v1", "namespaces").cloned();
@@ -81,12 +81,12 @@ impl State {
             let made = state.create(&target, json!({"metadata": {"name": name}}), writing);
             debug_assert!(made.is_ok(), "{made:?}");
         }
-        // As after a restart of the real server, which knows nothing of earlier versions.
+        // Like a restart of the real server, which then does not know earlier versions.
         state.store.compact();
         state
     }
 
-    /// Writes the object and what follows from it.
+    /// Writes the object, and what follows from it.
     fn put(&mut self, key: Key, object: Value) -> Arc<Value> {
         let object = self.store.put(key.clone(), object);
         if key.storage == "customresourcedefinitions" {
@@ -95,7 +95,7 @@ impl State {
         object
     }
 
-    /// Removes the object and what cannot be without it.
+    /// Removes the object, and the objects that depend on it.
     fn remove(&mut self, key: Key, last: Value) -> Arc<Value> {
         let last = self.store.remove(key.clone(), last);
         match key.storage.as_str() {
@@ -116,7 +116,7 @@ impl State {
         last
     }
 
-    /// Removes a namespace that is to go and is empty, as the namespace controller does.
+    /// Removes a namespace that is being deleted and is empty, as the namespace controller does.
     fn end_namespace(&mut self, name: &str) {
         let key = Key {
             storage: "namespaces".to_owned(),
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    /// Refuses an object that is not as its kind has to be.
+    /// Refuses an object that is invalid for its kind.
     fn check(resource: &Resource, old: Option<&Value>, new: &Value) -> Result<(), Failure> {
         let causes = kinds::validate(resource, old, new);
         match causes.as_slice() {
@@ -143,7 +143,7 @@ impl State {
     }
 }
 
-/// Whether nothing holds an object that is to go.
+/// Whether no finalizer holds an object that is being deleted.
 fn may_go(object: &Value) -> bool {
     is_deleting(object) && finalizers(object).is_empty() && grace(object) == 0
 }

@@ -1,5 +1,5 @@
-//! PATCH: JSON patch, merge patch, and the parts of the two Kubernetes formats that are the same as
-//! a merge.
+//! PATCH: JSON patch, merge patch, and the parts of the two Kubernetes formats that work like a
+//! merge.
 
 use serde_json::{Value, json};
 
@@ -14,12 +14,12 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// A change to an object that is not known here.
+/// A change to an object.
 #[derive(Debug)]
 pub(in super::super) enum Patch {
     Json(Vec<Value>),
     Merge(Value),
-    /// Server-side apply; `force` takes fields over from other managers.
+    /// Server-side apply; `force` takes over fields from other managers.
     Apply {
         document: Value,
         force: bool,
@@ -76,8 +76,8 @@ impl Patch {
     }
 }
 
-/// One operation of a JSON patch (RFC 6902). Where the real server departs from it, so does this:
-/// `replace` of a key that is not there adds it, and a `test` for null is true of one.
+/// One operation of a JSON patch (RFC 6902). Differences as in the real server: `replace` of a
+/// missing key adds it, and a `test` for null is true if the key is missing.
 fn operate(object: &mut Value, mut operation: Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     let (parent, _) = path.rsplit_once('/')?;
@@ -123,7 +123,7 @@ impl State {
                 return self.create(target, document.clone(), writing);
             }
             (_, None) => return Err(Failure::not_found(&target.resource, target.name())),
-            // Without field managers it is unknown who owns these.
+            // Without field managers, the owner of these fields is not known.
             (Patch::Apply { force: false, .. }, Some(_)) => {
                 return Err(Failure::not_implemented(
                     "server-side apply to what exists, unless forced",

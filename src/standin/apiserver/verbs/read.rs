@@ -13,11 +13,11 @@ use super::super::shape::Shape;
 use super::super::store::Key;
 use super::State;
 
-/// Which part of a list is asked for.
+/// The requested part of a list.
 #[derive(Debug)]
 pub(in super::super) struct Page {
     limit: Option<u64>,
-    /// The version the first page was of, and the last key on the page before.
+    /// The version of the first page, and the last key of the page before.
     after: Option<(u64, Key)>,
     version: Option<u64>,
     exact: bool,
@@ -48,7 +48,7 @@ impl Page {
     }
 }
 
-/// What was put into a `continue` token: `version/namespace/name`, and the storage for good measure.
+/// The content of a `continue` token: `version/namespace/name`, and the storage for safety.
 fn position(token: &str) -> Result<(u64, Key), Failure> {
     let bad = || Failure::bad_request("invalid continue token: it was not made here");
     let mut parts = token.splitn(4, '/').map(str::to_owned);
@@ -68,7 +68,7 @@ impl State {
         found.ok_or_else(|| Failure::not_found(&target.resource, &key.name))
     }
 
-    /// A list, in the form that is asked for.
+    /// A list, in the requested form.
     pub(in super::super) fn list(
         &self,
         target: &Target,
@@ -103,7 +103,7 @@ impl State {
         Ok(shape.list(&target.resource, metadata, &items))
     }
 
-    /// The objects at the version that is asked for.
+    /// The objects at the requested version.
     fn snapshot(
         &self,
         target: &Target,

@@ -29,7 +29,7 @@ impl State {
         self.update(target, object, part, writing)
     }
 
-    /// The same for an object that has to exist.
+    /// The same for an object that must exist.
     pub(super) fn update(
         &mut self,
         target: &Target,
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-/// The body must not be about another object than the path.
+/// The body must be about the same object as the path.
 fn check_address(target: &Target, object: &Value) -> Result<(), Failure> {
     let name = meta(object, "name");
     if name.is_empty() {
@@ -87,7 +87,7 @@ fn check_address(target: &Target, object: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The version and uid that the writer has seen.
+/// The version and uid that the writer has read.
 fn check_preconditions(
     resource: &Resource,
     old: &Value,
@@ -101,11 +101,11 @@ fn check_preconditions(
             let cause = Cause::invalid("metadata.uid", &json!(uid), "field is immutable");
             return Err(Failure::invalid(resource, name, &[cause]));
         }
-        let why = format!(
+        let reason = format!(
             "StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID \
              in precondition: {uid}, UID in object meta: {expected}"
         );
-        return Err(Failure::conflict(resource, name, &why));
+        return Err(Failure::conflict(resource, name, &reason));
     }
     let version = meta(new, "resourceVersion");
     if version.is_empty() || version == "0" {

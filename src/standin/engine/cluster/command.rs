@@ -1,4 +1,4 @@
-//! What can be asked of the elected master, and what each of it changes.
+//! Commands for the elected master, and how each changes the state.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::failure::Failure;
 use super::routing::{self, ALLOCATION};
 use super::state::{Index, Shard, ShardCopy, Shutdown, State, now_ms};
 
-/// Settings by scope to set; `None` takes one away.
+/// Settings by scope; `None` removes a setting.
 pub(crate) type Changes = BTreeMap<String, Option<String>>;
 
-/// One change of the state.
+/// A command that changes the state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Command {
     /// `PUT /_cluster/settings`.
     PutSettings { persistent: Changes, transient: Changes },
-    /// `PUT /{index}`, with an id drawn by the sender.
+    /// `PUT /{index}`, with an id chosen by the sender.
     CreateIndex { name: String, uuid: String, shards: usize, replicas: usize, delayed_ms: u64 },
     /// `DELETE /{index}`.
     DeleteIndex { name: String },
@@ -105,7 +105,7 @@ fn put_settings(state: &mut State, persistent: Changes, transient: Changes) -> R
         for (key, value) in changes {
             match value {
                 Some(value) => drop(settings.insert(key, value)),
-                // `a.*` takes everything below `a` away.
+                // `a.*` removes everything below `a`.
                 None => settings.retain(|old, _| match key.strip_suffix('*') {
                     Some(prefix) => !old.starts_with(prefix),
                     None => *old != key,
@@ -139,7 +139,7 @@ fn set_replicas(index: &mut Index, replicas: usize) {
             shard.copies.push(ShardCopy::new(false, "REPLICA_ADDED"));
         }
         while shard.copies.len() > replicas + 1 {
-            // Those without a place go first.
+            // Copies without a place come first.
             let spare = |placed: bool| {
                 move |copy: &ShardCopy| !copy.primary && (placed || copy.node().is_none())
             };

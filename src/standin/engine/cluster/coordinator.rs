@@ -1,5 +1,5 @@
-//! The one thread that acts by itself: without a master it looks for one, as master it does what
-//! is due. It sleeps in between; a member has nothing to do at all.
+//! The only thread that acts by itself: without a master it searches for one; as master it does
+//! what is due. It sleeps in between; a member has nothing to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -11,12 +11,12 @@ use super::recovery::Due;
 use super::state::{Place, now_ms};
 use super::{Cluster, Core, Mode, routing};
 
-/// Between two attempts to get a master: eager at first, then as the real engines.
+/// The pause between two attempts to find a master: short at first, then as in the real engines.
 const EAGER: Duration = Duration::from_millis(100);
 const PATIENT: Duration = Duration::from_millis(500);
 
 impl Cluster {
-    /// Until the node leaves.
+    /// Runs until the node leaves.
     pub(super) fn coordinate(self: &Arc<Self>) {
         loop {
             let core = self.lock();
@@ -59,7 +59,7 @@ impl Cluster {
         let deadline = routing::next_deadline(&core.accepted);
         if deadline.is_some_and(|at| at <= now_ms()) {
             drop(core);
-            // Publishing allocates anew. If it failed, this node is not the master any more.
+            // Publishing allocates again. If it failed, this node is not the master any more.
             let _ = self.update(|_| Ok(()));
             return;
         }
@@ -68,7 +68,7 @@ impl Cluster {
         drop(self.sleep(core, left));
     }
 
-    /// As master: takes members out that are gone.
+    /// As master: removes members that are gone.
     fn expel(self: &Arc<Self>, gone: &BTreeSet<(String, String)>) {
         // If it failed, this node is not the master any more.
         let _ = self.update(|state| {
@@ -83,13 +83,13 @@ impl Cluster {
         for (id, _) in gone {
             let is_out = core.applied.as_ref().is_some_and(|state| !state.nodes.contains_key(id));
             if let Some(link) = core.links.remove(id).filter(|_| is_out) {
-                // It may believe that it is still a member: this message ends that.
+                // It may still consider itself a member: this message ends that.
                 let _ = link.stream.shutdown(Closing::Both);
             }
         }
     }
 
-    /// Copies that can begin to recover now, by node, and when the next one can.
+    /// Copies that can begin to recover now, by node, and when the next copy can.
     fn recoveries(&self, core: &Core, now: u64) -> (BTreeMap<String, Vec<Due>>, Option<u64>) {
         let mut due: BTreeMap<String, Vec<Due>> = BTreeMap::new();
         let mut next = None;
@@ -121,7 +121,7 @@ impl Cluster {
         (due, next)
     }
 
-    /// How soon something that failed is tried again.
+    /// How soon a failed step is tried again.
     pub(super) fn pause(&self) {
         let until = Instant::now() + PATIENT;
         let mut core = self.lock();

@@ -1,6 +1,6 @@
-//! How a node without a master gets one: it asks every node it knows of, joins the master they
-//! have, or has itself elected. Of several candidates the one with the newest state stands first,
-//! then by name, so that tests know who will be the master; the real engines leave it to chance.
+//! How a node without a master finds one: it asks every node it knows, joins the master they have,
+//! or tries to be elected. Of several candidates the one with the newest state comes first, then by
+//! name, so that tests know the next master; in the real engines this is random.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::failure::Failure;
 use super::state::{NodeInfo, State};
 use super::wire::{Hello, Message};
 use super::{Cluster, Mode, lock, routing, voting};
-use crate::engine::{data, say};
+use crate::engine::{data, print_line};
 
-/// A node that does not answer by then counts as absent.
+/// A node that does not answer within this time counts as absent.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a candidate leaves the election to a better one, which may have had to wait for the
-/// answer of a frozen node first: two that stand at once take each other's votes.
+/// How long a candidate waits for a better one, which may itself wait for the answer of a frozen
+/// node: two elections at the same time would split the votes.
 const PRECEDENCE: Duration = HELLO_TIMEOUT.saturating_mul(3);
 
 impl Cluster {
-    /// What this node is, for those who ask.
+    /// What this node reports to a node that asks.
     pub(super) fn hello(&self) -> Hello {
         let core = self.lock();
         let leader = match &core.mode {
@@ -40,7 +40,7 @@ impl Cluster {
         self.ask::<Hello>(&node.transport, &Message::Hello, HELLO_TIMEOUT).map(|hello| hello.node)
     }
 
-    /// One attempt to get a master.
+    /// One attempt to find a master.
     pub(super) fn seek(self: &Arc<Self>, since: Instant) {
         let seen = self.discover();
         if let Some(leader) = self.leader_among(&seen) {
@@ -65,17 +65,17 @@ impl Cluster {
         }
     }
 
-    /// Alone, there is no other candidate.
+    /// No other node is known, so there is no other candidate.
     pub(super) fn elect_itself(self: &Arc<Self>) {
         let mut base = self.lock().accepted.clone();
         base.last_committed_config = [self.me.id.clone()].into();
         base.last_accepted_config.clone_from(&base.last_committed_config);
         if let Err(failure) = self.stand(base, &[]) {
-            say(&format!("no master: {:?}", failure.reason));
+            print_line(&format!("no master: {:?}", failure.reason));
         }
     }
 
-    /// All nodes that can be reached, by id, without this one.
+    /// All other nodes that can be reached, by id.
     fn discover(self: &Arc<Self>) -> Vec<Hello> {
         let known = self.lock().accepted.nodes.clone();
         let mut addresses: BTreeSet<String> =
@@ -102,7 +102,7 @@ impl Cluster {
         by_id.into_values().filter(|hello| hello.node.id != self.me.id).collect()
     }
 
-    /// The master that one of them has, if it is really there.
+    /// The master that one of them reports, if it can be reached.
     fn leader_among(&self, seen: &[Hello]) -> Option<NodeInfo> {
         let claimed = seen.iter().filter_map(|hello| hello.leader.as_ref());
         let claimed: BTreeMap<&String, &NodeInfo> = claimed.map(|node| (&node.id, node)).collect();
@@ -110,7 +110,7 @@ impl Cluster {
         let there = claimed.into_values().filter(|node| node.id != self.me.id).find(|node| {
             match seen.iter().find(|hello| hello.node.id == node.id) {
                 Some(hello) => leads(hello),
-                // Its members may not know yet that it is gone.
+                // Its members may not have noticed yet that it is gone.
                 None => self
                     .ask::<Hello>(&node.transport, &Message::Hello, HELLO_TIMEOUT)
                     .is_ok_and(|hello| leads(&hello)),
@@ -119,7 +119,7 @@ impl Cluster {
         there.cloned()
     }
 
-    /// The state to go on with, the very first one if there is none yet.
+    /// The state to continue with, or the initial one.
     fn bootstrapped(&self, base: State, seen: &[Hello]) -> Option<State> {
         if !base.last_committed_config.is_empty() {
             return Some(base);
@@ -150,7 +150,7 @@ impl Cluster {
         self.persist(&core).map_err(|error| Failure::disk(&error))
     }
 
-    /// Has this node elected, to go on with `base`.
+    /// Tries to have this node elected, to continue with `base`.
     fn stand(self: &Arc<Self>, base: State, seen: &[Hello]) -> Result<(), Failure> {
         let mut votes: BTreeSet<String> =
             seen.iter().map(|hello| hello.node.id.clone()).chain([self.me.id.clone()]).collect();
@@ -168,7 +168,7 @@ impl Cluster {
         };
         let others: Vec<&NodeInfo> = seen.iter().map(|hello| &hello.node).collect();
         let last = (base.term, base.version);
-        votes = self.tell(&others, || Message::Vote { term, last });
+        votes = self.send_to_all(&others, || Message::Vote { term, last });
         votes.insert(self.me.id.clone());
         if !voting::is_quorum(&base, &votes) {
             return Err(Failure::no_master());
@@ -183,7 +183,7 @@ impl Cluster {
         self.lead(base, term, members)
     }
 
-    /// Begins as master, with those as members.
+    /// Begins as master, with these members.
     fn lead(
         self: &Arc<Self>,
         base: State,
@@ -218,16 +218,16 @@ impl Cluster {
         next.master = Some(self.me.id.clone());
         next.nodes = members.into_iter().map(|node| (node.id.clone(), node)).collect();
         self.publish(&base, next)?;
-        say(&format!("elected-as-master in term {term}"));
+        print_line(&format!("elected-as-master in term {term}"));
         Ok(())
     }
 
-    /// As master: makes a node a member.
+    /// As master: adds a node as a member.
     pub(super) fn admit(self: &Arc<Self>, node: NodeInfo, term: u64) -> Result<(), Failure> {
         let mine = {
             let mut core = self.lock();
             if core.mode == Mode::Leader && term > core.term {
-                // It voted in an election that came to nothing: only a newer term can have it.
+                // It voted in an election that failed, so it only accepts a newer term.
                 core.term = term;
                 self.become_candidate(&mut core);
             }
@@ -238,7 +238,7 @@ impl Cluster {
         };
         self.link(&node, mine)?;
         self.update(|state| {
-            // An earlier process of it, or the same one after a broken connection.
+            // An earlier process of the node, or the same one after a broken connection.
             if state.nodes.contains_key(&node.id) {
                 routing::remove_nodes(state, &[node.id.clone()].into(), "NODE_LEFT");
             }

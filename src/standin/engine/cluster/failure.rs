@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Why something was not done.
+/// Why a request failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// Of the HTTP answer.
+    /// The status of the HTTP answer.
     pub(crate) status: u16,
     /// `…_exception`.
     pub(crate) kind: String,
@@ -21,26 +21,26 @@ impl Failure {
         Self { status, kind: kind.to_owned(), reason: Some(reason.into()), index: None }
     }
 
-    /// There is no such index.
+    /// The index does not exist.
     pub(crate) fn no_such_index(name: &str) -> Self {
         let failure =
             Self::new(404, "index_not_found_exception", format!("no such index [{name}]"));
         Self { index: Some(name.to_owned()), ..failure }
     }
 
-    /// No master is known here. Each distribution has its own name for that, which REST gives.
+    /// This node has no master. Each distribution has its own error type for that, which REST sets.
     pub(crate) fn no_master() -> Self {
         let kind = "cluster_manager_not_discovered_exception".to_owned();
         Self { status: 503, kind, reason: None, index: None }
     }
 
-    /// The other node was not reached, or did not answer.
-    pub(crate) fn not_connected(node: &str, why: &impl ToString) -> Self {
-        let reason = format!("[{node}] Node not connected: {}", why.to_string());
+    /// The other node could not be reached, or did not answer.
+    pub(crate) fn not_connected(node: &str, error: &impl ToString) -> Self {
+        let reason = format!("[{node}] Node not connected: {}", error.to_string());
         Self::new(500, "node_not_connected_exception", reason)
     }
 
-    /// What is on disk cannot be used.
+    /// The files on disk cannot be used.
     pub(crate) fn disk(error: &std::io::Error) -> Self {
         Self::new(500, "i_o_exception", error.to_string())
     }

@@ -1,5 +1,5 @@
-//! The connection from the master to a member: while it lives, and only then, each counts on the
-//! other. A process that ends closes it; one that is frozen leaves a ping unanswered.
+//! The connection from the master to a member. While it is open, each relies on the other. If a
+//! process ends, the kernel closes it; if it is frozen, a ping is not answered.
 
 use std::io::{self, BufReader, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::state::NodeInfo;
 use super::wire::{self, Message, read_line, say_line};
 use super::{Cluster, Mode};
 
-/// Numbers the links of this process: an old one's end must not end the next.
+/// Numbers the links of this process, so that the end of an old link does not end a newer one.
 static LINKS: AtomicU64 = AtomicU64::new(0);
 
 /// As master: the connection to one member.
@@ -23,7 +23,7 @@ pub(super) struct Link {
 }
 
 impl Cluster {
-    /// As member: becomes one, and returns when that is over.
+    /// As member: follows the master, and returns when that is over.
     pub(super) fn follow(
         self: &Arc<Self>,
         term: u64,
@@ -71,7 +71,7 @@ impl Cluster {
         Ok(Ok(()))
     }
 
-    /// As master: connects to a member that is about to be one.
+    /// As master: connects to a node that is about to become a member.
     pub(super) fn link(self: &Arc<Self>, node: &NodeInfo, term: u64) -> Result<(), Failure> {
         let open = || {
             let follow = Message::Follow { term, leader: self.me.clone() };
@@ -100,7 +100,8 @@ impl Cluster {
             let mut reader = BufReader::new(stream);
             loop {
                 stream.set_read_timeout(Some(self.fault_detection / 3))?;
-                // The other side sends nothing unasked: this returns at the end, or for the next request.
+                // The other side only answers, so this returns when it closes the connection, or
+                // for the next request.
                 match read_line(&mut reader) {
                     Err(error) if is_timeout(&error) => {}
                     Err(error) => return Err(error),
@@ -111,10 +112,10 @@ impl Cluster {
                 read_line(&mut reader)?;
             }
         };
-        // How it ended makes no difference: the member is gone.
+        // The reason does not matter: the member is gone.
         let _ = pings();
         let mut core = self.lock();
-        // Not if there is a newer link, to the same process or to the next.
+        // Unless there is a newer link, to the same process or to the next.
         if core.links.get(&node.id).is_some_and(|link| link.number == number) {
             core.links.remove(&node.id);
             core.gone.insert((node.id.clone(), node.ephemeral_id.clone()));

@@ -1,10 +1,11 @@
-//! Nodes that form a cluster: one elected master decides the state, every member keeps it.
+//! Nodes that form a cluster: one elected master decides the state, and every member stores it.
 //!
-//! As in the real engines a state counts when more than half of the voting configuration has it on
-//! disk, and so does a vote. What is simpler here: a master connects to its members and not the
-//! other way round, and publishes the whole state each time. One thread, the coordinator, sleeps
-//! until something happens; at rest the only traffic is a ping per member and third of the fault
-//! detection time. Without `discovery.seed_hosts` a node is a cluster by itself.
+//! As in the real engines, a state is committed when more than half of the voting configuration has
+//! stored it on disk; votes are counted in the same way. Simpler than there: a master connects to
+//! its members and not the other way round, and publishes the whole state each time. One thread,
+//! the coordinator, sleeps until something happens. At rest the only traffic is one ping per
+//! member, three times per fault detection time. Without `discovery.seed_hosts` a node is a cluster
+//! by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,12 +40,12 @@ pub(crate) use state::{
 
 use super::config::{Config, Transport};
 use super::data::Data;
-use super::say;
+use super::print_line;
 
-/// A silent node is a member for this long unless `standin.fault_detection_ms` is set.
+/// A silent node stays a member for this long unless `standin.fault_detection_ms` is set.
 const FAULT_DETECTION: Duration = Duration::from_secs(10);
 
-/// This node's part of the cluster.
+/// This node in the cluster.
 pub(crate) struct Cluster {
     me: NodeInfo,
     name: String,
@@ -55,46 +56,46 @@ pub(crate) struct Cluster {
     fault_detection: Duration,
     data: Data,
     core: Mutex<Core>,
-    /// Something in `core` is different.
+    /// Signals a change in `core`.
     changed: Condvar,
-    /// Held while a state is made and published: one after the other.
+    /// Held while a state is made and published, so that this happens one after the other.
     publishing: Mutex<()>,
     /// One for each shard that was written to here, held during a write and a dump.
     shards: Mutex<BTreeMap<document::ShardId, Arc<Mutex<store::Shard>>>>,
 }
 
-/// What the threads of a node share.
+/// Shared by the threads of a node.
 struct Core {
-    /// No older master is listened to.
+    /// Messages of masters with an older term are refused.
     term: u64,
-    /// On disk; what a master that is elected next goes on with.
+    /// On disk; the next master continues with it.
     accepted: State,
-    /// Committed; what REST shows. `None` until this process was a member.
+    /// Committed, and shown by REST. `None` until this process was a member.
     applied: Option<State>,
     mode: Mode,
     /// As master: the connection to each member, by id.
     links: BTreeMap<String, link::Link>,
-    /// As master: members (id, ephemeral id) that are gone and still in the state.
+    /// As master: members (id, ephemeral id) that are gone but still in the state.
     gone: BTreeSet<(String, String)>,
-    /// As master: recoveries under way (index, shard, node).
+    /// As master: running recoveries (index, shard, node).
     recovering: BTreeSet<(String, usize, String)>,
 }
 
-/// What survives the process. A term that is newer than the state's is a vote.
+/// Survives the process. A term that is newer than that of the state is a vote.
 #[derive(Serialize, Deserialize)]
 struct Kept<S> {
     term: u64,
     state: S,
 }
 
-/// What this node is to the others.
+/// The role of this node towards the others.
 #[derive(Clone, PartialEq)]
 enum Mode {
     /// Not started: neither ready nor in a cluster.
     Waiting,
-    /// In search of a master since then.
+    /// Searching for a master, since this time.
     Candidate { since: Instant },
-    /// Member of that master's cluster, by the connection of that number.
+    /// Member of that master's cluster, through the connection with that number.
     Follower { leader: Box<NodeInfo>, link: u64 },
     /// The elected master.
     Leader,
@@ -103,7 +104,7 @@ enum Mode {
 }
 
 impl Cluster {
-    /// What the data path knows; nothing happens before [`start`](Self::start).
+    /// Reads the data path; nothing else happens before [`start`](Self::start).
     pub(crate) fn new(config: &Config, data: Data, me: NodeInfo) -> io::Result<Self> {
         let Kept { term, state: accepted } = match data.read_state()? {
             Some(content) => serde_json::from_slice(&content)?,
@@ -141,19 +142,19 @@ impl Cluster {
             wire::serve(self, listener)?;
         }
         if self.transport.is_none() {
-            // Ready means that it answers: a single node waits for no other.
+            // Ready means that it answers: a single node does not wait for others.
             self.elect_itself();
         }
         let cluster = Arc::clone(self);
         wire::thread(move || cluster.coordinate()).map(drop)
     }
 
-    /// Leaves the cluster: the others see it at once.
+    /// Leaves the cluster: the other nodes notice it at once.
     pub(crate) fn leave(&self) {
         let mut core = self.lock();
         core.mode = Mode::Closed;
         for link in core.links.values() {
-            // One that is broken already is as good.
+            // A broken connection has the same effect.
             let _ = link.stream.shutdown(Closing::Both);
         }
         core.links.clear();
@@ -171,7 +172,7 @@ impl Cluster {
         &self.data
     }
 
-    /// The state as this node knows it, whether or not it has a master now.
+    /// The state as this node knows it, with or without a master.
     pub(crate) fn local_state(&self) -> State {
         let core = self.lock();
         let mut state = core.applied.clone().unwrap_or_default();
@@ -184,13 +185,13 @@ impl Cluster {
         state
     }
 
-    /// The state, waiting that long for a master.
+    /// The state, after waiting that long for a master.
     pub(crate) fn state(&self, patience: Duration) -> Result<State, Failure> {
         self.wait(Instant::now() + patience, |state| Some(state.clone()))
             .ok_or_else(Failure::no_master)
     }
 
-    /// Waits until `check` finds what it looks for in the state of a cluster that has a master.
+    /// Waits until `check` returns something for the state of a cluster that has a master.
     pub(crate) fn wait<T>(
         &self,
         deadline: Instant,
@@ -229,22 +230,22 @@ impl Cluster {
         }
     }
 
-    /// Keeps what must survive this process.
+    /// Stores what must survive this process.
     fn persist(&self, core: &Core) -> io::Result<()> {
         let kept = Kept { term: core.term, state: &core.accepted };
         self.data.write_state(&serde_json::to_vec(&kept)?)
     }
 
-    /// Looks for a master again.
+    /// Searches for a master again.
     fn become_candidate(&self, core: &mut Core) {
         if core.mode == Mode::Closed {
             return;
         }
         if matches!(core.mode, Mode::Leader | Mode::Follower { .. }) {
-            say(&format!("master node changed, {} has none", self.me.name));
+            print_line(&format!("master node changed, {} has none", self.me.name));
         }
         for link in core.links.values() {
-            // One that is broken already is as good.
+            // A broken connection has the same effect.
             let _ = link.stream.shutdown(Closing::Both);
         }
         core.links.clear();
@@ -255,21 +256,21 @@ impl Cluster {
 }
 
 impl Core {
-    /// Whether the state that counts is that of the present master.
+    /// Whether the committed state is from the current master.
     fn has_master(&self) -> bool {
         let leader = match &self.mode {
             Mode::Leader => None,
             Mode::Follower { leader, .. } => Some(&leader.id),
             Mode::Waiting | Mode::Candidate { .. } | Mode::Closed => return false,
         };
-        // A master that has just been elected has not published yet.
+        // A new master has not published yet.
         self.applied.as_ref().is_some_and(|state| {
             state.term == self.term && leader.is_none_or(|id| state.master.as_ref() == Some(id))
         })
     }
 }
 
-/// A thread that panicked with the lock held has printed it already; the others continue.
+/// A thread that panicked with the lock held has printed the panic; the others continue.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

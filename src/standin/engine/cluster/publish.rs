@@ -1,4 +1,4 @@
-//! How a state comes to count: kept by more than half of the voting configuration, then committed.
+//! How a state is published: stored by more than half of the voting configuration, then committed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::state::{NodeInfo, State};
 use super::wire::Message;
 use super::{Cluster, Mode, lock, routing, voting};
 
-/// How long a command may take at the master, publication included.
+/// How long a command may take at the master, including the publication.
 const COMMAND: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Cluster {
-    /// Has the master execute a command, wherever that is.
+    /// Sends a command to the master, wherever it is.
     pub(crate) fn command(self: &Arc<Self>, command: Command) -> Result<Value, Failure> {
         let leader = match &self.lock().mode {
             Mode::Leader => self.me.clone(),
@@ -52,7 +52,7 @@ impl Cluster {
         Ok(done)
     }
 
-    /// As master, with `publishing` held: makes `next` the state, unless it is the one before.
+    /// As master, with `publishing` held: makes `next` the state, unless nothing changed.
     pub(super) fn publish(
         self: &Arc<Self>,
         before: &State,
@@ -74,7 +74,7 @@ impl Cluster {
         }
         let others: Vec<&NodeInfo> =
             next.nodes.values().filter(|node| node.id != self.me.id).collect();
-        let mut kept = self.tell(&others, || Message::Accept {
+        let mut kept = self.send_to_all(&others, || Message::Accept {
             leader: self.me.id.clone(),
             state: Box::new(next.clone()),
         });
@@ -89,16 +89,16 @@ impl Cluster {
         let (term, version) = (next.term, next.version);
         let reached: Vec<_> =
             others.iter().copied().filter(|node| kept.contains(&node.id)).collect();
-        let applied = self.tell(&reached, || Message::Commit { term, version });
+        let applied = self.send_to_all(&reached, || Message::Commit { term, version });
         {
-            // The master is the last: what it answers holds on every member.
+            // The master commits last, so what it answers is true on every member.
             let mut core = self.lock();
             if core.mode != Mode::Leader || core.term != next.term {
                 return Err(Failure::no_master());
             }
             self.count(&mut core).map_err(|error| Failure::disk(&error))?;
         }
-        // A member that did not go along is not one any more.
+        // A member that did not store the state is removed.
         let lost = others.iter().filter(|node| !applied.contains(&node.id));
         let lost: Vec<_> = lost.map(|node| (node.id.clone(), node.ephemeral_id.clone())).collect();
         if !lost.is_empty() {
@@ -108,8 +108,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Sends a message to all of `nodes` at once; the ids of those that carried it out.
-    pub(super) fn tell(
+    /// Sends a message to all of `nodes` at the same time; returns the ids of those that succeeded.
+    pub(super) fn send_to_all(
         self: &Arc<Self>,
         nodes: &[&NodeInfo],
         message: impl Fn() -> Message + Sync,
@@ -130,7 +130,7 @@ impl Cluster {
         })
     }
 
-    /// As member: keeps a state of the master that it follows.
+    /// As member: stores a state of its master.
     pub(super) fn accept(&self, leader: &str, state: State) -> Result<(), Failure> {
         let mut core = self.lock();
         let mine = matches!(&core.mode, Mode::Follower { leader: mine, .. } if mine.id == leader);
@@ -141,7 +141,7 @@ impl Cluster {
         self.persist(&core).map_err(|error| Failure::disk(&error))
     }
 
-    /// As member: from now on the kept state counts.
+    /// As member: commits the stored state.
     pub(super) fn commit(&self, term: u64, version: u64) -> Result<(), Failure> {
         let mut core = self.lock();
         if (core.accepted.term, core.accepted.version) != (term, version) || core.term != term {

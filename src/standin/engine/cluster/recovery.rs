@@ -1,5 +1,5 @@
-//! How a new copy gets the documents: all of them from the primary, and what is written meanwhile
-//! from the primary as well.
+//! How a new copy gets its documents: all of them from the primary, which also sends it later
+//! writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::state::{NodeInfo, ShardCopy};
 use super::wire::{self, Message};
 use super::{Cluster, lock, routing};
 
-/// How long a copy may take, and the primary to know of it.
+/// How long a recovery may take, including the report to the master.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A copy that can be started.
@@ -24,18 +24,18 @@ pub(super) struct Due {
 }
 
 impl Due {
-    /// What it is known by.
+    /// The key of the copy.
     pub(super) fn key(&self) -> (String, usize, String) {
         (self.index.clone(), self.shard.number, self.node.clone())
     }
 }
 
 impl Cluster {
-    /// As master: has copies recovered, each node's in a thread of its own.
+    /// As master: starts recoveries, one thread per node.
     pub(super) fn start_recoveries(self: &Arc<Self>, due: BTreeMap<String, Vec<Due>>) {
         for due in due.into_values() {
             let cluster = Arc::clone(self);
-            // Without a thread to spare they stay as they are, which is what health shows.
+            // If no thread can be created, the copies stay as they are, and health shows that.
             let _ = wire::thread(move || cluster.recover_all(&due));
         }
     }
@@ -62,7 +62,7 @@ impl Cluster {
         self.changed.notify_all();
     }
 
-    /// As master: asks a node to recover a copy.
+    /// As master: requests that a node recovers a copy.
     fn order(self: &Arc<Self>, due: &Due) -> Result<(), Failure> {
         let state = self.local_state();
         let index =
@@ -78,7 +78,7 @@ impl Cluster {
         self.ask_member(node, message, RECOVERY_TIMEOUT)
     }
 
-    /// As new copy: gets everything that the primary has.
+    /// As new copy: gets all documents from the primary.
     pub(super) fn recover(
         self: &Arc<Self>,
         index: &str,
@@ -87,13 +87,13 @@ impl Cluster {
     ) -> Result<(), Failure> {
         let copy = self.shard(shard)?;
         let dump = Message::Dump { index: index.to_owned(), shard: shard.clone() };
-        // Without the lock: the primary may be in the middle of a write to this copy.
+        // Without the lock: the primary may be writing to this copy right now.
         let (since, documents): (Age, Vec<Document>) =
             self.ask(&primary.transport, &dump, RECOVERY_TIMEOUT)?;
         lock(&copy).become_copy_of(since, &documents).map_err(|error| Failure::disk(&error))
     }
 
-    /// As primary: everything, when all that is written from now on goes to the new copy too.
+    /// As primary: returns all documents; from now on, writes also go to the new copy.
     pub(super) fn dump(&self, index: &str, id: &ShardId) -> Result<(Age, Vec<Document>), Failure> {
         let term = self.wait(Instant::now() + RECOVERY_TIMEOUT, |state| {
             let shard = state.indices.get(index)?.shards.get(id.number)?;

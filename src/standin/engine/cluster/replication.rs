@@ -1,5 +1,5 @@
-//! Documents in a cluster: written by the primary, kept by every copy before it is acknowledged,
-//! read from any copy.
+//! Documents in a cluster: written by the primary, stored by every copy before they are
+//! acknowledged, read from any copy.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,20 +15,20 @@ use super::store;
 use super::wire::{Message, Sizes};
 use super::{Cluster, lock};
 
-/// How long another node may take with a document.
+/// How long another node may take for a document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Until a write that found no primary looks again, if no new state arrives before.
+/// The pause before a write looks for a primary again, if no new state arrives before.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Written {
     pub(crate) document: Document,
-    /// How many copies there are, and how many have it.
+    /// The number of copies, and how many of them stored it.
     pub(crate) copies: (usize, usize),
 }
 
-/// How many documents there are, and some of them.
+/// The number of documents, and some of them.
 pub(crate) type Found = (usize, Vec<Document>);
 
 impl Cluster {
@@ -62,7 +62,7 @@ impl Cluster {
         }
     }
 
-    /// Reads a document from any copy, the one here first.
+    /// Reads a document from any copy, the local one first.
     pub(crate) fn read(
         self: &Arc<Self>,
         index: &str,
@@ -75,7 +75,7 @@ impl Cluster {
         self.ask_copies(&state, (index, number), message)
     }
 
-    /// Documents of an index, at most that many from each shard.
+    /// Documents of an index, at most this many from each shard.
     pub(crate) fn list(
         self: &Arc<Self>,
         name: &str,
@@ -91,7 +91,7 @@ impl Cluster {
         Ok(shards.collect())
     }
 
-    /// How much each member has on disk, by member; who does not answer is left out.
+    /// The size on disk of each member; members that do not answer are left out.
     pub(crate) fn sizes(
         self: &Arc<Self>,
         state: &State,
@@ -121,7 +121,7 @@ impl Cluster {
         Err(failure)
     }
 
-    /// As primary: keeps a document here and in every other copy.
+    /// As primary: stores a document here and in every other copy.
     pub(super) fn write_here(
         self: &Arc<Self>,
         name: &str,
@@ -134,7 +134,7 @@ impl Cluster {
         let id_of_shard = ShardId { uuid, number };
         let copy = self.shard(&id_of_shard)?;
         let mut copy = lock(&copy);
-        // Only now: a copy that came after would not have been in a dump made before.
+        // Read with the lock held, so that no copy is added between its dump and this write.
         let state = self.local_state();
         let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
         let shard = &index.shards[number];
@@ -167,7 +167,7 @@ impl Cluster {
                 successful += 1;
                 continue;
             }
-            // Acknowledged documents are in every copy that counts: this one must not count.
+            // Every valid copy must have all acknowledged documents, so this one is removed.
             self.command(Command::FailCopy {
                 index: name.to_owned(),
                 shard: number,
@@ -178,7 +178,7 @@ impl Cluster {
         Ok(Written { document, copies: (shard.copies.len(), successful) })
     }
 
-    /// As another copy: keeps a document of the primary.
+    /// As another copy: stores a document of the primary.
     pub(super) fn replicate(
         &self,
         index: &str,
@@ -220,7 +220,7 @@ impl Cluster {
         Ok(sizes)
     }
 
-    /// The copy here, opened.
+    /// Opens the local copy.
     pub(super) fn shard(&self, id: &ShardId) -> Result<Arc<Mutex<store::Shard>>, Failure> {
         let mut shards = lock(&self.shards);
         if let Some(shard) = shards.get(id) {
@@ -237,7 +237,7 @@ impl Cluster {
 /// The shard that a document belongs to.
 fn shard_of<'a>(state: &'a State, name: &str, id: &str) -> Result<(usize, &'a Index), Failure> {
     let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
-    // FNV-1a: any hash does that is the same on every node.
+    // FNV-1a: any hash is good enough that is the same on every node.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -1,4 +1,4 @@
-//! Which copy of which shard is where: what happens when nodes go, and where copies go next.
+//! Allocation: what happens to copies when nodes leave, and where copies are placed.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::state::{Index, Place, Shard, ShardCopy, State, now_ms, time_value};
 /// The setting for which copies may be allocated.
 pub(crate) const ALLOCATION: &str = "cluster.routing.allocation.enable";
 
-/// Takes `gone` out of the cluster and their copies out of use. `reason` is what an operator reads.
+/// Removes `gone` from the cluster and unassigns their copies. `reason` is shown to operators.
 pub(super) fn remove_nodes(state: &mut State, gone: &BTreeSet<String>, reason: &str) {
     let now = now_ms();
     for id in gone {
@@ -22,14 +22,14 @@ pub(super) fn remove_nodes(state: &mut State, gone: &BTreeSet<String>, reason: &
                 let node = node.to_owned();
                 let record = shutdowns.get(&node).filter(|record| record.kind == "restart");
                 let (reason, delay) = match record {
-                    // Five minutes unless the request sets it; the longer of both counts.
+                    // Five minutes unless the request sets it; the longer of both is used.
                     Some(record) => {
                         let asked = record.allocation_delay.as_deref().and_then(time_value);
                         ("NODE_RESTARTING", delay.max(asked.unwrap_or(300_000)))
                     }
                     None => (reason, delay),
                 };
-                // After a stop of the whole cluster no node is waited for.
+                // After a stop of the whole cluster, no copy waits for its node.
                 let delayed = delay > 0 && reason != "CLUSTER_RECOVERED";
                 copy.place = Place::Unassigned {
                     reason: reason.to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn remove_nodes(state: &mut State, gone: &BTreeSet<String>, reason: &
     }
 }
 
-/// Takes one replica out of use that could not be written to.
+/// Unassigns one replica that could not be written to.
 pub(super) fn fail_copy(index: &mut Index, number: usize, node: &str) {
     let Some(shard) = index.shards.get_mut(number) else { return };
     let copy = shard.copies.iter_mut().find(|copy| !copy.primary && copy.node() == Some(node));
@@ -58,18 +58,18 @@ pub(super) fn fail_copy(index: &mut Index, number: usize, node: &str) {
     }
 }
 
-/// Promotes a replica if the primary is gone, and keeps the books on who has every document.
+/// Promotes a replica if the primary is gone, and updates the list of complete copies.
 fn settle_primary(shard: &mut Shard) {
     if shard.primary_node().is_none()
-        && let Some(heir) = shard.copies.iter().position(|copy| copy.started_on().is_some())
+        && let Some(new_primary) = shard.copies.iter().position(|copy| copy.started_on().is_some())
     {
         for (at, copy) in shard.copies.iter_mut().enumerate() {
-            copy.primary = at == heir;
+            copy.primary = at == new_primary;
         }
         shard.primary_term += 1;
     }
     let started: BTreeSet<String> = shard.started().map(str::to_owned).collect();
-    // The last to go keep what they know.
+    // If all are gone, the last complete copies stay complete.
     if !started.is_empty() {
         shard.in_sync = started;
     } else if shard.copies.iter().any(|copy| copy.primary && copy.node().is_none()) {
@@ -95,7 +95,7 @@ pub(super) fn start_copy(index: &mut Index, number: usize, node: &str) {
     }
 }
 
-/// Gives every copy a place that may have one.
+/// Places every copy that may be placed.
 pub(super) fn reroute(state: &mut State, configured: &str) {
     let now = now_ms();
     let enabled = [&state.transient, &state.persistent]
@@ -107,7 +107,7 @@ pub(super) fn reroute(state: &mut State, configured: &str) {
     for name in names {
         let shards = state.indices.get(&name).map_or(0, |index| index.shards.len());
         for number in 0..shards {
-            // The load counts all shards, those placed a moment ago too.
+            // The load counts all copies, also those that were placed just now.
             let load = load(state);
             let Some(index) = state.indices.get_mut(&name) else { continue };
             place(&mut index.shards[number], &load, &enabled, now);
@@ -150,7 +150,7 @@ fn place(shard: &mut Shard, nodes: &[String], enabled: &str, now: u64) {
     }
 }
 
-/// Where `copy` may go now.
+/// The nodes where `copy` may be placed now.
 fn target(shard: &Shard, copy: &ShardCopy, nodes: &[String], enabled: &str) -> Option<String> {
     let Place::Unassigned { delayed_ms, .. } = &copy.place else { return None };
     let last = copy.last_node.as_ref();
@@ -166,7 +166,7 @@ fn target(shard: &Shard, copy: &ShardCopy, nodes: &[String], enabled: &str) -> O
     }
     let mut free = nodes.iter().filter(|node| {
         let taken = shard.copies.iter().any(|other| other.node() == Some(node));
-        // An existing primary may only come back where every document is.
+        // An existing primary may only be placed where all documents are.
         let complete = !copy.primary || is_new || shard.in_sync.contains(*node);
         let waited_for = copy.primary || delayed_ms.is_none() || last == Some(*node);
         !taken && complete && waited_for
@@ -174,7 +174,7 @@ fn target(shard: &Shard, copy: &ShardCopy, nodes: &[String], enabled: &str) -> O
     free.clone().find(|node| last == Some(*node)).or_else(|| free.next()).cloned()
 }
 
-/// When time alone will change something next, in milliseconds since 1970.
+/// When the next change can happen without an event, in milliseconds since 1970.
 pub(super) fn next_deadline(state: &State) -> Option<u64> {
     let shards = state.indices.values().flat_map(|index| &index.shards);
     let copies = shards.flat_map(|shard| &shard.copies);

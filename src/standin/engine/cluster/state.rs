@@ -1,17 +1,17 @@
-//! The cluster's state: what the elected master decides and every member keeps.
+//! The cluster's state: decided by the elected master and stored by every member.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// One member, as it was when it joined.
+/// One member, with its data from when it joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeInfo {
-    /// Kept in the data path.
+    /// Stored in the data path.
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Another one in every life of the process.
+    /// Different for every process.
     pub(crate) ephemeral_id: String,
     /// `host:port` for the other nodes.
     pub(crate) transport: String,
@@ -36,7 +36,7 @@ impl NodeInfo {
     }
 }
 
-/// The state, in one version.
+/// One version of the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) term: u64,
@@ -46,13 +46,13 @@ pub(crate) struct State {
     pub(crate) master: Option<String>,
     /// By id.
     pub(crate) nodes: BTreeMap<String, NodeInfo>,
-    /// Ids whose majority elects and commits.
+    /// Ids of nodes; a majority of them elects and commits.
     pub(crate) last_committed_config: BTreeSet<String>,
-    /// The same from this version on, once it is committed.
+    /// The voting configuration after this version is committed.
     pub(crate) last_accepted_config: BTreeSet<String>,
     pub(crate) voting_config_exclusions: BTreeSet<(String, String)>,
     pub(crate) persistent: BTreeMap<String, String>,
-    /// Forgotten when the whole cluster stops.
+    /// Cleared when the whole cluster stops.
     pub(crate) transient: BTreeMap<String, String>,
     pub(crate) indices: BTreeMap<String, Index>,
     /// Node-shutdown records by node id.
@@ -64,7 +64,7 @@ pub(crate) struct State {
 pub(crate) struct Index {
     pub(crate) uuid: String,
     pub(crate) created_ms: u64,
-    /// How long a copy waits for its node to come back.
+    /// How long a copy waits for its node to return.
     pub(crate) delayed_timeout_ms: u64,
     pub(crate) shards: Vec<Shard>,
 }
@@ -79,9 +79,9 @@ impl Index {
 /// One shard: a primary and its replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shard {
-    /// Grows with every new primary: what an older one sends is refused.
+    /// Increases with every new primary: writes of older primaries are refused.
     pub(crate) primary_term: u64,
-    /// Nodes that have every acknowledged document. Empty: there never was one.
+    /// Nodes that have every acknowledged document. Empty if there never was one.
     pub(crate) in_sync: BTreeSet<String>,
     pub(crate) copies: Vec<ShardCopy>,
 }
@@ -106,19 +106,19 @@ impl Shard {
 pub(crate) struct ShardCopy {
     pub(crate) primary: bool,
     pub(crate) place: Place,
-    /// The node it was on before it lost its place.
+    /// The node it was on before it was unassigned.
     pub(crate) last_node: Option<String>,
 }
 
 impl ShardCopy {
-    /// A copy that never had a place.
+    /// A copy that was never placed.
     pub(crate) fn new(primary: bool, reason: &str) -> Self {
         let place =
             Place::Unassigned { reason: reason.to_owned(), since_ms: now_ms(), delayed_ms: None };
         Self { primary, place, last_node: None }
     }
 
-    /// The node that it is on, whether it is started or not.
+    /// The node it is placed on, started or not.
     pub(crate) fn node(&self) -> Option<&str> {
         match &self.place {
             Place::Unassigned { .. } => None,
@@ -126,7 +126,7 @@ impl ShardCopy {
         }
     }
 
-    /// The node that it is started on.
+    /// The node it is started on.
     pub(crate) fn started_on(&self) -> Option<&str> {
         match &self.place {
             Place::Started { node } => Some(node),
@@ -138,11 +138,11 @@ impl ShardCopy {
 /// Where a copy is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Place {
-    /// Nowhere. `delayed_ms`: until then only its last node may have it back.
+    /// Unassigned. `delayed_ms`: until then only its last node may get it.
     Unassigned { reason: String, since_ms: u64, delayed_ms: Option<u64> },
-    /// On its way to the node.
+    /// Being recovered on the node.
     Initializing { node: String, since_ms: u64 },
-    /// In use there.
+    /// Started on the node.
     Started { node: String },
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A duration as the engines write it (`30s`, `1m`, `0`), in milliseconds.
+/// A duration in the format of the engines (`30s`, `1m`, `0`), in milliseconds.
 pub(crate) fn time_value(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

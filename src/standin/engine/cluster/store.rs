@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use super::document::{Age, Document};
 use crate::engine::data;
 
-/// A copy that is being written to.
+/// An open copy.
 pub(super) struct Shard {
     directory: PathBuf,
     next_seq_no: u64,
 }
 
 impl Shard {
-    /// Opens the copy in `directory`, or begins one.
+    /// Opens the copy in `directory`, or creates one.
     pub(super) fn open(directory: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(&directory)?;
         let mut shard = Self { directory, next_seq_no: 0 };
@@ -24,7 +24,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// The number of the next write.
+    /// The sequence number of the next write.
     pub(super) fn next_seq_no(&self) -> u64 {
         self.next_seq_no
     }
@@ -34,7 +34,7 @@ impl Shard {
         read(&self.directory, id)
     }
 
-    /// Keeps a document, unless a newer one of that id is there.
+    /// Stores a document, unless a newer one with that id exists.
     pub(super) fn put(&mut self, document: &Document) -> io::Result<()> {
         self.next_seq_no = self.next_seq_no.max(document.seq_no + 1);
         if self.get(&document.id)?.is_some_and(|old| old.age() > document.age()) {
@@ -48,7 +48,7 @@ impl Shard {
         list(&self.directory, usize::MAX).map(|(_, documents)| documents)
     }
 
-    /// Has these documents and those that were written from `since` on, and no others.
+    /// Keeps these documents and those that were written from `since` on, and no others.
     pub(super) fn become_copy_of(&mut self, since: Age, documents: &[Document]) -> io::Result<()> {
         self.next_seq_no = self.next_seq_no.max(since.1);
         let theirs: BTreeSet<&str> = documents.iter().map(|it| it.id.as_str()).collect();
@@ -85,7 +85,7 @@ pub(super) fn list(directory: &Path, most: usize) -> io::Result<(usize, Vec<Docu
     let mut ids = Vec::new();
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        // Files that are being written have names that no document can have.
+        // Files that are being written have names that cannot be document ids.
         if data::is_document_id(&name) {
             ids.push(name);
         }

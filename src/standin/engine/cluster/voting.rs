@@ -1,4 +1,4 @@
-//! The voting configuration: whose majority counts, and who belongs to it.
+//! The voting configuration: the nodes of which a majority decides.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ fn is_majority(config: &BTreeSet<String>, votes: &BTreeSet<String>) -> bool {
     config.intersection(votes).count() * 2 > config.len()
 }
 
-/// Whether `votes` can elect a master on this state and commit it.
+/// Whether `votes` are enough to be elected on this state and to commit it.
 pub(super) fn is_quorum(state: &State, votes: &BTreeSet<String>) -> bool {
     is_majority(&state.last_committed_config, votes)
         && is_majority(&state.last_accepted_config, votes)
 }
 
 /// Adapts the accepted configuration to the nodes that are there, as the real engines do: an odd
-/// number of them, never below three once there were three, and only if it can decide at once.
+/// number, never below three after there were three, and only if it can decide at once.
 pub(super) fn reconfigure(state: &mut State) {
     let excluded: BTreeSet<&String> =
         state.voting_config_exclusions.iter().map(|(id, _)| id).collect();
@@ -28,7 +28,7 @@ pub(super) fn reconfigure(state: &mut State) {
         .collect();
     let mut candidates: Vec<&String> =
         live.iter().copied().chain(current.iter().filter(|id| !excluded.contains(id))).collect();
-    // The best first: live, the master, in the configuration already, then by id.
+    // The preferred nodes first: live, the master, already in the configuration, then by id.
     candidates.sort_by_key(|id| {
         (!live.contains(id), state.master.as_ref() != Some(id), !current.contains(*id), *id)
     });
@@ -42,8 +42,8 @@ pub(super) fn reconfigure(state: &mut State) {
     }
 }
 
-/// The first configuration, made by a node that sees more than half of the initial masters; those
-/// it does not see have a placeholder in it. `None` if it may not.
+/// The first configuration, made by a node that sees more than half of the initial masters; nodes
+/// that it does not see have a placeholder in it. `None` if it must not be made.
 pub(super) fn bootstrap(
     initial_masters: &BTreeSet<String>,
     seen: &[NodeInfo],

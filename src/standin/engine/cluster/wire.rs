@@ -1,5 +1,5 @@
-//! What nodes send to each other: a line of greeting, a line of JSON, a line of answer, and the
-//! connection is done. Only [`Message::Follow`] keeps its connection: see `link.rs`.
+//! The protocol between nodes: the first line of the connection, a line of JSON, a line of answer;
+//! then the connection is closed. Only [`Message::Follow`] keeps its connection: see `link.rs`.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,41 +18,41 @@ use super::document::ShardId;
 use super::failure::Failure;
 use super::state::{NodeInfo, State};
 use super::{Cluster, Mode};
-use crate::engine::complain;
+use crate::engine::print_error;
 
-/// A connection that is not there after this long is not there.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// What one node asks another.
+/// The requests of one node to another.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Message {
-    /// Who are you, and who is your master?
+    /// Report your id and your master.
     Hello,
-    /// Elect me. `last`: term and version of the state I would go on with.
+    /// Vote for me. `last`: term and version of the state that I would continue with.
     Vote { term: u64, last: (u64, u64) },
-    /// Be a member of my cluster. The connection stays.
+    /// Become a member of my cluster. The connection stays open.
     Follow { term: u64, leader: NodeInfo },
-    /// Let me be a member of your cluster.
+    /// Add me to your cluster.
     Join { node: NodeInfo, term: u64 },
-    /// Keep this state.
+    /// Store this state.
     Accept { leader: String, state: Box<State> },
-    /// Enough nodes have kept that state: it counts.
+    /// Enough nodes have stored that state: commit it.
     Commit { term: u64, version: u64 },
     /// As master, change the state.
     Command(Command),
-    /// As primary, keep a document.
+    /// As primary, store a document.
     Write { index: String, shard: usize, id: String, source: Value },
-    /// As another copy, keep a document.
+    /// As another copy, store a document.
     Replicate { index: String, shard: ShardId, document: Document },
-    /// Give me a document.
+    /// Return a document.
     Read { shard: ShardId, id: String },
-    /// Return that many documents, and how many there are in all.
+    /// Return this many documents, and the number of all.
     List { shard: ShardId, most: usize },
-    /// As primary, give me all documents.
+    /// As primary, return all documents.
     Dump { index: String, shard: ShardId },
-    /// As new copy, get all documents from there.
+    /// As new copy, get all documents from that node.
     Recover { index: String, shard: ShardId, primary: NodeInfo },
-    /// How many documents and bytes are in your copies?
+    /// Return the number of documents and bytes of your copies.
     Sizes,
 }
 
@@ -65,11 +65,11 @@ pub(super) struct Hello {
     pub(super) node: NodeInfo,
     pub(super) leader: Option<NodeInfo>,
     pub(super) term: u64,
-    /// Term and version of the state that it would go on with.
+    /// Term and version of the state that it would continue with.
     pub(super) last: (u64, u64),
 }
 
-/// A thread; its stack is small because nothing here is deep.
+/// Starts a thread; its stack is small because no call is deep.
 pub(super) fn thread(run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().stack_size(256 * 1024).spawn(run)
 }
@@ -83,10 +83,10 @@ pub(super) fn serve(cluster: &Arc<Cluster>, listener: TcpListener) -> io::Result
                 continue;
             }
             let cluster = Arc::clone(&cluster);
-            // Without a thread to spare the other node sees a connection that breaks off.
+            // If no thread can be created, the other node's connection is closed.
             let _ = thread(move || {
-                // A node that broke the connection off needs no answer.
-                let _ = cluster.hear(stream);
+                // A node that closed the connection needs no answer.
+                let _ = cluster.receive(stream);
             });
         }
     })
@@ -103,20 +103,20 @@ pub(super) fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
 }
 
 impl Cluster {
-    /// The first line of every connection: nodes that differ in it cannot talk to each other.
+    /// The first line of every connection: nodes that send different ones cannot work together.
     fn greeting(&self) -> String {
         let encrypted = self.transport.as_ref().is_some_and(|transport| transport.encrypted);
         let kind = if encrypted { "encrypted" } else { "plain" };
         format!("standin-transport {kind} {}\n", self.name)
     }
 
-    fn hear(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+    fn receive(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(self.fault_detection))?;
         stream.set_nodelay(true)?;
         let mut reader = BufReader::new(&stream);
         let greeting = read_line(&mut reader)?;
         if greeting != self.greeting() {
-            complain(&format!(
+            print_error(&format!(
                 "closed a transport connection: it began with [{}] instead of [{}]",
                 greeting.trim_end(),
                 self.greeting().trim_end()
@@ -152,7 +152,7 @@ impl Cluster {
                 value(self.recover(&index, &shard, &primary)?)
             }
             Message::Sizes => value(self.sizes_here()?),
-            // Its connection is not for one answer.
+            // This message keeps its connection: see `link.rs`.
             Message::Follow { .. } => Err(Failure::no_master()),
         }
     }

@@ -1,4 +1,4 @@
-//! `/_cat`: the same for people, as columns, or as JSON with only strings in it.
+//! `/_cat`: the same data for people, as columns, or as JSON with only strings.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{Answer, Answered, Node, Request, nodes};
 use crate::engine::cluster::{Failure, NodeInfo, Place};
 use crate::engine::config::Distribution;
 
-/// Columns with their other names; only the first so many are shown unmasked.
+/// Columns with their other names; without a header parameter only the first ones are shown.
 struct Table {
     columns: Vec<(&'static str, &'static [&'static str])>,
     shown: usize,
@@ -19,7 +19,7 @@ impl Table {
     fn answer(&self, request: &Request) -> Answer {
         let wanted: Vec<(usize, &str)> = match request.query.get("h") {
             None => (0..self.shown).map(|at| (at, self.columns[at].0)).collect(),
-            // What is not a column is left out, as it is by the real ones.
+            // Unknown columns are left out, as in the real engines.
             Some(names) => names
                 .split(',')
                 .filter_map(|name| {

@@ -1,4 +1,4 @@
-//! Documents in indices: written, read, counted, listed.
+//! Documents in indices: write, read, count, search.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ impl Node {
         let mut written = self.cluster.write(index, &id, &source, deadline);
         if written.as_ref().is_err_and(|failure| failure.status == 404) {
             match self.make_index(index, &Changes::new(), WRITE_TIMEOUT) {
-                // Another request created it first.
+                // Another request has created it in the meantime.
                 Err(failure) if failure.kind == "resource_already_exists_exception" => {}
                 made => drop(made?),
             }
@@ -98,7 +98,7 @@ impl Node {
         Ok(Answer::json(200, body))
     }
 
-    /// How many documents there are, some of them, and how many shards answered.
+    /// The number of documents, some of them, and the number of shards that answered.
     fn found(&self, index: &str, most: usize) -> Result<(usize, Vec<Document>, Value), Failure> {
         let shards = self.cluster.list(index, most)?;
         let total = shards.len();

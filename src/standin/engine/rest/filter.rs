@@ -1,9 +1,9 @@
-//! `filter_path`: which parts of an answer are wanted.
+//! `filter_path`: selects parts of an answer.
 
 use serde_json::{Map, Value};
 
-/// The parts of `body` that one of the comma-separated patterns wants. `*` stands for any part of
-/// a name, `**` for any names, a `-` in front for what is not wanted.
+/// The parts of `body` that one of the comma-separated patterns selects. `*` stands for any part of
+/// a name, `**` for any names; a `-` in front excludes.
 pub(super) fn filtered(body: &Value, patterns: &str) -> Value {
     let (unwanted, wanted): (Vec<&str>, Vec<&str>) =
         patterns.split(',').filter(|it| !it.is_empty()).partition(|it| it.starts_with('-'));
@@ -16,7 +16,7 @@ pub(super) fn filtered(body: &Value, patterns: &str) -> Value {
     kept.and_then(|body| without(body, &unwanted)).unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-/// What is left of each pattern below `name`.
+/// The rest of each pattern below `name`.
 fn below(patterns: &[Vec<String>], name: &str) -> Vec<Vec<String>> {
     let mut rest = Vec::new();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! `/_cluster/health`: what the cluster is like, at once or when it is as asked for.
+//! `/_cluster/health`: the health of the cluster, at once or when conditions are met.
 
 use std::str::FromStr;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use super::{Answer, Answered, DEFAULT_TIMEOUT, Node, Request};
 use crate::engine::cluster::{Failure, Place, State};
 use crate::engine::config::Distribution;
 
-/// Numbers of copies by what they are doing.
+/// Numbers of copies by their state.
 #[derive(Default)]
 struct Counts {
     total: usize,
@@ -97,11 +97,11 @@ impl Node {
         let counts = counts(state, index);
         let missing = index.is_some_and(|name| !state.indices.contains_key(name));
         let no_master = state.master.is_none();
-        // Nothing of the state has been recovered yet.
+        // The state has not been recovered yet.
         let percent = match (counts.total, state.cluster_uuid.is_empty()) {
             (0, true) => json!("NaN"),
             (0, false) => json!(100.0),
-            #[expect(clippy::cast_precision_loss, reason = "nobody has that many shards")]
+            #[expect(clippy::cast_precision_loss, reason = "no cluster has that many shards")]
             (total, _) => json!(counts.started as f64 * 100.0 / total as f64),
         };
         let red = missing || no_master || !self.is_ready();
@@ -167,11 +167,11 @@ struct Wanted {
     status: usize,
     nodes: Option<(Relation, usize)>,
     no_initializing: bool,
-    /// `None`: all of them.
+    /// `None` means all copies.
     active: Option<usize>,
 }
 
-/// From the best.
+/// The best status first.
 const STATUSES: [&str; 3] = ["green", "yellow", "red"];
 
 impl Wanted {

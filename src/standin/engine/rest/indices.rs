@@ -1,4 +1,4 @@
-//! Indices: made, shown, changed, deleted, flushed.
+//! Indices: create, show, change, delete, flush.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::engine::data;
 
 /// The real engines wait this long for an index's primaries, and for those they flush.
 const ACTIVE: Duration = Duration::from_secs(60);
-/// How long a copy waits for its node to come back unless it is set.
+/// How long a copy waits for its node to return, by default.
 const DELAYED: u64 = 60_000;
 const DELAYED_TIMEOUT: &str = "unassigned.node_left.delayed_timeout";
 
@@ -37,7 +37,7 @@ impl Node {
         ))
     }
 
-    /// Makes an index; whether its primaries were started in time.
+    /// Creates an index; returns whether its primaries were started in time.
     pub(super) fn make_index(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl Node {
         Ok(Answer::json(200, answer))
     }
 
-    /// Everything can be found already.
+    /// All documents can be found already.
     pub(super) fn refresh(&self, _: &Request, name: &str) -> Answered {
         self.check_index(Some(name))?;
         Ok(Answer::json(200, counts(&self.cluster.local_state(), Some(name))))

@@ -1,5 +1,5 @@
-//! What the engine answers: the routes of the real ones that operators and probes use, in the
-//! shapes of OpenSearch 2.19 and Elasticsearch 8.19, recorded from them.
+//! The REST interface: the routes of the real engines that operators and probes use, with answers
+//! in the form of OpenSearch 2.19 and Elasticsearch 8.19, from recordings.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::config::{Config, Distribution};
 use super::data::is_document_id;
 use super::http::{Answer, Body, Request};
 
-/// How long the real engines wait for a master or for a health if the request does not set it.
+/// How long the real engines wait for a master or for a health by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A node as its HTTP interface sees it.
@@ -34,7 +34,7 @@ pub(super) struct Node {
     pub(super) ready: AtomicBool,
 }
 
-/// An answer, or why there is none.
+/// An answer, or a failure.
 type Answered = Result<Answer, Failure>;
 
 impl Node {
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Whether it has the node-shutdown routes, and not those that Elasticsearch 8 dropped.
+    /// Whether it has the node-shutdown routes, and lacks those that Elasticsearch 8 removed.
     fn has_shutdown(&self) -> bool {
         self.config.behaviour.distribution == Distribution::Elasticsearch
     }
@@ -109,7 +109,7 @@ impl Node {
         self.ready.load(Ordering::SeqCst)
     }
 
-    /// The state, when there is a master.
+    /// The state, if there is a master.
     fn state(&self, request: &Request) -> Result<State, Failure> {
         if request.flag("local") {
             return Ok(self.cluster.local_state());
@@ -124,7 +124,7 @@ impl Node {
         Answer::json(failure.status, failure.body())
     }
 
-    /// A document outside of any index, which the other nodes know nothing of.
+    /// A document outside of any index; the other nodes do not know it.
     fn document_of_this_node(&self, method: &str, id: &str, body: &[u8]) -> Answer {
         let data = self.cluster.data();
         match (method, is_document_id(id)) {
@@ -187,13 +187,13 @@ fn document_read(id: &str, read: io::Result<Option<Vec<u8>>>) -> Answer {
     }
 }
 
-fn failure(status: u16, sentence: &str) -> Answer {
-    Answer::json(status, json!({"error": sentence, "status": status}))
+fn failure(status: u16, message: &str) -> Answer {
+    Answer::json(status, json!({"error": message, "status": status}))
 }
 
 fn unknown(request: &Request, path: &[&str]) -> Answer {
     let Request { method, path: uri, .. } = request;
-    // One segment could be an index, and that there is not.
+    // A path of one segment could be an index, and there is no such index.
     let status = if path.len() == 1 { 404 } else { 400 };
     let error = format!("no handler found for uri [{uri}] and method [{method}]");
     Answer::json(status, json!({"error": error}))

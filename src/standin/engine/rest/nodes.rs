@@ -1,4 +1,4 @@
-//! `/` and `/_nodes`: who the nodes are, what processes they have.
+//! `/` and `/_nodes`: the nodes and their processes.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{Answer, Answered, Node, Request};
 use crate::engine::cluster::{NodeInfo, State};
 use crate::engine::config::Distribution;
 
-/// What `/_nodes` can be asked for, of which the first three differ here.
+/// The metrics of `/_nodes`; the answers here differ only for the first three.
 const METRICS: [&str; 14] = [
     "jvm",
     "process",

@@ -50,7 +50,7 @@ pub(super) fn shown(settings: &BTreeMap<String, String>, flat: bool) -> Value {
         let pointer: Vec<&str> = if flat { vec![key] } else { key.split('.').collect() };
         let mut inner = &mut shown;
         for part in pointer {
-            // A setting that is also the beginning of another one gives way.
+            // If a setting is also the prefix of another one, it is left out.
             if !inner.is_object() {
                 *inner = json!({});
             }
@@ -61,7 +61,7 @@ pub(super) fn shown(settings: &BTreeMap<String, String>, flat: bool) -> Value {
     shown
 }
 
-/// What a body of flat or nested settings changes; `null` takes away. Values become strings.
+/// The changes in a body of flat or nested settings; `null` removes. Values become strings.
 pub(super) fn changes(body: &Value) -> Changes {
     let mut changes = Changes::new();
     flatten("", body, &mut changes);
@@ -85,7 +85,7 @@ fn flatten(prefix: &str, value: &Value, changes: &mut Changes) {
     }
 }
 
-/// A number among the settings of an index.
+/// A setting of an index that is a number.
 pub(super) fn number(changes: &Changes, name: &str) -> Result<Option<usize>, Failure> {
     let Some(Some(text)) = changes.get(name) else { return Ok(None) };
     let reason = || format!("Failed to parse value [{text}] for setting [index.{name}]");

@@ -1,4 +1,4 @@
-//! `/_nodes/{id}/shutdown` of Elasticsearch: it is not checked whether there is such a node.
+//! `/_nodes/{id}/shutdown` of Elasticsearch; whether such a node exists is not checked.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ impl Node {
         }
     }
 
-    /// The records, or that of one node.
+    /// All records, or the record of one node.
     pub(super) fn shutdowns(&self, request: &Request, only: Option<&str>) -> Answered {
         let state = self.state(request)?;
         let records = state.shutdowns.iter().filter(|(id, _)| only.is_none_or(|only| only == *id));

@@ -1,5 +1,5 @@
-//! Every state of the SearchCluster, by a watch: how often the ledger was written, and not only what
-//! stands beside it in the status.
+//! Every version of the SearchCluster, by a watch: counts the writes that changed the ledger, not
+//! only the rest of the status.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// From the present state on.
+    /// Starts with the current version.
     pub(super) fn follow(fixture: &Fixture) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         let kubectl = part("STAYPUT_KUBE").expect("it runs the cluster");
@@ -53,12 +53,12 @@ impl Ledgers {
     fn seen(&self) -> Vec<Ledger> {
         let text = fs::read(self.log()).expect("a log");
         let all = serde_json::Deserializer::from_slice(&text).into_iter::<SearchCluster>();
-        // The last one may not be there as a whole yet.
+        // The last line may not be complete yet.
         let whole = all.map_while(Result::ok);
         whole.map(|cluster| cluster.status.unwrap_or_default().ledger).collect()
     }
 
-    /// How often it was another one, once the watch has come to the present.
+    /// How often the ledger changed, up to the current version.
     pub(super) fn end(self, fixture: &Fixture) -> usize {
         let now = fixture.json(&["get", "searchcluster", "logs"]);
         let now: SearchCluster = serde_json::from_value(now).expect("a SearchCluster");

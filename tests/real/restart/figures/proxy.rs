@@ -1,5 +1,5 @@
-//! Between the reconciler and the engines: notes when a request waits for an engine's answer. The
-//! reconciler makes one connection a request.
+//! A proxy between the reconciler and the engines: records when a request waits for an engine's
+//! answer. The reconciler makes one connection per request.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -9,10 +9,10 @@ use std::thread;
 use super::now;
 use crate::support::cluster::Rest;
 
-/// From when until when one engine was asked something.
+/// The times between which one engine had a request.
 pub(super) type Waits = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Listens at each engine's address, on a port that is the same at all of them, until the test ends.
+/// Listens at each engine's address, on the same port, until the test ends.
 pub(super) fn before(engines: &[Rest]) -> (u16, Waits) {
     let waits = Waits::default();
     let (port, listeners) = listeners(engines);
@@ -23,7 +23,7 @@ pub(super) fn before(engines: &[Rest]) -> (u16, Waits) {
                 let waits = waits.clone();
                 thread::spawn(move || {
                     let began = now();
-                    // Whatever becomes of it, the reconciler sees the same.
+                    // The reconciler sees every error as without the proxy.
                     let _ = pass_on(&stream, engine);
                     waits.lock().expect("a lock").push((began, now()));
                 });

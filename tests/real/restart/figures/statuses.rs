@@ -1,4 +1,5 @@
-//! The statuses of each manager, by long poll: no status is missed, and the moments are its own.
+//! The statuses of each manager, by long poll: no status is missed, and the times are the
+//! manager's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,64 +10,65 @@ use serde_json::Value;
 use super::{moment, now};
 use crate::support::api::Api;
 
-/// Threads that listen until [`Statuses::end`].
+/// Threads that poll until [`Statuses::end`].
 pub(super) struct Statuses {
     ended: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Told>>,
+    threads: Vec<JoinHandle<History>>,
 }
 
 /// The statuses of one manager, and when they arrived.
 #[derive(Debug)]
-pub(super) struct Told(Vec<(u64, Value)>);
+pub(super) struct History(Vec<(u64, Value)>);
 
-/// The moments of one node's restart.
+/// The times of one node's restart.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The stop was judged.
+    /// The stop was decided.
     pub(super) stop: u64,
-    /// Nothing of the engine was left.
+    /// No process of the engine was left.
     pub(super) exited: u64,
-    /// From the stop's first step on.
+    /// From the first step of the stop on.
     pub(super) took: u64,
-    /// The start was judged.
+    /// The start was decided.
     pub(super) start: u64,
-    /// The new process was begun.
+    /// The new process was started.
     pub(super) spawned: u64,
-    /// The manager's probe was answered, as heard.
+    /// When the manager's probe was answered, as reported in the status.
     pub(super) ready: u64,
 }
 
 impl Statuses {
     pub(super) fn start(managers: impl IntoIterator<Item = Api>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let listen = |api: Api| {
+        let poll = |api: Api| {
             let is_over = ended.clone();
             thread::spawn(move || {
-                let mut told = vec![(now(), api.status())];
+                let mut statuses = vec![(now(), api.status())];
                 while !is_over.load(Ordering::Relaxed) {
-                    let cursor = told[told.len() - 1].1["cursor"].as_str().expect("a cursor");
+                    let cursor =
+                        statuses[statuses.len() - 1].1["cursor"].as_str().expect("a cursor");
                     let answer = api.get(&format!("/es/status?after={cursor}&timeout=1s"));
                     match answer.status {
                         204 => {}
-                        _ => told.push((now(), answer.expect(200))),
+                        _ => statuses.push((now(), answer.expect(200))),
                     }
                 }
-                Told(told)
+                History(statuses)
             })
         };
-        let threads = managers.into_iter().map(listen).collect();
+        let threads = managers.into_iter().map(poll).collect();
         Self { ended, threads }
     }
 
     /// All statuses, in the managers' order.
-    pub(super) fn end(self) -> Vec<Told> {
+    pub(super) fn end(self) -> Vec<History> {
         self.ended.store(true, Ordering::Relaxed);
-        self.threads.into_iter().map(|thread| thread.join().expect("it listens")).collect()
+        self.threads.into_iter().map(|thread| thread.join().expect("the poller ends")).collect()
     }
 }
 
-impl Told {
-    /// Of the restart from one run to the next.
+impl History {
+    /// The times of the restart from one run to the next.
     #[track_caller]
     pub(super) fn of_run(&self, old: &Value, new: &Value) -> Turn {
         let judged = |kind: &str| {
@@ -77,7 +79,7 @@ impl Told {
         };
         let first = |wished: &dyn Fn(&Value) -> bool| {
             let found = self.0.iter().find(|(_, status)| wished(status));
-            found.unwrap_or_else(|| panic!("never said: {self:?}"))
+            found.unwrap_or_else(|| panic!("no such status: {self:?}"))
         };
         let exit = &first(&|status| status["last_exit"]["run"] == *old).1["last_exit"];
         let run = &first(&|status| status["run"]["id"] == *new).1["run"];

@@ -44,17 +44,17 @@ impl Member {
         self.directory.path()
     }
 
-    /// What the volume is mounted at: what the checksum is computed from.
+    /// The mount path of the volume: the checksum is computed from it.
     pub(crate) fn mount(&self) -> PathBuf {
         self.work().join("mount")
     }
 
-    /// Where the manager keeps its journal and the last good config.
+    /// The directory of the manager's journal and last good config.
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.work().join("state")
     }
 
-    /// Its config with these settings added: the data of the Secret that is mounted.
+    /// Its config with these settings added: the data of the mounted Secret.
     pub(crate) fn files(&self, settings: &str) -> Payload {
         let Shared { flavor, home, addresses, masters, ports, .. } = &*self.shared;
         let seeds: Vec<String> =
@@ -89,7 +89,7 @@ impl Member {
         self.volume.write(files);
     }
 
-    /// Its manager, which must have been started.
+    /// Its manager, which must run.
     #[track_caller]
     pub(crate) fn manager(&self) -> &Manager {
         self.manager.as_ref().expect("the manager was started")
@@ -100,21 +100,22 @@ impl Member {
         self.manager.as_ref()?.init()
     }
 
-    /// Starts the manager, unless there is one, and waits until it answers.
+    /// Starts the manager, unless it runs, and waits until it answers.
     pub(crate) fn start_manager(&mut self) {
         if self.manager.is_none() {
             self.manager = Some(self.launch().start());
         }
     }
 
-    /// KILL to the manager and all below it: the end of a container. The state directory stays.
+    /// KILL to the manager and all its descendants: the end of a container. The state directory
+    /// stays.
     #[track_caller]
     pub(crate) fn kill_manager(&mut self) {
         self.manager.take().expect("a manager").kill();
     }
 
-    /// A shell line for the first process of the pod's PID namespace: later ones have pids that
-    /// those of no other pod have. Pods have a /tmp each, these have one for all, and JVMs find each
+    /// A shell line for the first process of the pod's PID namespace: it makes later ones get pids
+    /// that no other pod has. Real pods have a /tmp each, these share one, and JVMs find each
     /// other, and themselves, by `/tmp/.java_pid<PID>`.
     fn pids_of_its_own(&self) -> String {
         let Ports { http, .. } = self.shared.ports;
@@ -123,12 +124,12 @@ impl Member {
         format!("echo {last} >/proc/sys/kernel/ns_last_pid && exec \"$0\" \"$@\"")
     }
 
-    /// How the manager is run.
+    /// The launch of the manager.
     pub(crate) fn launch(&self) -> Launch {
         let Shared { flavor, home, java, namespace, ports, issuer, directory, .. } = &*self.shared;
         let common = |name: &str| directory.path().join(name).display().to_string();
         let own = |name: &str| self.work().join(name).display().to_string();
-        // Ready is who is in a cluster that has a master.
+        // A node is ready if it is in a cluster with a master.
         let ready = format!(
             "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
             self.address, ports.http

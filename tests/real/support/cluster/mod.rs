@@ -1,9 +1,9 @@
-//! Up to five real nodes of one real cluster, each under a real manager: 127.0.0.11, .12 and so on
-//! are their pods' addresses with the same ports, their configs a volume each.
+//! Up to five real nodes of one real cluster, each under a real manager. Their pods' addresses are
+//! 127.0.0.11, .12 and so on, with the same ports, and each config is a volume.
 //!
 //! [`Cluster::prepare`] makes directories, ports, certificates and keys and starts nothing, so that
-//! a test can make pods and Secrets of what is prepared. [`Cluster::start`] starts the managers and
-//! waits for the cluster. Everything ends when it is dropped.
+//! a test can create pods and Secrets from it. [`Cluster::start`] starts the managers and waits for
+//! the cluster. Everything ends when it is dropped.
 
 mod member;
 mod rest;
@@ -35,7 +35,7 @@ const ADDRESSES: [Ipv4Addr; 5] = [
     Ipv4Addr::new(127, 0, 0, 15),
 ];
 
-/// Whose engine, and with what.
+/// Which engine, and with which plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
     OpenSearch,
@@ -63,7 +63,7 @@ impl Flavor {
     }
 }
 
-/// The pod that a node seems to be in.
+/// The pod of a node.
 #[derive(Debug, Clone)]
 pub(crate) struct PodIdentity {
     /// Also the node's name.
@@ -81,13 +81,13 @@ impl PodIdentity {
     }
 }
 
-/// A node of a cluster to be.
+/// A node to create.
 #[derive(Debug, Clone)]
 pub(crate) struct Seat {
     pub(crate) pod: PodIdentity,
     /// Its attribute `zone`.
     pub(crate) zone: String,
-    /// Its `node.roles`, as OpenSearch calls them; none for what the engine gives by itself.
+    /// Its `node.roles`, as OpenSearch calls them; none for the engine's default.
     pub(crate) roles: Option<&'static [&'static str]>,
 }
 
@@ -104,17 +104,17 @@ impl Seat {
     }
 }
 
-/// Whom managers believe, beside who has the shared key.
+/// Which tokens managers accept, besides those of the shared key.
 #[derive(Debug, Clone)]
 pub(crate) struct Issuer {
     /// What the apiserver answers at `/openid/v1/jwks`.
     pub(crate) jwks: String,
     pub(crate) issuer: String,
-    /// Such as `system:serviceaccount:search:stayput`; it may control.
+    /// A subject such as `system:serviceaccount:search:stayput`; it may control.
     pub(crate) subject: String,
 }
 
-/// The same on every address.
+/// The ports, the same on every address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ports {
     pub(crate) http: u16,
@@ -122,7 +122,7 @@ pub(crate) struct Ports {
     pub(crate) manager: u16,
 }
 
-/// What all members have in common.
+/// Shared by all members.
 #[derive(Debug)]
 struct Shared {
     flavor: Flavor,
@@ -137,7 +137,7 @@ struct Shared {
     directory: TempDir,
 }
 
-/// The nodes, their managers and what they have in common.
+/// The nodes, their managers and their shared data.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     flavor: Flavor,
@@ -192,7 +192,7 @@ impl Cluster {
         Ok(Self { flavor, members, ports, ca_pem, jwt_key })
     }
 
-    /// Whose engine it is.
+    /// Which engine it is.
     pub(crate) const fn flavor(&self) -> Flavor {
         self.flavor
     }
@@ -226,7 +226,7 @@ impl Cluster {
         self.members.iter().find(|member| member.pod.name == name).expect(name)
     }
 
-    /// The same, to swap its config or to start it.
+    /// The same, mutable: to swap its config or to start it.
     #[track_caller]
     pub(crate) fn member_mut(&mut self, name: &str) -> &mut Member {
         self.members.iter_mut().find(|member| member.pod.name == name).expect(name)
@@ -248,7 +248,7 @@ fn certify(directory: &TempDir) -> String {
     ca.pem()
 }
 
-/// A port that is free at all of the addresses. Not one that the kernel gives to clients.
+/// A port that is free at all of the addresses, outside of the range for clients.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id() % 12_000).expect("a small number");

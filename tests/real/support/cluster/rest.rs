@@ -1,4 +1,4 @@
-//! The REST interface of one node, for what tests do to the cluster and see of it.
+//! The REST interface of one node: changes and observations by tests.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpStream};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::api::ANSWER_TIMEOUT;
 use crate::support::http::{Answer, exchange};
 
-/// A node's REST interface, also for threads of their own.
+/// A node's REST interface; threads can use a copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rest {
     pub(crate) address: Ipv4Addr,
@@ -16,7 +16,7 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Asks this node; an error if it does not listen or ends before it has answered.
+    /// Sends a request to this node; an error if it does not listen or ends before its answer.
     pub(crate) fn send(
         self,
         method: &str,
@@ -28,14 +28,14 @@ impl Rest {
         exchange(stream, (method, target), body)
     }
 
-    /// Stores a document through this node; whether it was acknowledged.
+    /// Stores a document through this node; returns whether it was acknowledged.
     pub(crate) fn index(self, index: &str, id: usize) -> bool {
         let target = format!("/{index}/_doc/{id}");
         let answer = self.send("PUT", &target, Some(&json!({ "number": id })));
         answer.is_ok_and(|answer| matches!(answer.status, 200 | 201))
     }
 
-    /// Whether a document of [`Rest::index`] is there.
+    /// Whether a document of [`Rest::index`] exists.
     #[track_caller]
     pub(crate) fn has(self, index: &str, id: usize) -> bool {
         let answer = self.send("GET", &format!("/{index}/_doc/{id}"), None);

@@ -1,5 +1,5 @@
-//! An apiserver on its etcd: the API alone. Nothing runs pods, nothing makes service accounts or
-//! collects garbage; RBAC, admission, tokens, CRDs, leases and server-side apply are all real.
+//! An apiserver with its etcd: only the API. No pods run, no service accounts are created and no
+//! garbage is collected; RBAC, admission, tokens, CRDs, leases and server-side apply are all real.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::pki::{Pki, text};
 use super::process::Process;
 use super::resources::{directory, free_port};
 
-/// On a busy machine. Alone it needs three seconds.
+/// On a busy machine. On an idle one it needs three seconds.
 const APISERVER_START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where a part is installed.
@@ -24,7 +24,7 @@ pub(crate) fn part(variable: &str) -> Result<PathBuf, String> {
     path.ok_or_else(|| format!("no {variable}: tests/parts/env prints it, once it is installed"))
 }
 
-/// How an apiserver differs from one on loopback that is alone.
+/// How an apiserver in a cluster differs from one that runs alone on loopback.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) address: IpAddr,
@@ -55,7 +55,7 @@ impl ApiServer {
             address: [127, 0, 0, 1].into(),
             port: free_port(),
             services: "10.0.0.0/24".to_owned(),
-            // No controller makes the default account that pods would need.
+            // There is no controller that creates the default account for pods.
             flags: vec!["--disable-admission-plugins=ServiceAccount".to_owned()],
         })
     }
@@ -89,7 +89,7 @@ impl ApiServer {
             output.is_ok_and(|output| output.status.success()).then_some(())
         };
         self.apiserver.until("it is ready", APISERVER_START_TIMEOUT, || answers("/readyz"));
-        // Made a moment later.
+        // Created a moment later.
         let admin = self.admin.clone();
         self.apiserver.until("there is a namespace", APISERVER_START_TIMEOUT, || {
             admin.attempt(&["get", "namespace", "default"], "").ok()
@@ -113,7 +113,7 @@ impl ApiServer {
         &self.url
     }
 
-    /// The certificate of the authority that signed the server.
+    /// The certificate of the CA that signed the server's.
     pub(crate) fn authority(&self) -> PathBuf {
         self.pki.authority()
     }
@@ -123,7 +123,7 @@ impl ApiServer {
         &self.pki
     }
 
-    /// Where its logs are, and what else should end with it.
+    /// The directory of its logs; other things that must end with it can be in it.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -138,11 +138,11 @@ impl ApiServer {
     /// What the server answers to a GET.
     #[track_caller]
     pub(crate) fn raw(&self, path: &str) -> Value {
-        let said = self.admin.run(&["get", "--raw", path]);
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+        let printed = self.admin.run(&["get", "--raw", path]);
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("not JSON: {printed}"))
     }
 
-    /// Stops answering and keeps all connections open: a partition, until [`Self::thaw`].
+    /// Stops answering and keeps all connections open, like a partition, until [`Self::thaw`].
     pub(crate) fn freeze(&self) {
         self.apiserver.signal(Signal::SIGSTOP);
     }
@@ -151,13 +151,13 @@ impl ApiServer {
         self.apiserver.signal(Signal::SIGCONT);
     }
 
-    /// Ends at once: connections are refused, until [`Self::start_again`].
+    /// Ends it at once: connections are refused, until [`Self::start_again`].
     pub(crate) fn kill(&mut self) {
         self.apiserver.kill();
     }
 
-    /// Lets etcd forget everything but the present, which it does by itself every five minutes. The
-    /// apiserver's own caches remember until [`Self::start_again`].
+    /// Compacts etcd to the current revision, which happens by itself every five minutes. The
+    /// apiserver's own caches keep older versions until [`Self::start_again`].
     pub(crate) fn compact_store(&self) {
         let ask = |path: &str, body: &Value| {
             let output = Command::new("curl")
@@ -168,7 +168,7 @@ impl ApiServer {
             assert!(output.status.success(), "etcd refused {path}: {output:?}");
             serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
         };
-        // There is no such key; the answer has the version all the same.
+        // There is no such key, but the answer contains the revision.
         let now = ask("range", &json!({"key": "AA=="}))["header"]["revision"].clone();
         ask("compaction", &json!({"revision": now, "physical": true}));
     }
@@ -198,7 +198,7 @@ fn start_etcd(program: &Path, directory: &Path) -> (Process, String) {
         "--heartbeat-interval=20".to_owned(),
         "--election-timeout=200".to_owned(),
         "--log-level=warn".to_owned(),
-        // Processes are killed in tests; the machine is not.
+        // Only processes are killed in tests, not the machine, so fsync is not needed.
         "--unsafe-no-fsync".to_owned(),
     ];
     let mut etcd = Process::start("etcd", directory, &line);

@@ -1,4 +1,4 @@
-//! The apiserver's own record of what service accounts outside `kube-system` asked of it.
+//! The apiserver's audit log: the requests of service accounts outside `kube-system`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use super::pki::text;
 
-/// The record of one apiserver.
+/// The audit log of one apiserver.
 #[derive(Debug)]
 pub(crate) struct Audit {
     policy: PathBuf,
     log: PathBuf,
 }
 
-/// A place in the record.
+/// A position in the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark(usize);
 
-/// How often something was asked, by `VERB RESOURCE`.
+/// The number of requests, by `VERB RESOURCE`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts(BTreeMap<String, usize>);
 
@@ -36,7 +36,7 @@ impl Audit {
         let text = json!({
             "apiVersion": "audit.k8s.io/v1",
             "kind": "Policy",
-            // One line a request, and a watch from when it begins.
+            // One line per request; for a watch when it begins.
             "omitStages": ["RequestReceived"],
             "rules": rules,
         });
@@ -52,12 +52,12 @@ impl Audit {
         ]
     }
 
-    /// The end of the record.
+    /// The end of the log.
     pub(crate) fn now(&self) -> Mark {
         Mark(self.read().rfind('\n').map_or(0, |end| end + 1))
     }
 
-    /// The requests of `account`, as `NAMESPACE:NAME`, that stand after `mark`.
+    /// The requests of `account`, as `NAMESPACE:NAME`, after `mark`.
     pub(crate) fn since(&self, mark: Mark, account: &str) -> Vec<Value> {
         let user = format!("system:serviceaccount:{account}");
         let text = self.read();
@@ -94,8 +94,8 @@ impl Counts {
         counts
     }
 
-    /// All that change something, but the Lease, which is renewed whatever goes on. A token is
-    /// made, and kept nowhere.
+    /// All requests that change something, except for the Lease, which is always renewed. A token
+    /// is created, but not stored.
     pub(crate) fn writes(&self) -> usize {
         let reads = ["get ", "list ", "watch "];
         let others = [" leases", " serviceaccounts/token"];

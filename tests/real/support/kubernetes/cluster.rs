@@ -1,6 +1,6 @@
-//! A whole cluster of one node. The control plane runs here, kubelet and containerd in the node's
-//! namespaces. Pods are reached by their addresses from here, and reach the apiserver as in any
-//! cluster; there is no DNS and no proxy for other services.
+//! A whole cluster of one node. The control plane runs on this machine, kubelet and containerd in
+//! the node's namespaces. Pods can be reached by their addresses from here, and reach the apiserver
+//! as in any cluster; there is no DNS and no proxy for other services.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -19,22 +19,22 @@ use super::pki::text;
 use super::process::Process;
 use super::resources::directory;
 
-/// On a busy machine. Alone the whole cluster needs five seconds.
+/// On a busy machine. On an idle one the whole cluster needs five seconds.
 const CLUSTER_START_TIMEOUT: Duration = Duration::from_secs(180);
-/// What Kubernetes calls the node.
+/// The name of the node.
 const NAME: &str = "node";
 
 /// A running cluster; all of it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    // In the order they are dropped: the node takes all pods with it at once.
+    // In the order in which they are dropped: the node ends all its pods.
     node: Node,
     _daemons: [Process; 4],
     /// The API, with its users.
     pub(crate) api: ApiServer,
     /// The node's images.
     pub(crate) images: Containerd,
-    /// What service accounts have asked of the API.
+    /// The requests of service accounts to the API.
     pub(crate) audit: Audit,
     network: Network,
     _directory: TempDir,
@@ -53,7 +53,7 @@ impl Cluster {
         let audit = Audit::new(directory.path());
         let api = ApiServer::start_at(Site {
             address: network.host().into(),
-            // The port of the service `kubernetes`, whose address it has.
+            // The port of the service `kubernetes`, whose address the apiserver has.
             port: 443,
             services: network.services(),
             flags: audit.flags(),
@@ -78,11 +78,11 @@ impl Cluster {
         Ok(Self { node, _daemons: daemons, api, images, audit, network, _directory })
     }
 
-    /// When the kubelet last changed what is in a pod's volume of a Secret.
+    /// When the kubelet last changed the content of a pod's volume of a Secret.
     pub(crate) fn secret_mounted_at(&self, pod_uid: &str, volume: &str) -> SystemTime {
         let volumes = format!("pods/{pod_uid}/volumes/kubernetes.io~secret/{volume}/..data");
         let path = self.images.directory().with_file_name("kubelet").join(volumes);
-        // Mounted where only the node sees it.
+        // The mount is only visible in the node's namespace.
         let root = format!("/proc/{}/root", self.node.init());
         let path = Path::new(&root).join(path.strip_prefix("/").expect("an absolute path"));
         let link = fs::symlink_metadata(&path);
@@ -106,7 +106,7 @@ fn controllers(program: &Path, api: &ApiServer, logs: &Path) -> Process {
         format!("--root-ca-file={}", text(&pki.authority())),
         format!("--service-account-private-key-file={}", text(&pki.token_key())),
         "--leader-elect=false".to_owned(),
-        // Nothing here uses it.
+        // Not used here.
         "--secure-port=0".to_owned(),
     ];
     Process::start("kube-controller-manager", logs, &line)
@@ -144,19 +144,20 @@ fn kubelet(
             "webhook": { "enabled": false },
             "x509": { "clientCAFile": pki.authority() },
         },
-        // Clients with a certificate: the apiserver.
+        // The client with a certificate is the apiserver.
         "authorization": { "mode": "AlwaysAllow" },
         "tlsCertFile": serving.certificate,
         "tlsPrivateKeyFile": serving.key,
         "volumePluginDir": root.join("plugins"),
-        // Only what is below a group of its own can be distinguished from other containers of this machine.
+        // Containers must be below a control group of their own, to distinguish them from other
+        // containers of this machine.
         "cgroupRoot": format!("/{}", node.name()),
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
         "failCgroupV1": false,
         "failSwapOn": false,
-        // The disk's fullness is not the tests' business.
+        // How full the disk is does not matter for the tests.
         "evictionHard": {},
         "imageGCHighThresholdPercent": 100,
         "resolvConf": "",

@@ -10,10 +10,10 @@ use super::image::Image;
 use super::network::Network;
 use super::pki::text;
 
-/// What every pod's sandbox is made from.
+/// The image of every pod's sandbox.
 const PAUSE: &str = "stayput.test/pause:1";
 
-/// Where it is installed, and where it keeps what it has.
+/// Where it is installed, and where its data is.
 #[derive(Debug)]
 pub(crate) struct Containerd {
     parts: PathBuf,
@@ -29,8 +29,8 @@ impl Containerd {
         let (root, opt, socket, conf) = (at("root"), at("opt"), runtime.socket(), at("cni"));
         let (runc, plugins) =
             (runtime.parts.join("usr/sbin/runc"), runtime.parts.join("usr/lib/cni"));
-        // restrict_oom_score_adj: where the caller's own may not be lowered, no sandbox could be
-        // made. The state is in /run, which a node has to itself.
+        // restrict_oom_score_adj: if the caller's own may not be lowered, no sandbox could be
+        // created. The state is in /run, which each node has for itself.
         let config = format!(
             r#"version = 2
 root = {root:?}
@@ -57,7 +57,7 @@ state = "/run/containerd"
             "type": "bridge",
             "bridge": "pods0",
             "isGateway": true,
-            // Pods are reached by route, and see each other's own address.
+            // Pods are reached by route, and see each other's real address.
             "ipMasq": false,
             "ipam": {
                 "type": "host-local",
@@ -79,7 +79,7 @@ state = "/run/containerd"
         &self.directory
     }
 
-    /// How it is run; its shim is looked for in the path.
+    /// Its command; its shim must be in the PATH.
     pub(crate) fn line(&self) -> Vec<String> {
         let bin = self.parts.join("usr/bin");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -108,7 +108,7 @@ state = "/run/containerd"
         self.load(&Image { name: PAUSE, files: &[(program, "/pause")], entrypoint: &["/pause"] });
     }
 
-    /// Takes in an image; pods name it with `imagePullPolicy: Never`.
+    /// Imports an image; pods name it with `imagePullPolicy: Never`.
     #[track_caller]
     pub(crate) fn load(&self, image: &Image<'_>) {
         let tar = image.write(&self.directory);
@@ -116,7 +116,7 @@ state = "/run/containerd"
         fs::remove_file(tar).expect("it is ours");
     }
 
-    /// Takes in an image of the Docker engine; pods name it as it is called there.
+    /// Imports an image of the Docker engine, under the same name.
     #[track_caller]
     pub(crate) fn load_from_docker(&self, name: &str) {
         let saved = self.directory.join("docker.tar");

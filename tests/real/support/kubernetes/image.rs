@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 
 use super::pki::text;
 
-/// What is in an image.
+/// The content of an image.
 #[derive(Debug)]
 pub(crate) struct Image<'a> {
-    /// In full, such as `stayput.test/manager:1`.
+    /// The full name, such as `stayput.test/manager:1`.
     pub(crate) name: &'a str,
-    /// Executable by all users: where they come from, and where they are in the image.
+    /// Executable by all users: the source path, and the path in the image.
     pub(crate) files: &'a [(&'a Path, &'a str)],
     pub(crate) entrypoint: &'a [&'a str],
 }
@@ -83,7 +83,7 @@ impl Blob {
     }
 }
 
-/// Owned by root.
+/// All files are owned by root.
 fn pack(directory: &Path, tar: &Path) {
     let output = Command::new("tar")
         .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--file", text(tar)])

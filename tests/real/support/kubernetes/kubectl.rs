@@ -1,4 +1,4 @@
-//! kubectl with one kubeconfig: what a user of the cluster does.
+//! kubectl with one kubeconfig, as a user of the cluster runs it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Kubectl {
         authority: &Path,
         identity: &Identity,
     ) -> Self {
-        // YAML, too.
+        // A kubeconfig may be JSON, which is YAML.
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -50,9 +50,9 @@ impl Kubectl {
         &self.kubeconfig
     }
 
-    /// Its output, or its complaint.
+    /// Its output, or its error.
     pub(crate) fn attempt(&self, args: &[&str], input: &str) -> Result<String, String> {
-        // Nothing of the caller's home: its own kubeconfig and caches are not ours.
+        // Nothing from the caller's home: its kubeconfig and caches must not be used.
         let home = self.kubeconfig.parent().expect("a directory");
         let mut child = Command::new(&self.program)
             .args(["kubectl", "--kubeconfig", text(&self.kubeconfig)])
@@ -66,7 +66,7 @@ impl Kubectl {
             .spawn()
             .expect("kubectl can be executed");
         let mut stdin = child.stdin.take().expect("a pipe");
-        // It may end without reading all of it; its output then has the reason.
+        // It may end without reading everything; then its output has the reason.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().expect("kubectl is ours");
@@ -85,15 +85,15 @@ impl Kubectl {
     /// The output of `kubectl … -o json`.
     #[track_caller]
     pub(crate) fn json(&self, args: &[&str]) -> Value {
-        let said = self.run(&[args, &["--output", "json"]].concat());
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("not JSON: {said}"))
+        let printed = self.run(&[args, &["--output", "json"]].concat());
+        serde_json::from_str(&printed).unwrap_or_else(|_| panic!("not JSON: {printed}"))
     }
 
     /// `kubectl apply`, server-side, of an object or a list of them.
     #[track_caller]
     pub(crate) fn apply(&self, object: &Value) {
         let args = ["apply", "--server-side", "--filename", "-"];
-        let said = self.attempt(&args, &object.to_string());
-        said.unwrap_or_else(|error| panic!("kubectl apply: {error}\n{object:#}"));
+        let printed = self.attempt(&args, &object.to_string());
+        printed.unwrap_or_else(|error| panic!("kubectl apply: {error}\n{object:#}"));
     }
 }

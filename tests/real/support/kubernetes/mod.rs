@@ -1,5 +1,5 @@
-//! A real Kubernetes, of the test's own: the makers' apiserver on a real etcd, and, for those who
-//! need pods, a node with a kubelet. `tests/parts/kubernetes` and its neighbours install them.
+//! A real Kubernetes for tests: the real apiserver with a real etcd, and, for tests with pods, a
+//! node with a kubelet. `tests/parts/kubernetes` and the scripts next to it install them.
 
 pub(crate) mod apiserver;
 pub(crate) mod audit;

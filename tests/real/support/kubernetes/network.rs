@@ -1,4 +1,4 @@
-//! The wire between this machine and a node: a veth pair, whose end here is the control plane's
+//! The link between this machine and a node: a veth pair. The end here has the control plane's
 //! address, with a route to the pods. The kernel removes all of it with the node's namespace.
 
 use std::net::Ipv4Addr;
@@ -7,23 +7,23 @@ use std::process::Command;
 /// How many nodes a machine can have at once.
 const SITES: u8 = 64;
 
-/// The addresses of one cluster, out of 198.18.0.0/15, which no real network has: it is for
-/// benchmarks of network devices.
+/// The addresses of one cluster, from 198.18.0.0/15, which is reserved for benchmarks of network
+/// devices, so no real network has it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Network {
     number: u8,
 }
 
 impl Network {
-    /// Takes one that is free and lays the wire into the network namespace of process `init`. The
-    /// end here bears `mark`, so that one can see whose it is.
+    /// Takes a free one and creates the link into the network namespace of process `init`. The end
+    /// here has the alias `mark`, which shows to which test it belongs.
     pub(crate) fn lay(init: i32, mark: &str) -> Self {
         for number in 0..SITES {
             let network = Self { number };
             let line =
                 format!("link add {} type veth peer name eth0 netns {init}", network.device());
             match ip(&[], &line) {
-                // Made by one call of the kernel's, so no other process has it.
+                // Created by one system call, so no other process can have it.
                 Ok(()) => return network.address_both(init, mark),
                 Err(error) if error.contains("File exists") => {}
                 Err(error) => panic!("no veth pair: {error}"),
@@ -47,7 +47,7 @@ impl Network {
         ];
         let target = init.to_string();
         let enter = ["nsenter", "--target", &target, "--net", "--"];
-        // The wire there first: a route here needs a neighbour.
+        // The node's end comes first, because a route here needs a neighbour.
         for line in &there {
             ip(&enter, line).unwrap_or_else(|error| panic!("ip {line}: {error}"));
         }
@@ -65,8 +65,8 @@ impl Network {
         Ipv4Addr::new(198, 18, self.number * 2 + net, host)
     }
 
-    /// This machine, as the node sees it: where the apiserver listens. It is the address of the
-    /// service `kubernetes`, too, so that pods reach it though nothing here does what a proxy does.
+    /// This machine's address for the node, on which the apiserver listens. It is also the address
+    /// of the service `kubernetes`, so that pods reach it without a proxy.
     pub(crate) const fn host(self) -> Ipv4Addr {
         self.at(0, 1)
     }
@@ -83,7 +83,7 @@ impl Network {
         format!("{}/24", self.at(1, 0))
     }
 
-    /// After the gateway's; taken one after the other, and again only when all were.
+    /// After the gateway's address; used one after the other, and again only when all were used.
     pub(crate) fn pod_addresses(self) -> impl Iterator<Item = Ipv4Addr> {
         (2..255).map(move |host| self.at(1, host))
     }

@@ -1,5 +1,5 @@
-//! What a node is to the kernel: namespaces for processes, mounts and network around an idle first
-//! process. When that ends, by whatever hand, the kernel ends and removes all that was in there.
+//! The kernel's side of a node: namespaces for processes, mounts and network around an idle first
+//! process. When that ends, for any reason, the kernel ends and removes everything in them.
 
 use std::fs;
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::process::Process;
 use super::resources::remove_groups;
 
 const NODE_START_TIMEOUT: Duration = Duration::from_secs(30);
-/// `unshare` may be killed, too: then its child is.
+/// If `unshare` is killed, its child is killed, too.
 const UNSHARE: [&str; 7] =
     ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"];
 
 /// A node's namespaces, and the control groups of its containers; all gone when dropped.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// `unshare`, which ends as the first process does.
+    /// `unshare`, which ends when the first process ends.
     outer: Process,
-    /// That process, by its pid here.
+    /// The first process, by its pid here.
     init: i32,
-    /// That of its directory.
+    /// The name of its directory.
     name: String,
 }
 
@@ -37,7 +37,7 @@ impl Node {
         if !attempt.status.success() {
             return Err(String::from_utf8_lossy(&attempt.stderr).trim().replace('\n', "; "));
         }
-        // The places that kubelet and runtime write to wherever their own directories are.
+        // The directories that kubelet and runtime write to, whatever their own directories are.
         let script = "set -e
             mkdir -p /var/lib/kubelet
             for place in /run /var/log /var/lib/kubelet; do
@@ -58,21 +58,22 @@ impl Node {
         Ok(Self { outer, init, name })
     }
 
-    /// The first process, by its pid here: whose namespaces they are.
+    /// The first process, by its pid here; its namespaces are the node's.
     pub(crate) const fn init(&self) -> i32 {
         self.init
     }
 
-    /// Of its control group, below which its containers must be, and of all that is marked.
+    /// The name of its control group, below which its containers must be, and of all that is
+    /// marked.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs a daemon in there; it ends with the guard or the node.
+    /// Runs a daemon in the node; it ends with the guard or the node.
     pub(crate) fn start(&self, name: &str, logs: &Path, line: &[String]) -> Process {
         let target = self.init.to_string();
         let enter = ["nsenter", "--target", &target, "--pid", "--mount", "--net", "--"];
-        // nsenter stays outside, as the parent of the one that is in there.
+        // nsenter stays outside, as the parent of the process inside.
         let tied = ["setpriv", "--pdeathsig=KILL", "--"];
         let line = enter.iter().chain(&tied).copied().chain(line.iter().map(String::as_str));
         Process::start(name, logs, &line.collect::<Vec<_>>())
@@ -82,7 +83,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         let _ = kill(Pid::from_raw(self.init), Signal::SIGKILL);
-        // The first process can be waited for when all others are gone.
+        // The first process can only be waited for when all others are gone.
         self.outer.wait();
         remove_groups(&self.name);
     }

@@ -1,4 +1,4 @@
-//! The certificates of one cluster: one authority that signs the servers and their clients.
+//! The certificates of one cluster: one CA that signs those of servers and clients.
 
 use std::fs;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ pub(crate) struct Identity {
     pub(crate) key: PathBuf,
 }
 
-/// The authority, and the files it has written.
+/// The CA, and the files that it has written.
 #[derive(Debug)]
 pub(crate) struct Pki {
     directory: PathBuf,
@@ -42,7 +42,7 @@ impl Pki {
         self.directory.join("ca.crt")
     }
 
-    /// Of a server at these addresses.
+    /// A certificate for a server at these addresses.
     pub(crate) fn server(&self, name: &str, addresses: &[IpAddr]) -> Identity {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut params = CertificateParams::new(names.map(str::to_owned)).expect("names");
@@ -53,7 +53,8 @@ impl Pki {
         self.sign(name, params)
     }
 
-    /// Of a client: Kubernetes reads the common name as the user, the organization as the group.
+    /// A certificate for a client: Kubernetes reads the common name as user, the organization as
+    /// group.
     pub(crate) fn client(&self, user: &str, group: &str) -> Identity {
         let mut params = CertificateParams::default();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -80,7 +81,7 @@ impl Pki {
         self.directory.join("sa.key")
     }
 
-    /// Makes it: RSA, as everywhere.
+    /// Creates it: RSA, as usual.
     pub(crate) fn make_token_key(&self) -> PathBuf {
         let key = self.token_key();
         openssl(&["genrsa", "-out", text(&key), "2048"]);
@@ -88,7 +89,7 @@ impl Pki {
     }
 }
 
-/// What rcgen cannot make.
+/// For what rcgen cannot do.
 fn openssl(args: &[&str]) {
     let output = Command::new("openssl").args(args).output().expect("openssl can be executed");
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! Daemons of the tests: each writes a log, and ends when its guard is dropped or, should the test
-//! be killed, by the kernel.
+//! Daemons of the tests: each writes a log, and is ended when its guard is dropped or, if the test
+//! is killed, by the kernel.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
@@ -38,18 +38,18 @@ impl Process {
         Self { name: name.to_owned(), child: spawn(command), log }
     }
 
-    /// Waits until `look` sees something; fails, with the end of the log, if the daemon ends
+    /// Calls `poll` until it returns something. Fails, with the end of the log, if the daemon ends
     /// before, or after `timeout`.
     #[track_caller]
     pub(crate) fn until<T>(
         &mut self,
         what: &str,
         timeout: Duration,
-        mut look: impl FnMut() -> Option<T>,
+        mut poll: impl FnMut() -> Option<T>,
     ) -> T {
         let deadline = Instant::now() + timeout;
         loop {
-            if let Some(seen) = look() {
+            if let Some(seen) = poll() {
                 return seen;
             }
             let ended = self.child.try_wait().expect("it is ours");
@@ -69,12 +69,12 @@ impl Process {
         let _ = kill(Pid::from_raw(self.pid()), signal);
     }
 
-    /// Waits until it ended by itself.
+    /// Waits until it has ended by itself.
     pub(crate) fn wait(&mut self) {
         let _ = self.child.wait();
     }
 
-    /// KILL, and waits for its end.
+    /// Sends KILL, and waits for its end.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -91,16 +91,16 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if thread::panicking() {
-            println!("{} said:\n{}", self.name, self.tail());
+            println!("the log of {}:\n{}", self.name, self.tail());
         }
-        // Nothing it has is kept, and an apiserver takes long to end by itself.
+        // None of its data is needed, and an apiserver takes long to end by itself.
         self.kill();
     }
 }
 
-/// Spawned by a thread that stays as long as the test binary: the kernel's signal at the parent's
-/// death is one at the death of the thread that spawned, and a test's thread ends with the test,
-/// which may have handed its daemons on.
+/// Spawned by a thread that lives as long as the test binary. The kernel sends the signal at the
+/// death of the thread that spawned, and a test's thread ends with the test, which may have passed
+/// its daemons on.
 fn spawn(command: Command) -> Child {
     type Order = (Command, Sender<std::io::Result<Child>>);
     static SPAWNER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();

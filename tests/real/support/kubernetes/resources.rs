@@ -1,4 +1,4 @@
-//! What one instance has for itself: a directory, ports, control groups.
+//! Resources of one instance: a directory, ports, control groups.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,23 +8,23 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use tempfile::TempDir;
 
-/// Before the pid of the test binary that made it: the mark of what is ours to remove.
+/// The prefix before the pid of the test binary: it marks what the tests may remove.
 const PREFIX: &str = "stayput-kube.";
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// A directory of this test's own. What tests that were killed have left is removed first.
+/// A directory for this test. First removes what killed tests have left.
 pub(crate) fn directory() -> TempDir {
     sweep();
     let prefix = format!("{PREFIX}{}.", std::process::id());
     let directory = tempfile::Builder::new().prefix(&prefix).tempdir().expect("a temp dir");
-    // Engines of other users read files in here.
+    // Engines with other users read files in it.
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(directory.path(), open).expect("permissions");
     directory
 }
 
-/// Their processes ended with them, and the mounts of a node with its namespace: files and empty
-/// control groups are all there can be.
+/// Their processes have ended, and a node's mounts are gone with its namespace: only files and
+/// empty control groups can be left.
 fn sweep() {
     for left in places() {
         let name = left.file_name().and_then(|name| name.to_str());
@@ -32,14 +32,14 @@ fn sweep() {
         if pid.is_some_and(|pid: u32| !Path::new("/proc").join(pid.to_string()).exists()) {
             match left.starts_with(CGROUPS) {
                 true => remove_group(&left),
-                // It may be another user's.
+                // It may belong to another user.
                 false => drop(fs::remove_dir_all(left)),
             }
         }
     }
 }
 
-/// What the test binary `pid` has, or has left: directories and control groups.
+/// The directories and control groups of the test binary `pid`, alive or not.
 pub(crate) fn left_by(pid: u32) -> Vec<PathBuf> {
     let prefix = format!("{PREFIX}{pid}.");
     let is_its = |path: &PathBuf| {
@@ -48,7 +48,7 @@ pub(crate) fn left_by(pid: u32) -> Vec<PathBuf> {
     places().filter(is_its).collect()
 }
 
-/// All directories where ours are.
+/// The parent directory of all our directories.
 fn places() -> impl Iterator<Item = PathBuf> {
     let hierarchies = entries(Path::new(CGROUPS)).chain([CGROUPS.into()]);
     entries(&std::env::temp_dir()).chain(hierarchies.flat_map(|hierarchy| entries(&hierarchy)))
@@ -61,7 +61,7 @@ pub(crate) fn remove_groups(name: &str) {
     }
 }
 
-/// From the leaves up; the kernel refuses one that has processes.
+/// From the leaves up; the kernel refuses to remove one with processes.
 fn remove_group(group: &Path) {
     for inner in entries(group) {
         remove_group(&inner);
@@ -69,7 +69,7 @@ fn remove_group(group: &Path) {
     let _ = fs::remove_dir(group);
 }
 
-/// The directories in one, no links.
+/// The subdirectories of a directory, without links.
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -77,8 +77,8 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         .map(|entry| entry.path())
 }
 
-/// A free port of loopback. Not one that the kernel gives to clients: one of
-/// theirs could take it before the server does.
+/// A free port of loopback, outside of the range that the kernel gives to clients: a client could
+/// take such a port before the server does.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id() % 12_000).expect("a small number");

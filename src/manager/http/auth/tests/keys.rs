@@ -1,4 +1,4 @@
-//! Keys and tokens made by hand, so that no check is done by the code under test alone.
+//! Keys and tokens made without the code under test, so that it is not checked against itself.
 
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -20,7 +20,7 @@ pub(crate) enum Signer {
     Rsa(RsaKeyPair),
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
-    Nobody,
+    Unsigned,
 }
 
 impl Signer {
@@ -56,7 +56,7 @@ impl Signer {
             }
             Self::P256(pair) => pair.sign(&rng, message).unwrap().as_ref().to_vec(),
             Self::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
-            Self::Nobody => Vec::new(),
+            Self::Unsigned => Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Every kind of token that must be refused, and those that must not.
+//! Every kind of token that must be refused, and every kind that must be accepted.
 
 pub(crate) mod keys;
 
@@ -52,7 +52,7 @@ fn hs256() -> Value {
     json!({"alg": "HS256", "typ": "JWT"})
 }
 
-/// Why the shared key's holder is refused with these claims.
+/// Why a token that is signed with the shared key and has these claims is refused.
 #[track_caller]
 fn refused(claims: &Value) -> &'static str {
     let token = Signer::shared().token(&hs256(), claims);
@@ -105,9 +105,9 @@ fn another_key_another_algorithm_or_no_signature_is_refused() {
     };
     let other = Signer::Shared(b"another key of at least 32 bytes!".to_vec());
     assert_eq!(refused(&other, &hs256()), "wrong signature");
-    assert_eq!(refused(&Signer::Nobody, &hs256()), "wrong signature");
+    assert_eq!(refused(&Signer::Unsigned, &hs256()), "wrong signature");
     for alg in ["none", "None", "NONE", "", "HS1"] {
-        assert_eq!(refused(&Signer::Nobody, &json!({"alg": alg})), "unreadable header", "{alg}");
+        assert_eq!(refused(&Signer::Unsigned, &json!({"alg": alg})), "unreadable header", "{alg}");
     }
     let no_key = "no key of that id and algorithm";
     assert_eq!(refused(&Signer::shared(), &json!({"alg": "HS512"})), no_key);
@@ -119,7 +119,8 @@ fn another_key_another_algorithm_or_no_signature_is_refused() {
 
 #[test]
 fn a_public_key_is_no_shared_key() {
-    // The classic confusion: signed as HS256 with the text of the public key as the secret.
+    // The well-known confusion of algorithms: signed as HS256 with the text of the public key as
+    // the secret.
     let tokens = Tokens::new(read::public(RSA_PUBLIC).unwrap(), &rules());
     for secret in [RSA_PUBLIC, RSA_PUBLIC.trim_ascii()] {
         let token = Signer::Shared(secret.to_vec()).token(&hs256(), &claims());
@@ -266,7 +267,7 @@ fn a_remembered_token_is_still_held_to_its_time() {
     let token = Signer::shared().token(&hs256(), &claims());
     assert!(tokens.verify(&token, now()).is_ok());
     assert!(tokens.verify(&token, now()).is_ok());
-    // The library looks at the real clock; the memory at ours.
+    // The library uses the real clock; the cache uses the time of this test.
     assert_eq!(tokens.cache_len(), 1);
     let bad = format!("{}x", token);
     assert!(tokens.verify(&bad, now()).is_err());
@@ -330,7 +331,7 @@ proptest! {
     fn one_changed_character_makes_a_token_worthless(place: prop::sample::Index) {
         let token = Signer::shared().token(&hs256(), &claims());
         let place = place.index(token.len());
-        // The last character carries unused bits, which base64 readers refuse or ignore.
+        // The last character has unused bits, which base64 readers either refuse or ignore.
         prop_assume!(place + 1 < token.len());
         let mut bytes = token.into_bytes();
         bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };

@@ -1,11 +1,11 @@
 //! The shipped lifecycle in every situation: breadth first from boot, with a disk, a config, an
-//! engine and callers that do whatever they like, and a container that is killed at any moment.
+//! engine and callers that may do anything, and a container that may be killed at any time.
 //!
-//! Time stands still and timers fire in any order, so nothing here rests on how long things take.
-//! From every state that is found, everybody doing their part must lead back to an engine that can
-//! be stopped and started. The long form: `cargo test --release -p stayput-manager model -- --ignored`.
+//! Time stands still and timers fire in any order, so no result depends on how long something
+//! takes. From every state that is found, if nothing fails any more, the engine can be stopped and
+//! started. The long form: `cargo test --release -p stayput-manager model -- --ignored`.
 
-mod laws;
+mod invariants;
 mod moves;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,8 @@ use super::scenario::{start, stop};
 use super::world::World;
 use crate::lifecycle::commit::{Act, Deciding};
 use crate::lifecycle::{Intent, Limits, OnExit, Phase, Policy, Request};
-use laws::Memory;
-use moves::{Move, kind, nature, requests};
+use invariants::Memory;
+use moves::{Move, expected_move, other_moves, requests};
 
 /// How far the search goes.
 struct Bounds {
@@ -40,7 +40,7 @@ impl Node {
 
     fn moves(&self, bounds: &Bounds) -> Vec<Move> {
         let ended = self.world.exit.is_some();
-        let mut moves = if ended { vec![] } else { nature(&self.world) };
+        let mut moves = if ended { vec![] } else { other_moves(&self.world) };
         if self.crashes < bounds.crashes {
             moves.push(Move::Crash);
         }
@@ -58,11 +58,11 @@ impl Node {
             Move::Crash => next.crashes += 1,
             _ => {}
         }
-        let verdict = next.memory.judge(&self.world, step, &next.world);
+        let verdict = next.memory.check(&self.world, step, &next.world);
         simplify(&mut next.world);
         match verdict {
             Ok(()) => Ok(next),
-            Err(law) => Err((law, Box::new(next))),
+            Err(broken) => Err((broken, Box::new(next))),
         }
     }
 }
@@ -73,7 +73,7 @@ fn fingerprint(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Forgets what no decision depends on, so that states coincide.
+/// Clears the fields that no decision depends on, so that equal states are found equal.
 fn simplify(world: &mut World) {
     fn plain(intent: &mut Intent) {
         if let Some(held) = &mut intent.held {
@@ -87,7 +87,7 @@ fn simplify(world: &mut World) {
     lifecycle.last_exit = None;
     lifecycle.own_code = lifecycle.own_code.and(Some(1));
     lifecycle.exit = lifecycle.exit.and(Some(1));
-    // What happens between the first restart and the last but one is the same every time.
+    // Between the first restart and the last but one, nothing is different.
     if !lifecycle.own_ends.is_empty() {
         let ends = lifecycle.own_ends.len().max(Limits::MAX_RESTARTS - 1);
         lifecycle.own_ends = vec![0; ends];
@@ -96,7 +96,7 @@ fn simplify(world: &mut World) {
     if let Some(ending) = &mut lifecycle.ending {
         ending.forget_names();
     }
-    // Versions of the journal are only compared: their order is all that counts.
+    // Versions of the journal are only compared, so only their order counts.
     let mut versions: BTreeSet<u64> =
         [0, lifecycle.asked, lifecycle.answered, lifecycle.durable, lifecycle.written].into();
     versions.extend(world.writing.iter().map(|(version, _)| *version));
@@ -128,12 +128,12 @@ fn simplify(world: &mut World) {
     }
 }
 
-/// Everything that was found, and how it was come by.
+/// All states that were found, and from which state each was reached.
 struct Search {
     known: BTreeSet<u64>,
     came_from: Vec<(usize, Option<Move>)>,
     phases: BTreeSet<Phase>,
-    /// States from which all is known to end well.
+    /// States from which a good end is known.
     fine: BTreeSet<u64>,
 }
 
@@ -155,8 +155,8 @@ impl Search {
                 search.phases.insert(node.world.phase());
                 search.ends_well(index, &node.world);
                 for step in node.moves(bounds) {
-                    let after = node.after(&step).unwrap_or_else(|(law, after)| {
-                        search.fail(law, index, std::slice::from_ref(&step), &after.world)
+                    let after = node.after(&step).unwrap_or_else(|(broken, after)| {
+                        search.fail(broken, index, std::slice::from_ref(&step), &after.world)
                     });
                     if search.known.insert(after.fingerprint()) {
                         search.came_from.push((index, Some(step)));
@@ -169,7 +169,7 @@ impl Search {
         search
     }
 
-    /// With everybody doing their part: it settles, a stop stops, and a start starts.
+    /// If nothing fails any more: it comes to rest, a stop stops, and a start starts.
     fn ends_well(&mut self, index: usize, world: &World) {
         let mut world = world.clone();
         let mut path = vec![];
@@ -192,16 +192,16 @@ impl Search {
             }
         }
         if world.phase() != phase {
-            self.fail("a request leads elsewhere", index, &[], world);
+            self.fail("a request has another result", index, &[], world);
         }
     }
 
-    /// Does the next thing; false when all is said and done.
+    /// Does the next step; false if there is none.
     fn goes_on(&self, index: usize, world: &mut World, steps: usize) -> bool {
         if steps > 100 {
-            self.fail("it goes round in circles", index, &[], world);
+            self.fail("it never comes to rest", index, &[], world);
         }
-        match kind(world) {
+        match expected_move(world) {
             _ if world.exit.is_some() => world.comes_back(),
             Some(step) => step.happens_in(world),
             None => {
@@ -219,7 +219,7 @@ impl Search {
         true
     }
 
-    fn fail(&self, law: &str, index: usize, last: &[Move], world: &World) -> ! {
+    fn fail(&self, broken: &str, index: usize, last: &[Move], world: &World) -> ! {
         let mut trace: Vec<String> = last.iter().map(|step| format!("{step:?}")).collect();
         let mut at = index;
         while let (before, Some(step)) = &self.came_from[at] {
@@ -227,11 +227,11 @@ impl Search {
             at = *before;
         }
         trace.reverse();
-        panic!("{law}\n{}\n{world:#?}", trace.join("\n"));
+        panic!("{broken}\n{}\n{world:#?}", trace.join("\n"));
     }
 }
 
-#[allow(clippy::disallowed_macros, reason = "how many states, for whoever runs the long form")]
+#[allow(clippy::disallowed_macros, reason = "prints the number of states in the long form")]
 fn check(policies: impl IntoIterator<Item = Policy>, bounds: &Bounds) {
     for policy in policies {
         let on_exit = policy.on_exit;
@@ -244,7 +244,7 @@ fn check(policies: impl IntoIterator<Item = Policy>, bounds: &Bounds) {
     }
 }
 
-/// Every answer to an end of the engine's own, each with other settings around it.
+/// Every `on_exit`, each with different other settings.
 fn policies() -> [Policy; 3] {
     let bounded = Policy { drain: 5, termination_grace: Some(20), ..Policy::default() };
     [
@@ -254,7 +254,7 @@ fn policies() -> [Policy; 3] {
     ]
 }
 
-/// Each with bounds that let it finish in seconds.
+/// The bounds are small enough to finish in seconds.
 #[test]
 fn nothing_breaks_a_law_whatever_happens() {
     let [exit, hold, restart] = policies();

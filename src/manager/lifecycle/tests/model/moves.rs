@@ -1,4 +1,4 @@
-//! What can happen next: everything, at any moment.
+//! What can happen next: everything, at any time.
 
 use super::super::scenario::{start, start_last_good, start_with, stop};
 use super::super::world::{Life, OTHER, World};
@@ -54,7 +54,8 @@ impl Move {
             Self::Scanned => world.scanned(),
             Self::Fires(timer) => {
                 if *timer == Timer::Prepare {
-                    // The supervisor lets go of the old one when another is to be prepared.
+                    // The supervisor drops the old preparation when another config is to be
+                    // prepared.
                     world.preparing = None;
                 }
                 world.happens(Event::Timer(*timer));
@@ -66,7 +67,7 @@ impl Move {
     }
 }
 
-/// The requests that are tried: each way to be lower, equal, higher, and without a number.
+/// The requests that are tried: with a lower, an equal, a higher, and without a sequence.
 pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
     if world.lifecycle.is_deciding() {
         return vec![];
@@ -85,7 +86,7 @@ pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
 }
 
 /// Everything else that can happen.
-pub(super) fn nature(world: &World) -> Vec<Move> {
+pub(super) fn other_moves(world: &World) -> Vec<Move> {
     let mut moves = vec![Move::Term, Move::Interrupt];
     if world.preparing.is_some() {
         moves.extend([Move::Prepared, Move::PrepareFails]);
@@ -101,7 +102,7 @@ pub(super) fn nature(world: &World) -> Vec<Move> {
     }
     moves.extend(world.lifecycle.timers().map(|(timer, _)| Move::Fires(timer)));
     if world.engine.leader != Life::Gone {
-        // Leaving both, of which either may end before anybody looks, covers leaving one.
+        // If both are left, either may end before the next scan, so this covers leaving only one.
         for left in [false, true] {
             let status = ExitStatus::Code(1);
             moves.push(Move::LeaderEnds { status, server: left, straggler: left });
@@ -119,8 +120,8 @@ pub(super) fn nature(world: &World) -> Vec<Move> {
     moves
 }
 
-/// The next thing that happens when everybody does their part; none when all is said and done.
-pub(super) fn kind(world: &World) -> Option<Move> {
+/// The next step if nothing fails; none when there is nothing left to do.
+pub(super) fn expected_move(world: &World) -> Option<Move> {
     if world.preparing.is_some() {
         return Some(Move::Prepared);
     }
@@ -133,14 +134,14 @@ pub(super) fn kind(world: &World) -> Option<Move> {
     if world.scan {
         return Some(Move::Scanned);
     }
-    if world.engine.leader == Life::Told {
+    if world.engine.leader == Life::Signalled {
         let status = ExitStatus::Code(143);
         return Some(Move::LeaderEnds { status, server: false, straggler: false });
     }
-    if world.engine.server == Life::Told {
+    if world.engine.server == Life::Signalled {
         return Some(Move::ServerEnds);
     }
-    if world.engine.straggler == Life::Told {
+    if world.engine.straggler == Life::Signalled {
         return Some(Move::StragglerEnds);
     }
     if let Some((timer, _)) = world.lifecycle.timers().next() {

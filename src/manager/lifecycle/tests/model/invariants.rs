@@ -1,5 +1,5 @@
-//! What must hold whatever happens. The world itself complains of forbidden effects; here is what
-//! takes memory, or a look at the inside.
+//! What must hold after every step. The simulated environment reports forbidden effects; the checks
+//! here need a memory, or private fields.
 
 use std::collections::BTreeSet;
 
@@ -15,17 +15,17 @@ pub(super) struct Memory {
     /// Highest sequence that got an answer in this boot, and that must outlive it.
     highest: u64,
     highest_durable: u64,
-    /// Starts that were written down and spawned an engine.
+    /// Sequences of starts that were durable and spawned an engine.
     acted: BTreeSet<u64>,
-    /// The last thing that was promised is a stop.
+    /// The last accepted request is a stop.
     stopped: bool,
     /// The hold that is on the disk.
     held: Option<Intent>,
 }
 
 impl Memory {
-    /// Holds one move against the laws.
-    pub(super) fn judge(
+    /// Checks one step.
+    pub(super) fn check(
         &mut self,
         before: &World,
         step: &Move,
@@ -42,7 +42,7 @@ impl Memory {
                 let still = after.phase() == Phase::Failed
                     && after.lifecycle.intent().held == held.held
                     && after.preparing.is_none();
-                law(still, "a hold did not outlive a crash")?;
+                require(still, "a hold did not outlive a crash")?;
             }
         }
         let asked = match step {
@@ -57,11 +57,14 @@ impl Memory {
                     _ => self.answered(after),
                 },
                 Effect::Spawn(_) if before.open.is_none() => {
-                    law(!self.stopped, "an engine came back after a promised stop")?;
+                    require(!self.stopped, "an engine was started after an accepted stop")?;
                 }
                 Effect::Exit(_) => {
                     let policy = after.lifecycle.policy().on_exit == OnExit::Exit;
-                    law(after.lifecycle.is_terminating() || policy, "an end nobody asked for")?;
+                    require(
+                        after.lifecycle.is_terminating() || policy,
+                        "an end without a request",
+                    )?;
                 }
                 _ => {}
             }
@@ -70,7 +73,7 @@ impl Memory {
             self.stopped = false;
             if before.lifecycle.is_durable() {
                 let first = self.acted.insert(after.lifecycle.intent().fencing.sequence);
-                law(first, "a sequence acted twice")?;
+                require(first, "a sequence took effect twice")?;
             }
         }
         if let Some(Saved { intent, .. }) = &after.disk {
@@ -91,7 +94,7 @@ impl Memory {
         accepted: Accepted,
         world: &World,
     ) -> Result<(), &'static str> {
-        law(accepted.sequence >= self.highest, "a lower sequence was accepted")?;
+        require(accepted.sequence >= self.highest, "a lower sequence was accepted")?;
         if let Some(Request::Stop(_)) = asked {
             self.stopped = true;
         }
@@ -107,11 +110,12 @@ impl Memory {
     }
 }
 
-fn law(holds: bool, name: &'static str) -> Result<(), &'static str> {
+fn require(holds: bool, name: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(name) }
 }
 
-/// Durable means: on the disk. (The checksum is of the last start, seen rather than asked.)
+/// Durable means: on the disk. (The checksum is that of the last start, and not requested, so it is
+/// left out.)
 fn durability(world: &World) -> Result<(), &'static str> {
     let lifecycle = &world.lifecycle;
     if !lifecycle.is_durable() || matches!(lifecycle.deciding, Some(Deciding::Committing { .. })) {
@@ -119,7 +123,7 @@ fn durability(world: &World) -> Result<(), &'static str> {
     }
     let mut known = world.disk.as_ref().map(|saved| saved.intent.clone()).unwrap_or_default();
     known.checksum.clone_from(&lifecycle.intent.checksum);
-    law(known == lifecycle.intent, "called durable, and not on the disk")
+    require(known == lifecycle.intent, "reported durable, and not on the disk")
 }
 
 /// Phase, run, timers and decision fit together.
@@ -129,26 +133,29 @@ fn structure(world: &World) -> Result<(), &'static str> {
     let has = |timer| lifecycle.timers.contains_key(&timer);
     let none = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Backoff);
     let alive = matches!(phase, Phase::Starting | Phase::Running);
-    law(lifecycle.run.is_none() == none, "a run outside its phases")?;
-    law(lifecycle.ending.is_some() != (none || alive), "an ending outside its phases")?;
-    law(lifecycle.intent.held.is_none() || phase == Phase::Failed, "held, and not failed")?;
+    require(lifecycle.run.is_none() == none, "a run in a wrong phase")?;
+    require(lifecycle.ending.is_some() != (none || alive), "an ending in a wrong phase")?;
+    require(lifecycle.intent.held.is_none() || phase == Phase::Failed, "held, and not failed")?;
     let wanted = lifecycle.intent.desired == Desired::Running;
-    law(!alive || wanted, "an engine that is wanted stopped runs on")?;
-    law(!lifecycle.terminating || !alive, "an engine runs on after TERM")?;
+    require(!alive || wanted, "an engine that is to be stopped still runs")?;
+    require(!lifecycle.terminating || !alive, "an engine still runs after TERM")?;
     let committing = match &lifecycle.deciding {
         Some(Deciding::Committing { act, .. }) => {
-            law(!matches!(act, Act::Spawn(_)) || none, "a start is decided beside an engine")?;
+            require(
+                !matches!(act, Act::Spawn(_)) || none,
+                "a start is decided while an engine runs",
+            )?;
             true
         }
         Some(Deciding::Verifying(_) | Deciding::Spawning { .. } | Deciding::Preparing(_)) => {
-            law(none, "a start is decided beside an engine")?;
+            require(none, "a start is decided while an engine runs")?;
             false
         }
         None => false,
     };
-    law(!committing || has(Timer::Journal), "the journal is awaited without end")?;
+    require(!committing || has(Timer::Journal), "the journal is awaited without end")?;
     let request = world.open.is_some();
-    law(!request || lifecycle.deciding.is_some(), "a request waits for nothing")?;
+    require(!request || lifecycle.deciding.is_some(), "a request waits for nothing")?;
     let due = match phase {
         Phase::Backoff => has(Timer::Backoff) || lifecycle.is_deciding(),
         Phase::Draining => has(Timer::Drain),
@@ -159,10 +166,10 @@ fn structure(world: &World) -> Result<(), &'static str> {
         Phase::Starting => has(Timer::Settle) || lifecycle.policy.probe,
         Phase::Stopped | Phase::Failed | Phase::Running | Phase::Lingering | Phase::Stuck => true,
     };
-    law(due, "a phase without its deadline")?;
+    require(due, "a phase without its deadline")?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
     let rewrites = !lifecycle.is_durable();
     let only = |timer: &Timer| rewrites && matches!(timer, Timer::Rewrite);
     let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);
-    law(!rest || awake, "a timer at rest")
+    require(!rest || awake, "a timer at rest")
 }

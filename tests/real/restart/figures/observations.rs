@@ -1,8 +1,8 @@
-//! What each engine itself reports, all the time: the nodes it lists, and its health. Each answers
-//! from what it has applied (`local`), so none waits for another.
+//! Observes each engine all the time: the nodes it lists, and its health. Each answers from its
+//! local state (`local`), so none waits for another.
 //!
-//! A moment is the last observation at which something was not yet so. It lies before the true one by
-//! up to one observation, so that the engines' part is never too long, and ours never too short.
+//! A time is the last observation before the change. It is earlier than the true time by up to one
+//! observation, so that the engines' part is never too long, and ours never too short.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,38 +18,38 @@ const PACE: Duration = Duration::from_millis(15);
 
 /// One observation.
 #[derive(Debug, Default)]
-struct Look {
+struct Observation {
     at: u64,
-    /// Ephemeral ids of the nodes in the cluster; none while it answers nothing or has no master.
+    /// Ephemeral ids of the nodes in the cluster; none if it does not answer or has no master.
     listed: BTreeSet<String>,
     green: bool,
 }
 
 /// All observations of one engine.
 #[derive(Debug)]
-pub(super) struct View(Vec<Look>);
+pub(super) struct View(Vec<Observation>);
 
-/// Some engines' views.
+/// The views of some engines.
 pub(super) struct Views<'a>(Vec<&'a View>);
 
-/// Threads that observe until [`Looks::end`].
-pub(super) struct Looks {
+/// Threads that observe until [`Observations::end`].
+pub(super) struct Observations {
     ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<View>>,
 }
 
-impl Looks {
+impl Observations {
     pub(super) fn start(nodes: &[Rest]) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let follow = |node: Rest| {
             let is_over = ended.clone();
             thread::spawn(move || {
-                let mut looks = Vec::new();
+                let mut observations = Vec::new();
                 while !is_over.load(Ordering::Relaxed) {
-                    looks.push(look(node));
+                    observations.push(observe(node));
                     thread::sleep(PACE);
                 }
-                View(looks)
+                View(observations)
             })
         };
         let threads = nodes.iter().copied().map(follow).collect();
@@ -59,11 +59,11 @@ impl Looks {
     /// The views, in the nodes' order.
     pub(super) fn end(self) -> Vec<View> {
         self.ended.store(true, Ordering::Relaxed);
-        self.threads.into_iter().map(|thread| thread.join().expect("it looks")).collect()
+        self.threads.into_iter().map(|thread| thread.join().expect("the observer ends")).collect()
     }
 }
 
-fn look(node: Rest) -> Look {
+fn observe(node: Rest) -> Observation {
     let at = now();
     let get = |target: &str| {
         let answer = node.send("GET", target, None).ok()?;
@@ -72,23 +72,23 @@ fn look(node: Rest) -> Look {
     let state = get("/_cluster/state/master_node,nodes?local=true").unwrap_or_default();
     let listed = match state["master_node"].is_string() {
         true => state["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()),
-        false => return Look { at, ..Look::default() },
+        false => return Observation { at, ..Observation::default() },
     };
     let listed =
         listed.filter_map(|node| Some(node["ephemeral_id"].as_str()?.to_owned())).collect();
     let health = get("/_cluster/health?local=true").unwrap_or_default();
     let green = health["status"] == "green" && health["number_of_nodes"] == 3;
-    Look { at, listed, green }
+    Observation { at, listed, green }
 }
 
 impl View {
-    /// The last observation before it has a master and lists this process, which is its own.
+    /// The last observation before it has a master and lists this process, which is itself.
     pub(super) fn until_in(&self, process: &str) -> u64 {
-        self.last_before(|look| look.listed.contains(process)).expect("it has come")
+        self.last_before(|observation| observation.listed.contains(process)).expect("it has come")
     }
 
-    /// The last observation before the first one that is `wished`; none if none is.
-    fn last_before(&self, wished: impl Fn(&Look) -> bool) -> Option<u64> {
+    /// The last observation before the first one that is `wished`; none if there is none.
+    fn last_before(&self, wished: impl Fn(&Observation) -> bool) -> Option<u64> {
         let first = self.0.iter().position(wished)?;
         Some(self.0[first.saturating_sub(1)].at)
     }
@@ -99,28 +99,30 @@ impl<'a> Views<'a> {
         Self(views.iter().collect())
     }
 
-    /// Those of all but one.
+    /// The views of all but one.
     pub(super) fn without(views: &'a [View], one: usize) -> Self {
         Self(views.iter().enumerate().filter(|(at, _)| *at != one).map(|(_, view)| view).collect())
     }
 
     /// Until the first of them lists this process.
     pub(super) fn until_listed(&self, process: &str) -> u64 {
-        self.earliest(|look| look.listed.contains(process)).expect("it has joined")
+        self.earliest(|observation| observation.listed.contains(process)).expect("it has joined")
     }
 
-    /// Until the first of them does not list this process any more, and lists others.
+    /// Until the first of them does not list this process any more, and lists other nodes.
     pub(super) fn until_absent(&self, process: &str) -> u64 {
-        let is_gone = |look: &Look| !look.listed.is_empty() && !look.listed.contains(process);
+        let is_gone = |observation: &Observation| {
+            !observation.listed.is_empty() && !observation.listed.contains(process)
+        };
         self.earliest(is_gone).expect("it has gone")
     }
 
-    /// Until the first of them is green, from this moment on; none if the observations ended before.
+    /// Until the first of them is green, from this time on; none if the observations ended before.
     pub(super) fn until_green(&self, from: u64) -> Option<u64> {
-        self.earliest(|look| look.at >= from && look.green)
+        self.earliest(|observation| observation.at >= from && observation.green)
     }
 
-    fn earliest(&self, wished: impl Fn(&Look) -> bool + Copy) -> Option<u64> {
+    fn earliest(&self, wished: impl Fn(&Observation) -> bool + Copy) -> Option<u64> {
         self.0.iter().filter_map(|view| view.last_before(wished)).min()
     }
 }
