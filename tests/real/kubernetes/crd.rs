@@ -94,17 +94,17 @@ pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
         (
             json!({"restart": {"maxUnavailable": 0}}),
             "spec.restart.maxUnavailable",
-            "write how many nodes, 1 to 10000",
+            "write a number of nodes, 1 to 10000",
         ),
         (
             json!({"restart": {"maxUnavailable": "0%"}}),
             "spec.restart.maxUnavailable",
-            "how many of a hundred, \"1%\" to \"100%\"",
+            "or a percentage, \"1%\" to \"100%\"",
         ),
         (
             json!({"restart": {"maxUnavailable": "101%"}}),
             "spec.restart.maxUnavailable",
-            "how many of a hundred, \"1%\" to \"100%\"",
+            "or a percentage, \"1%\" to \"100%\"",
         ),
         (
             json!({"restart": {"maxUnavailable": 10_001}}),
@@ -235,5 +235,5 @@ pub(super) fn the_list_says_what_is_happening(admin: &Kubectl) {
     let wide = cells(&["--output", "wide"]);
     assert_eq!(wide[1].last().map(String::as_str), Some("has not joined yet"));
     let explained = admin.run(&["explain", "searchcluster.spec.restart.drain"]);
-    assert!(explained.contains("unready before its stop signal"), "{explained}");
+    assert!(explained.contains("not ready before its stop signal"), "{explained}");
 }
