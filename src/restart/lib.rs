@@ -96,7 +96,7 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || ledger.queued.is_some()
         || !ledger.debts.is_empty()
         || !ledger.kept_stopped.is_empty()
-        || ledger.removed_exclusions.iter().any(|lifted| lifted.may_come_again(snapshot.now))
+        || ledger.removed_exclusions.iter().any(|removed| removed.may_come_again(snapshot.now))
         || !snapshot.cluster.stopped.is_empty()
         || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
 }

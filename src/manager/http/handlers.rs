@@ -130,10 +130,10 @@ async fn submit(
             Ok(Accepted { sequence, done }) => {
                 tracing::info!(request, by, sequence, done, "accepted");
             }
-            Err(Refusal { code, message: detail }) => {
+            Err(Refusal { code, message }) => {
                 let code = code.as_str();
                 // A request without a sequence gets one only when it is accepted.
-                tracing::info!(request, by, sequence = number, code, reason = detail, "refused");
+                tracing::info!(request, by, sequence = number, code, reason = message, "refused");
             }
         }
         outcome
