@@ -18,8 +18,8 @@ pub use request::{
     StopRequest,
 };
 pub use status::{
-    Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, Process,
-    Reason, Run, State, Status,
+    Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, ManagerError, Pod,
+    Process, Reason, Resume, Run, State, Status,
 };
 
 #[cfg(test)]

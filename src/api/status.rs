@@ -92,6 +92,9 @@ pub struct Status {
     pub state: State,
     /// Last answer of the readiness probe; false before the first one, null without a probe.
     pub ready: Option<bool>,
+    /// Why the last call of the readiness probe failed; null after one that succeeded.
+    #[serde(default)]
+    pub ready_error: Option<String>,
     /// Since when `state` holds.
     pub since: String,
     /// Highest sequence of a request that passed the sequence check.
@@ -108,6 +111,18 @@ pub struct Status {
     pub config: Option<Config>,
     /// Reason the engine is not simply running, or what it waits for.
     pub reason: Option<Reason>,
+    /// When the manager starts the stopped engine by itself; null if it waits for a request.
+    #[serde(default)]
+    pub resume: Option<Resume>,
+}
+
+/// A start that the manager makes by itself, unless a request with a higher sequence comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Resume {
+    /// When.
+    pub at: String,
+    /// Checksum of the config that the engine must be started with; null if any will do.
+    pub checksum: Option<String>,
 }
 
 /// The manager's own part of the status.
@@ -125,6 +140,23 @@ pub struct Manager {
     pub durable: bool,
     /// The pod, as far as the downward API provides it.
     pub pod: Pod,
+    /// Lines of the manager's own log that were dropped because nothing read the log.
+    #[serde(default)]
+    pub log_lines_lost: u64,
+    /// What is wrong with the manager itself at present, sorted by code.
+    #[serde(default)]
+    pub errors: Vec<ManagerError>,
+}
+
+/// Something that the manager cannot do at present, and tries again. The engine is not affected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagerError {
+    /// For programs.
+    pub code: String,
+    /// For people: what is wrong and what to do.
+    pub message: String,
+    /// Since when.
+    pub since: String,
 }
 
 /// Which pod this is; null where the downward API does not provide it.

@@ -151,6 +151,8 @@ fn sample() -> serde_json::Value {
         "manager": {
             "version": "0.1.0", "boot_id": "b", "pid": 1, "since": "2026-11-21T09:00:00Z",
             "durable": true, "pod": {"namespace": "search", "name": "logs-2", "uid": null},
+            "log_lines_lost": 3,
+            "errors": [{"code": "api", "message": "in use", "since": "2026-11-21T09:00:00Z"}],
         },
         "cursor": "b7f1:17", "desired": "running", "state": "running", "ready": null,
         "since": "2026-11-21T09:00:00Z", "sequence": 42,
@@ -174,6 +176,8 @@ fn sample() -> serde_json::Value {
             "last_good": null, "errors": [], "observed_at": "2026-11-21T09:00:00Z",
         },
         "reason": {"code": "starting", "message": "the engine was spawned"},
+        "ready_error": "connection refused",
+        "resume": {"at": "2026-11-21T09:10:00Z", "checksum": null},
     })
 }
 

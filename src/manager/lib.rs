@@ -5,12 +5,14 @@
 //! * [`process`]: spawn, signals, the only caller of `wait`; the only `unsafe`.
 //! * [`config_watch`]: the mounted config, its checksum, staging, last good.
 //! * [`http`]: listeners, TLS, who may call, routes.
+//! * [`errors`]: what is wrong with the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
 //! * [`settings`]: the options of `stayput run`, checked.
 //! * [`cli`]: the subcommands of `stayput`.
 
 pub mod cli;
 pub mod config_watch;
+pub mod errors;
 pub mod http;
 pub mod lifecycle;
 pub mod metrics;

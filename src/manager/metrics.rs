@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::errors::ErrorCode;
 use stayput_api::{Desired, ExitReason, State, Status};
 
 /// The media type of [`Metrics::scrape`].
@@ -43,6 +44,11 @@ struct Build {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabel {
     state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabel {
+    code: &'static str,
 }
 
 impl Metrics {
@@ -83,6 +89,15 @@ impl Metrics {
             "1 if a new key or certificate on disk cannot be used",
             key_reload_failed,
         );
+        let errors = Family::<ErrorLabel, Gauge>::default();
+        for code in ErrorCode::ALL.map(ErrorCode::as_str) {
+            let shown = status.manager.errors.iter().any(|error| error.code == code);
+            errors.get_or_create(&ErrorLabel { code }).set(i64::from(shown));
+        }
+        registry.register("manager_error", "1 for each present error of the manager", errors);
+        let lost = Counter::<u64>::default();
+        lost.inc_by(status.manager.log_lines_lost);
+        registry.register("log_lines_lost", "Lines of the manager's log that were dropped", lost);
         registry.register("http_requests", "Answered requests of the API", self.requests.clone());
         let mut text = String::new();
         // Writing to a string does not fail.

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::failure::USAGE;
 use crate::config_watch::ConfigWatch;
+use crate::errors::Errors;
 use crate::http::{Limits, Server};
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
@@ -125,6 +126,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         temp_dir: settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent))),
         journal,
         pod: settings.http.pod,
+        errors: Errors::default(),
     };
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);
     let (stop, stopped) = oneshot::channel::<()>();

@@ -26,6 +26,8 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     has(&text, "stayput_engine_exits_total{reason=\"oom\"} 1");
     has(&text, "stayput_config_drift 0");
     has(&text, "stayput_durable 1");
+    has(&text, "stayput_manager_error{code=\"api\"} 0");
+    has(&text, "stayput_log_lines_lost_total 0");
     has(&text, "stayput_key_reload_failed 1");
     has(
         &text,
@@ -49,5 +51,5 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
 fn what_is_not_known_is_not_shown() {
     let status = Status { ready: None, config: None, ..sample() };
     let text = Metrics::default().scrape(&status, false);
-    assert!(!text.contains("engine_ready") && !text.contains("config_"), "{text}");
+    assert!(!text.contains("engine_ready") && !text.contains("stayput_config_"), "{text}");
 }

@@ -3,7 +3,7 @@
 //! `run` waits for what happens next, `events` turns it into events of the lifecycle, `perform`
 //! carries out the effects.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use super::probe::Probe;
 use super::readiness::Readiness;
 use super::status::Publisher;
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
+use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
 use crate::process::{Inherited, Reaper, Signals, TempDir, Tree, oom};
-use stayput_api as api;
+use stayput_api::{self as api, ManagerError};
 
 /// Most requests that wait for the supervisor; more wait in their connections.
 const MAX_CALLS: usize = 16;
@@ -42,6 +43,8 @@ pub struct Engine {
     pub journal: Option<Journal>,
     /// Which pod this is.
     pub pod: api::Pod,
+    /// What is wrong with the manager itself; shown in the status.
+    pub errors: Errors,
 }
 
 /// The manager is to end.
@@ -75,6 +78,7 @@ pub struct Supervisor {
     pub(super) signals: Signals,
     pub(super) reaper: Reaper,
     pub(super) config: Option<watch::Receiver<Arc<Observed>>>,
+    pub(super) errors: watch::Receiver<BTreeMap<ErrorCode, ManagerError>>,
     pub(super) calls: mpsc::Receiver<Call>,
     pub(super) waiting: VecDeque<Call>,
     /// Code that only the start needed is still in memory.
@@ -112,6 +116,7 @@ impl Supervisor {
             }
             Inherited::default()
         });
+        let errors = engine.errors.subscribe();
         let supervisor = Self {
             engine,
             lifecycle,
@@ -130,6 +135,7 @@ impl Supervisor {
             signals,
             reaper: Reaper::new(),
             config,
+            errors,
             calls,
             waiting: VecDeque::new(),
             startup_code_loaded: true,

@@ -110,6 +110,11 @@ impl Supervisor {
 
     pub(super) fn publish(&mut self) {
         let observed = self.config.as_ref().map(|config| config.borrow().clone());
-        self.publisher.publish(&self.lifecycle, observed.as_deref(), self.readiness.ready());
+        self.publisher.publish(
+            &self.lifecycle,
+            observed.as_deref(),
+            self.readiness.ready(),
+            &self.engine.errors,
+        );
     }
 }

@@ -96,6 +96,8 @@ impl Supervisor {
                 self.publisher.touch();
             }
             observed = next_observed(&mut self.config) => self.config_observed(&observed),
+            // The sender is one of our own fields.
+            Ok(()) = self.errors.changed() => self.publisher.touch(),
             Some(call) = self.calls.recv() => self.called(call),
         }
         while !self.lifecycle.is_deciding() {

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::identity::random_id;
 use crate::config_watch::Observed;
+use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
 use stayput_api::{self as api, Config, Cursor, Manager, State, Status};
 
@@ -33,6 +34,8 @@ impl Publisher {
             since: timestamp(now),
             durable: true,
             pod,
+            log_lines_lost: 0,
+            errors: Vec::new(),
         };
         let status = build(&manager, 0, lifecycle, None, ready);
         let (sender, receiver) = watch::channel(Arc::new(status));
@@ -54,11 +57,13 @@ impl Publisher {
         lifecycle: &Lifecycle,
         observed: Option<&Observed>,
         ready: Option<bool>,
+        errors: &Errors,
     ) {
         if !std::mem::take(&mut self.touched) {
             return;
         }
         let last = self.sender.borrow().clone();
+        self.manager.errors = errors.list();
         let mut status = build(&self.manager, self.generation, lifecycle, observed, ready);
         if status == *last {
             return;
@@ -91,6 +96,7 @@ fn build(
         desired: lifecycle.desired(),
         state: lifecycle.state(),
         ready,
+        ready_error: None,
         since: timestamp(lifecycle.since()),
         sequence: lifecycle.intent().fencing.sequence,
         run,
@@ -99,6 +105,7 @@ fn build(
         last_request: lifecycle.last_request(),
         config,
         reason: lifecycle.reason(),
+        resume: None,
     }
 }
 

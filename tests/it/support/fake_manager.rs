@@ -279,11 +279,14 @@ pub(crate) fn running(cursor: u32) -> Status {
                 name: Some("logs-2".into()),
                 uid: Some("0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a".into()),
             },
+            log_lines_lost: 0,
+            errors: Vec::new(),
         },
         cursor: Cursor(format!("b7f1:{cursor}")),
         desired: Desired::Running,
         state: State::Running,
         ready: Some(true),
+        ready_error: None,
         since: "2026-11-21T09:01:00Z".into(),
         sequence: 41,
         run: Some(Run {
@@ -299,6 +302,7 @@ pub(crate) fn running(cursor: u32) -> Status {
         last_request: None,
         config: None,
         reason: None,
+        resume: None,
     }
 }
 
