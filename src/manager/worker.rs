@@ -8,8 +8,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{self, Receiver, Sender, channel};
 use std::thread::Builder;
+use std::time::Duration;
 
 use nix::sys::signal::SigSet;
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub struct Worker {
     errors: Errors,
     /// Its last work panicked.
     failed: Arc<AtomicBool>,
+    /// Work of [`Self::run_within`] is not done yet.
+    hung: Arc<AtomicBool>,
 }
 
 /// A thread cannot be made.
@@ -60,7 +63,13 @@ impl Worker {
             .stack_size(STACK)
             .spawn(move || work_off(&queue))
             .map_err(|source| NoThread { name, source })?;
-        Ok(Self { name, jobs, errors: errors.clone(), failed: Arc::default() })
+        Ok(Self {
+            name,
+            jobs,
+            errors: errors.clone(),
+            failed: Arc::default(),
+            hung: Arc::default(),
+        })
     }
 
     /// Does the work on the thread, after all that was passed in before. It is begun also if the
@@ -95,6 +104,29 @@ impl Worker {
         // The thread ends only when all senders are gone.
         let _ = self.jobs.send(Box::new(job));
         async move { answered.await.map_err(|_| WorkPanicked(name)) }
+    }
+
+    /// Does the work on the thread and blocks until it is done, but not longer than this. None if it
+    /// is not done, and at once as long as earlier work is not. For threads with no other work.
+    pub fn run_within<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        if self.hung.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let hung = self.hung.clone();
+        let (answer, answered) = mpsc::sync_channel(1);
+        let job = move || {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            hung.store(false, Ordering::Release);
+            // The caller may no longer wait.
+            let _ = answer.send(result.ok());
+        };
+        // The thread ends only when all senders are gone.
+        let _ = self.jobs.send(Box::new(job));
+        answered.recv_timeout(patience).ok().flatten()
     }
 }
 
@@ -139,6 +171,20 @@ mod tests {
         assert!(errors.list()[0].message.contains("\"test\" panicked"), "{errors:?}");
         assert_eq!(worker.run(|| 7).await, Ok(7));
         assert_eq!(errors.list(), []);
+    }
+
+    #[test]
+    fn work_that_hangs_is_waited_for_once() {
+        let worker = Worker::start("test", &Errors::default()).unwrap();
+        let (go, gate) = channel::<()>();
+        let hung = worker.run_within(Duration::from_millis(1), move || gate.recv().is_ok());
+        assert_eq!(hung, None);
+        assert_eq!(worker.run_within(Duration::from_secs(3600), || 1), None, "at once");
+        go.send(()).unwrap();
+        while worker.hung.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        assert_eq!(worker.run_within(Duration::from_secs(3600), || 2), Some(2));
     }
 
     #[tokio::test]

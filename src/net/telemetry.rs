@@ -3,6 +3,9 @@
 //! The engine's output is not changed. There is one level for the whole log, no filters.
 
 use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::str::FromStr;
 use std::time::SystemTime;
 
@@ -11,11 +14,15 @@ use thiserror::Error;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::Record;
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::registry::{LookupSpan, Scope};
+
+mod log;
+
+pub use log::Log;
 
 /// Name of both programs in their logs, and of the object that holds our own fields.
 const SERVICE: &str = "stayput";
@@ -47,11 +54,40 @@ impl FromStr for LogFormat {
     }
 }
 
-/// Sends the log of this process to stderr. Later calls change nothing.
+/// Sends the log of this process to stderr; a line waits for its reader. Later calls change nothing.
 pub fn init(format: LogFormat, level: LevelFilter) {
+    init_with(format, level, io::stderr);
+}
+
+/// Sends the log of this process to stderr, and never waits for its reader. Later calls change
+/// nothing.
+///
+/// # Errors
+/// No thread can be made for it.
+pub fn init_lossy(format: LogFormat, level: LevelFilter) -> io::Result<Log> {
+    // Not the stderr of std: its lock would be held as long as a write waits.
+    let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    let log = Log::start(stderr, move |lost| {
+        let mut fields = Fields {
+            message: "lines of this log were lost, because nobody read it".to_owned(),
+            ..Fields::default()
+        };
+        fields.rest.insert("lines".to_owned(), Value::from(lost));
+        format!("{}\n", fields.line(format, Level::WARN, module_path!()))
+    })?;
+    let writer = log.clone();
+    init_with(format, level, move || writer.writer());
+    Ok(log)
+}
+
+fn init_with(
+    format: LogFormat,
+    level: LevelFilter,
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(false)
         .fmt_fields(JsonFields)
         .event_format(Line(format))
@@ -84,15 +120,8 @@ where
             fields.rest.extend(read(json).into_iter().filter(|(_, value)| value != ""));
         }
         event.record(&mut fields);
-        let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        let level = *event.metadata().level();
-        match self.0 {
-            LogFormat::Ecs => {
-                let line = fields.ecs(at, level.as_str(), event.metadata().target());
-                writeln!(writer, "{line}")
-            }
-            LogFormat::Text => writeln!(writer, "{at} {level:<5} {}", fields.text()),
-        }
+        let metadata = event.metadata();
+        writeln!(writer, "{}", fields.line(self.0, *metadata.level(), metadata.target()))
     }
 }
 
@@ -130,6 +159,15 @@ struct Fields {
 }
 
 impl Fields {
+    /// A line with the present time, without its end.
+    fn line(self, format: LogFormat, level: Level, target: &str) -> String {
+        let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        match format {
+            LogFormat::Ecs => self.ecs(at, level.as_str(), target).to_string(),
+            LogFormat::Text => format!("{at} {level:<5} {}", self.text()),
+        }
+    }
+
     fn ecs(self, at: String, level: &str, target: &str) -> Value {
         let mut line = Map::new();
         let mut put = |name: &str, value: &str| line.insert(name.to_owned(), Value::from(value));

@@ -31,6 +31,7 @@ fn command(argv: &[&str]) -> u32 {
         set_env: vec![(RUN_VARIABLE.into(), COOKIE.into())],
     })
     .unwrap()
+    .pid
 }
 
 /// Reaps until this child has ended; returns how it ended.

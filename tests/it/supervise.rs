@@ -12,6 +12,7 @@ mod crashes;
 mod endings;
 mod journal;
 mod load;
+mod log;
 mod plain;
 mod readiness;
 mod remote;

@@ -5,12 +5,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use clap::ArgMatches;
 use tokio::runtime::Builder;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::failure::USAGE;
@@ -21,13 +22,15 @@ use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Engine, Journal, Supervisor};
 use crate::worker::Worker;
-use stayput_net::telemetry;
+use stayput_net::telemetry::{self, Log};
 
 /// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
 /// match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
 /// How long the first access to a volume may take.
 const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the last lines of the log and the reason of the end may take, each.
+const LAST_WRITES: Duration = Duration::from_secs(1);
 /// Where the kubelet reads why a container ended.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
@@ -50,7 +53,10 @@ fn report(problems: &[String], code: u8) -> ExitCode {
 
 fn supervise(settings: Settings) -> ExitCode {
     process::tune_allocator();
-    telemetry::init(settings.log.format, settings.log.level);
+    let log = match start_log(&settings) {
+        Ok(log) => log,
+        Err(error) => return report(&[format!("cannot set up: the log: {error}")], UNAVAILABLE),
+    };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
@@ -58,24 +64,44 @@ fn supervise(settings: Settings) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report(&[format!("cannot set up: {error}")], UNAVAILABLE),
     };
-    let ended = runtime.block_on(manage(settings));
+    let lines_lost = log.as_ref().map_or_else(|| watch::channel(0).1, Log::lines_lost);
+    let ended = runtime.block_on(manage(settings, lines_lost));
     // The manager also ends if a disk hangs.
     runtime.shutdown_background();
     match ended {
         Ok(ended) => {
-            write_termination_log(&ended.message);
+            write_termination_log(ended.message);
+            if let Some(log) = log {
+                log.flush(LAST_WRITES);
+            }
             // An exit code has eight bits.
             ExitCode::from(u8::try_from(ended.code & 0xff).unwrap_or(u8::MAX))
         }
         Err(problems) => {
-            write_termination_log(&problems.join("; "));
-            report(&problems, UNAVAILABLE)
+            write_termination_log(problems.join("; "));
+            let Some(log) = log else { return report(&problems, UNAVAILABLE) };
+            problems.iter().for_each(|problem| log.print(&format!("stayput: {problem}\n")));
+            log.flush(LAST_WRITES);
+            ExitCode::from(UNAVAILABLE)
         }
     }
 }
 
+/// With an API, the log must not make it wait; bare, stderr is written to as by any other init.
+fn start_log(settings: &Settings) -> io::Result<Option<Log>> {
+    let (format, level) = (settings.log.format, settings.log.level);
+    if settings.policy.api {
+        return telemetry::init_lossy(format, level).map(Some);
+    }
+    telemetry::init(format, level);
+    Ok(None)
+}
+
 /// Runs until the manager is to end.
-async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
+async fn manage(
+    settings: Settings,
+    lines_lost: watch::Receiver<u64>,
+) -> Result<Ended, Vec<String>> {
     let cannot = |what: &str, error: io::Error| vec![format!("cannot {what}: {error}")];
     if !process::is_pid_1() {
         process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
@@ -102,15 +128,27 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     } else {
         None
     };
+    let lookup = match &settings.ready {
+        Some(probe) if probe.has_name() => Some(worker("lookup", &errors)?),
+        Some(_) | None => None,
+    };
+    // Bare, nothing is read from processes.
+    let reader = match settings.policy.api {
+        true => Some(worker("processes", &errors)?),
+        false => None,
+    };
     let engine = Engine {
         command: settings.command,
         policy: settings.policy,
         probe: settings.ready,
+        lookup,
+        reader,
         config,
         temp_dir: temp_dir.zip(staging),
         journal,
         pod: settings.http.pod,
         errors,
+        lines_lost,
     };
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -188,9 +226,19 @@ async fn watch_config(
     }
 }
 
-/// Writes the reason to the kubelet's file, if there is one. Nothing else depends on it.
-fn write_termination_log(message: &str) {
-    if let Ok(mut file) = OpenOptions::new().write(true).truncate(true).open(TERMINATION_LOG) {
-        let _ = writeln!(file, "stayput: {message}");
+/// Writes the reason to the kubelet's file, if there is one. Nothing else depends on it, and the
+/// disk of the node may hang.
+fn write_termination_log(message: String) {
+    let (done, written) = mpsc::channel();
+    let write = move || {
+        let file = OpenOptions::new().write(true).truncate(true).open(TERMINATION_LOG);
+        if let Ok(mut file) = file {
+            let _ = writeln!(file, "stayput: {message}");
+        }
+        let _ = done.send(());
+    };
+    // The engine has ended, so there is a thread again. If not, the reason is only in the log.
+    if thread::Builder::new().spawn(write).is_ok() {
+        let _ = written.recv_timeout(LAST_WRITES);
     }
 }

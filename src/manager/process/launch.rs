@@ -3,14 +3,12 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 use std::{fs, ptr};
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, SigmaskHow};
 
+use super::exec::{self, Launched, Program};
 use super::{identity, terminal};
 
 /// How much more likely the engine is chosen than the manager when memory runs out.
@@ -40,14 +38,11 @@ pub struct LaunchError {
 impl LaunchError {
     /// The exit code of a shell in this case: 127 not found, 126 found but not executable.
     pub fn shell_code(&self) -> i32 {
-        match errno(&self.source) {
-            Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG => 127,
-            _ => 126,
-        }
+        exec::shell_code(errno(&self.source))
     }
 }
 
-/// Starts the command and returns its pid once it has been executed.
+/// Starts the command and returns once it has been executed, or has taken too long for it.
 ///
 /// The child has an empty signal mask, default dispositions (also of what *we* were started with
 /// ignored: a JVM that inherits an ignored TERM never stops), its own session and group, only
@@ -55,36 +50,27 @@ impl LaunchError {
 /// not PID 1 the child is killed with it; the kernel ties that to the calling *thread*, and forgets
 /// it if the child changes its uid.
 ///
-/// If exec fails, std itself waits for the child it forked and panics if another caller has
-/// reaped it (rust-lang/rust#110317). Call this only from the task that drains the
-/// [`Reaper`](super::Reaper): then no other caller can.
+/// If exec fails, this waits for the child it forked. Call it only from the task that drains the
+/// [`Reaper`](super::Reaper), which could take that child for another one.
 ///
 /// # Errors
 /// No such command, not executable, or no process could be made.
-pub fn launch(launch: &Launch) -> Result<u32, LaunchError> {
+pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
     let failed = |program: &OsString, source| LaunchError { program: program.clone(), source };
-    let Some((program, arguments)) = launch.argv.split_first() else {
+    let Some(program) = launch.argv.first() else {
         let nothing = io::Error::new(io::ErrorKind::InvalidInput, "no command was given");
         return Err(failed(&OsString::new(), nothing));
     };
-    let mut command = Command::new(program);
-    command.args(arguments).envs(launch.set_env.iter().map(|(name, value)| (name, value)));
     let setup = ChildSetup {
         has_terminal: terminal::release(),
         dies_with: (!identity::is_pid_1()).then(nix::unistd::getpid),
         oom_score_adj: raised_oom_score(),
         close: if has_close_range() { Vec::new() } else { inherited_descriptors() },
     };
-    // SAFETY: `ChildSetup::apply` makes system calls only; all it needs was allocated here.
-    unsafe { command.pre_exec(move || setup.apply()) };
-    // Blocked across the fork: until it has reset its dispositions, the child would run *our*
-    // handlers, and a signal meant for it would be lost in them.
-    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK);
-    // The handle is dropped on purpose: dropping it does not wait; the reaper waits.
-    let spawned = command.spawn().map(|child| child.id());
-    // Neither call can fail: the argument is valid.
-    let _ = mask.and_then(|mask| mask.thread_set_mask());
-    spawned.map_err(|source| failed(program, source))
+    Program::new(&launch.argv, &launch.set_env)
+        // SAFETY: `ChildSetup::apply` makes system calls only; all it needs was allocated here.
+        .and_then(|program| unsafe { program.launch(|| setup.apply()) })
+        .map_err(|source| failed(program, source))
 }
 
 /// What the child sets up between fork and exec.
@@ -141,8 +127,7 @@ impl ChildSetup {
                 }
             }
         }
-        // Marked rather than closed: std still needs its pipe to report a failed exec to the
-        // parent.
+        // Marked rather than closed: a failed exec is still to be reported by a pipe.
         if !close_on_exec_from(3) {
             for &descriptor in &self.close {
                 // SAFETY: sets a flag; a number that is no longer open is refused.

@@ -16,6 +16,7 @@
 mod command_line;
 mod delivery;
 mod descriptors;
+mod exec;
 mod exit_status;
 mod identity;
 mod inherited;
@@ -34,6 +35,7 @@ mod tree;
 
 pub use delivery::Delivery;
 pub use descriptors::own_descriptors;
+pub use exec::Launched;
 pub use exit_status::ExitStatus;
 pub use identity::{become_subreaper, is_pid_1, own_pid, tune_allocator};
 pub use inherited::Inherited;

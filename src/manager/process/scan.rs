@@ -1,7 +1,10 @@
 //! The result of a scan of a run's processes.
 
+use std::time::Duration;
+
 use super::command_line::CommandLine;
 use super::procfs::{self, Process};
+use crate::worker::Worker;
 
 /// A live process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +64,30 @@ impl Member {
     }
 }
 
+/// How long reading from a process may take. Usually it takes some microseconds.
+const READ_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Reads from a process's own memory: its arguments or its environment. That waits as long as the
+/// process holds its memory's lock, and for a disk that its memory is mapped from. None if it takes
+/// too long.
+pub(super) fn read_within<T: Send + 'static>(
+    reader: Option<&Worker>,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    match reader {
+        Some(reader) => reader.run_within(READ_PATIENCE, read),
+        None => Some(read()),
+    }
+}
+
 /// Finds out from its arguments what a process is.
-pub(super) fn read_command(process: &Process) -> CommandLine {
+pub(super) fn read_command(process: &Process, reader: Option<&Worker>) -> CommandLine {
+    let pid = process.pid;
     // Reading the arguments of a process that waits for a disk may wait, too.
-    let arguments =
-        if process.uninterruptible { Vec::new() } else { procfs::command_line(process.pid) };
+    let arguments = match process.uninterruptible {
+        true => None,
+        false => read_within(reader, move || procfs::command_line(pid)),
+    };
+    let arguments = arguments.unwrap_or_default();
     CommandLine::parse(&arguments, &process.name)
 }

@@ -8,7 +8,8 @@ use super::inherited::Inherited;
 use super::membership::Run;
 use super::procfs::{self, Carries, ProcUnusable, Process};
 use super::reaper::{self, Children};
-use super::scan::{Member, Scan, read_command};
+use super::scan::{Member, Scan, read_command, read_within};
+use crate::worker::Worker;
 
 /// The variable that carries a run's cookie in the engine's environment.
 pub const RUN_VARIABLE: &str = "STAYPUT_RUN";
@@ -27,6 +28,7 @@ pub struct Tree {
     cookie: Vec<u8>,
     sole_parent: bool,
     inherited: Inherited,
+    reader: Option<Worker>,
     known: BTreeMap<u32, Known>,
     /// Uids that members were seen with.
     uids: BTreeSet<u32>,
@@ -67,6 +69,7 @@ impl Tree {
             cookie: format!("{RUN_VARIABLE}={cookie}").into_bytes(),
             sole_parent,
             inherited: Inherited::default(),
+            reader: None,
             known: BTreeMap::new(),
             uids: BTreeSet::new(),
         }
@@ -78,6 +81,12 @@ impl Tree {
     pub fn beside(self, inherited: &Inherited) -> Self {
         let sole_parent = self.sole_parent && inherited.is_empty();
         Self { sole_parent, inherited: inherited.clone(), ..self }
+    }
+
+    /// Reads from processes on this thread, so that one whose memory hangs does not make us wait.
+    #[must_use]
+    pub fn reading_on(self, reader: Option<Worker>) -> Self {
+        Self { reader, ..self }
     }
 
     /// The leader's pid at the launch.
@@ -111,7 +120,8 @@ impl Tree {
                     other => scan.stragglers.push(other),
                 }
             } else if process.parent == own_pid() {
-                scan.strangers.push(Member::new(process, read_command(process)));
+                scan.strangers
+                    .push(Member::new(process, read_command(process, self.reader.as_ref())));
             }
         }
         // An entry that may not be read could be a child; if there is none, the found child is the
@@ -151,10 +161,11 @@ impl Tree {
         if !orphan.alive || orphan.uninterruptible {
             return false;
         }
-        match procfs::carries(orphan.pid, &self.cookie) {
-            Carries::Yes => true,
-            Carries::No => false,
-            Carries::Unreadable => {
+        let (pid, cookie) = (orphan.pid, self.cookie.clone());
+        match read_within(self.reader.as_ref(), move || procfs::carries(pid, &cookie)) {
+            Some(Carries::Yes) => true,
+            Some(Carries::No) | None => false,
+            Some(Carries::Unreadable) => {
                 procfs::effective_uid(orphan.pid).is_some_and(|uid| self.uids.contains(&uid))
             }
         }
@@ -178,7 +189,7 @@ impl Tree {
         {
             return Member::new(process, command.clone());
         }
-        let command = read_command(process);
+        let command = read_command(process, self.reader.as_ref());
         if let Some(known) = known {
             known.server_jvm = command.server_jvm.then(|| (process.name.clone(), command.clone()));
         }

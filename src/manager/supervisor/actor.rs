@@ -21,7 +21,7 @@ use super::status::Publisher;
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
-use crate::process::{Inherited, Reaper, Signals, TempDir, Tree, oom};
+use crate::process::{Inherited, Launched, Reaper, Signals, TempDir, Tree, oom};
 use crate::worker::Worker;
 use stayput_api::{self as api, ManagerError};
 
@@ -37,7 +37,11 @@ pub struct Engine {
     pub policy: Policy,
     /// How to find out whether it is ready.
     pub probe: Option<Probe>,
+    /// The thread that looks up the probe's name, if it has one.
+    pub lookup: Option<Worker>,
     pub config: Option<Arc<ConfigWatch>>,
+    /// The thread that reads from its processes. Without one, the supervisor waits for them.
+    pub reader: Option<Worker>,
     /// Its temporary directory, emptied between runs by this thread.
     pub temp_dir: Option<(Arc<TempDir>, Worker)>,
     /// The journal, and the thread that does nothing else.
@@ -46,6 +50,8 @@ pub struct Engine {
     pub pod: api::Pod,
     /// What is wrong with the manager itself; shown in the status.
     pub errors: Errors,
+    /// How many lines of the log were lost; shown in the status.
+    pub lines_lost: watch::Receiver<u64>,
 }
 
 /// The manager is to end.
@@ -63,6 +69,8 @@ pub struct Supervisor {
     pub(super) lifecycle: Lifecycle,
     pub(super) clock: Clock,
     pub(super) tree: Option<Tree>,
+    /// The present run's leader, if its program was not executed when it was launched.
+    pub(super) late: Option<Launched>,
     /// The manager's descendants from before the first launch: not the engine's.
     pub(super) inherited: Inherited,
     /// Out-of-memory kills in our cgroup before the present run.
@@ -101,7 +109,7 @@ impl Supervisor {
         let lifecycle =
             Lifecycle::new(Policy { seed: random_number(), ..engine.policy.clone() }, clock.now());
         let config = engine.config.as_deref().map(ConfigWatch::subscribe);
-        let readiness = Readiness::new(engine.probe.clone());
+        let readiness = Readiness::new(engine.probe.clone(), engine.lookup.clone());
         let (publisher, status) =
             Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, readiness.ready());
         let (sender, calls) = mpsc::channel(MAX_CALLS);
@@ -123,6 +131,7 @@ impl Supervisor {
             lifecycle,
             clock,
             tree: None,
+            late: None,
             inherited,
             oom_kills: None,
             oom_counter: oom::Counter::find(),

@@ -7,7 +7,7 @@ use super::actor::Supervisor;
 use super::handle::Call;
 use crate::config_watch::Observed;
 use crate::lifecycle::{self, Event};
-use crate::process::{self, Tree};
+use crate::process::{self, Launched, Tree};
 use stayput_api as api;
 
 impl Supervisor {
@@ -61,6 +61,9 @@ impl Supervisor {
                 process::ExitStatus::Code(code) => lifecycle::ExitStatus::Code(code),
                 process::ExitStatus::Signal(signal) => lifecycle::ExitStatus::Signal(signal),
             };
+            if let Some(error) = self.late.take().and_then(Launched::failure) {
+                tracing::error!(%error, "the engine's program was not executed");
+            }
             let oom = self.was_out_of_memory(status);
             tracing::info!(?status, oom, "the engine's leader ended");
             self.feed(Event::EngineExited { status, oom });
@@ -110,11 +113,14 @@ impl Supervisor {
 
     pub(super) fn publish(&mut self) {
         let observed = self.config.as_ref().map(|config| config.borrow().clone());
+        // Not borrowed while something is logged, which may change it.
+        let lines_lost = *self.engine.lines_lost.borrow();
         self.publisher.publish(
             &self.lifecycle,
             observed.as_deref(),
             self.readiness.ready(),
             &self.engine.errors,
+            lines_lost,
         );
     }
 }

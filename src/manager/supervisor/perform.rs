@@ -7,7 +7,7 @@ use super::identity::random_id;
 use super::journal::Record;
 use super::prepare;
 use crate::lifecycle::{self, Effect, Event, ExitStatus};
-use crate::process::{self, Launch, Member, RUN_VARIABLE, Tree, oom};
+use crate::process::{self, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};
 use stayput_api::{self as api, ConfigChoice};
 
 impl Supervisor {
@@ -92,10 +92,19 @@ impl Supervisor {
         self.oom_kills = self.count_oom_kills();
         let launch = Launch { argv: self.engine.command.clone(), set_env };
         match process::launch(&launch) {
-            Ok(pid) => {
+            Ok(launched) => {
+                let pid = launched.pid;
+                self.late = Some(launched).filter(Launched::is_late);
+                if self.late.is_some() {
+                    tracing::warn!(
+                        pid,
+                        "the engine's program is not executed yet: its disk is slow"
+                    );
+                }
                 tracing::info!(pid, run = %id, "the engine was spawned");
                 let tree = Tree::new(pid, &id, !process::is_pid_1());
-                self.tree = Some(tree.beside(&self.inherited));
+                let tree = tree.beside(&self.inherited).reading_on(self.engine.reader.clone());
+                self.tree = Some(tree);
                 self.readiness.run_began();
                 Event::Spawned { id, pid }
             }

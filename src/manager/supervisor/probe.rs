@@ -1,6 +1,8 @@
 //! One call of the readiness probe: an HTTP(S) GET or a TCP connect, like the kubelet's probes.
 //! 200–399 is ready; the certificate is not verified, because a probe on loopback needs no name.
 
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+
+use crate::worker::Worker;
 
 /// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
 /// waits for it, so that an engine that hangs is reported as not ready, and not with its last good
@@ -44,21 +48,30 @@ pub enum Probe {
 }
 
 impl Probe {
-    /// Probes once. Every failure means not ready.
-    pub(super) async fn check(&self) -> bool {
-        timeout(PROBE_TIMEOUT, self.ask()).await.unwrap_or(false)
+    /// Whether the engine's address is a name, which is looked up for each probe.
+    pub fn has_name(&self) -> bool {
+        self.address().parse::<SocketAddr>().is_err()
     }
 
-    async fn ask(&self) -> bool {
-        let address = match self {
+    /// Probes once. Every failure means not ready. `lookup`: the thread for names.
+    pub(super) async fn check(&self, lookup: Option<&Worker>) -> bool {
+        timeout(PROBE_TIMEOUT, self.ask(lookup)).await.unwrap_or(false)
+    }
+
+    fn address(&self) -> &str {
+        match self {
             Self::Tcp { address } | Self::Http { address, .. } => address,
-        };
-        let Ok(stream) = TcpStream::connect(address).await else { return false };
+        }
+    }
+
+    async fn ask(&self, lookup: Option<&Worker>) -> bool {
+        let address = self.address();
+        let Ok(stream) = connect(address, lookup).await else { return false };
         match self {
             Self::Tcp { .. } => true,
             Self::Http { path, tls: false, .. } => get(stream, address, path).await,
             Self::Http { path, tls: true, .. } => {
-                let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
                 let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
                 let (Ok(name), Some(config)) = (ServerName::try_from(host), client_config()) else {
                     return false;
@@ -70,6 +83,16 @@ impl Probe {
             }
         }
     }
+}
+
+/// Connects. A name is not looked up by tokio, which would make a thread for it.
+async fn connect(address: &str, lookup: Option<&Worker>) -> io::Result<TcpStream> {
+    let Some(lookup) = lookup else {
+        return TcpStream::connect(address.parse::<SocketAddr>().map_err(io::Error::other)?).await;
+    };
+    let name = address.to_owned();
+    let found = lookup.run(move || name.to_socket_addrs().map(Vec::from_iter)).await;
+    TcpStream::connect(found.map_err(io::Error::other)??.as_slice()).await
 }
 
 async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, address: &str, path: &str) -> bool {

@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::probe::Probe;
+use crate::worker::Worker;
 
 /// The shortest pause between two probes of a starting engine.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
@@ -25,6 +26,8 @@ const ANSWER_MAX_AGE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Readiness {
     probe: Option<Arc<Probe>>,
+    /// The thread that looks up the probe's name, if it has one.
+    lookup: Option<Worker>,
     /// Null without a probe.
     ready: Option<bool>,
     asked_at: Option<Instant>,
@@ -44,11 +47,12 @@ pub(super) struct Answer {
 }
 
 impl Readiness {
-    pub(super) fn new(probe: Option<Probe>) -> Self {
+    pub(super) fn new(probe: Option<Probe>, lookup: Option<Worker>) -> Self {
         let (sender, answers) = mpsc::unbounded_channel();
         let ready = probe.is_some().then_some(false);
         Self {
             probe: probe.map(Arc::new),
+            lookup,
             ready,
             asked_at: None,
             probing: None,
@@ -67,10 +71,10 @@ impl Readiness {
     pub(super) fn run_began(&mut self) {
         self.run_ended();
         let Some(probe) = self.probe.clone() else { return };
-        let (sender, run) = (self.sender.clone(), self.run);
+        let (sender, run, lookup) = (self.sender.clone(), self.run, self.lookup.clone());
         let task = tokio::spawn(async move {
             let began = Instant::now();
-            while !probe.check().await {
+            while !probe.check(lookup.as_ref()).await {
                 tokio::time::sleep(pause_after(began.elapsed())).await;
             }
             let _ = sender.send(Answer { run, ready: true });
@@ -106,9 +110,9 @@ impl Readiness {
         };
         self.waiters.push(waiter);
         self.asked_at = Some(Instant::now());
-        let (sender, run) = (self.sender.clone(), self.run);
+        let (sender, run, lookup) = (self.sender.clone(), self.run, self.lookup.clone());
         let task = tokio::spawn(async move {
-            let ready = probe.check().await;
+            let ready = probe.check(lookup.as_ref()).await;
             let _ = sender.send(Answer { run, ready });
         });
         self.probing = Some(task.abort_handle());
@@ -151,7 +155,7 @@ mod tests {
 
     /// A ready engine behind `listener`, and its readiness.
     async fn began(probe: Probe) -> Readiness {
-        let mut readiness = Readiness::new(Some(probe));
+        let mut readiness = Readiness::new(Some(probe), None);
         readiness.run_began();
         let answer = readiness.answered().await;
         assert!(readiness.take(&answer));

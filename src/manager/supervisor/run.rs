@@ -98,6 +98,8 @@ impl Supervisor {
             observed = next_observed(&mut self.config) => self.config_observed(&observed),
             // The sender is one of our own fields.
             Ok(()) = self.errors.changed() => self.publisher.touch(),
+            // Without an API there is no sender.
+            Ok(()) = self.engine.lines_lost.changed() => self.publisher.touch(),
             Some(call) = self.calls.recv() => self.called(call),
         }
         while !self.lifecycle.is_deciding() {

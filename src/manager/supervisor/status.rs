@@ -58,10 +58,12 @@ impl Publisher {
         observed: Option<&Observed>,
         ready: Option<bool>,
         errors: &Errors,
+        lines_lost: u64,
     ) {
         if !std::mem::take(&mut self.touched) {
             return;
         }
+        self.count_lost_lines(lines_lost);
         let last = self.sender.borrow().clone();
         self.manager.errors = errors.list();
         let mut status = build(&self.manager, self.generation, lifecycle, observed, ready);
@@ -74,6 +76,19 @@ impl Publisher {
         self.generation += 1;
         status.cursor = cursor(&self.manager, self.generation);
         self.sender.send_replace(Arc::new(status));
+    }
+
+    /// Changes the count in the published status without waking who waits for a change of that: each
+    /// answer may log a line, which is lost, too.
+    fn count_lost_lines(&mut self, lost: u64) {
+        if self.manager.log_lines_lost == lost {
+            return;
+        }
+        self.manager.log_lines_lost = lost;
+        self.sender.send_if_modified(|status| {
+            Arc::make_mut(status).manager.log_lines_lost = lost;
+            false
+        });
     }
 }
 

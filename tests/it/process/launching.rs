@@ -124,7 +124,7 @@ fn arguments_are_passed_as_they_are() {
             "".into(),
             "*".into(),
         ];
-        let pid = launch(&Launch { argv: argv.clone(), set_env: Vec::new() }).unwrap();
+        let pid = launch(&Launch { argv: argv.clone(), set_env: Vec::new() }).unwrap().pid;
         let mut expected = Vec::new();
         for argument in argv {
             expected.extend(argument.into_vec());
@@ -165,7 +165,7 @@ fn a_command_that_cannot_run_says_why_and_leaves_nothing() {
         assert!(no_interpreter.to_string().contains("interpreter"), "{no_interpreter}");
         assert_eq!(try_it(&["/"]).shell_code(), 126);
         assert_eq!(try_it(&[]).shell_code(), 126);
-        assert_eq!(Reaper::new().reap().count(), 0, "std has waited for its own failed children");
+        assert_eq!(Reaper::new().reap().count(), 0, "failed children are waited for");
         // A script without `#!` runs as in a shell, and so as under tini.
         fs::write(&script, "exit 5\n").unwrap();
         let pid = command(&[path]);

@@ -5,7 +5,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -26,6 +26,16 @@ impl Manager {
     /// Starts it; its stderr is added to `log`.
     pub(super) fn spawn(command: &mut Command, socket: &Path, log: &Path) -> Self {
         let stderr = OpenOptions::new().create(true).append(true).open(log).expect("a log file");
+        Self::spawn_with(command, stderr, socket, log)
+    }
+
+    /// Starts it with this stderr.
+    pub(super) fn spawn_with(
+        command: &mut Command,
+        stderr: impl Into<Stdio>,
+        socket: &Path,
+        log: &Path,
+    ) -> Self {
         let child = command.stderr(stderr).spawn().expect("stayput can be executed");
         Self { child, socket: socket.to_owned(), log: log.to_owned() }
     }

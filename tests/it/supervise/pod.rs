@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -101,6 +101,11 @@ impl Pod {
     /// Starts what is, or becomes, a manager of this pod.
     pub(super) fn spawn(&self, command: &mut Command) -> Manager {
         Manager::spawn(command, &self.socket(), &self.path("manager.log"))
+    }
+
+    /// The same with this stderr.
+    pub(super) fn spawn_with(&self, command: &mut Command, stderr: impl Into<Stdio>) -> Manager {
+        Manager::spawn_with(command, stderr, &self.socket(), &self.path("manager.log"))
     }
 
     pub(super) fn directory(&self) -> &Path {
