@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use super::pod::Pod;
-use super::processes::{descendants, descriptors, eventually, field, is_alive};
+use super::processes::{descendants, descriptors, eventually, field, is_alive, until_rest};
 use crate::support::processes::children;
 use crate::support::program::{finish, stayput};
 
@@ -24,8 +24,8 @@ fn stop_and_start_in_turn_leave_no_zombie_and_no_descriptor() {
         pod.spawn(command.arg("--ready").arg(pod.gate.url()).args(["--", "sleep", "600"]));
     let boot = manager.until_state("running")["manager"]["boot_id"].clone();
     let measure = || {
-        // Idle threads end by themselves, and so do connections of answered requests.
-        eventually("rest", || (field(manager.pid(), "Threads") == Some(1)).then_some(()));
+        // Connections of answered requests end by themselves.
+        until_rest(manager.pid());
         (descriptors(manager.pid()), field(manager.pid(), "VmRSS").unwrap())
     };
     let cycle = || {

@@ -85,3 +85,12 @@ pub(super) fn wake_ups(pid: u32) -> u64 {
     });
     counts.sum()
 }
+
+/// Waits until no thread of the process has work left: none was woken for a while.
+pub(super) fn until_rest(pid: u32) {
+    eventually("rest", || {
+        let before = wake_ups(pid);
+        thread::sleep(Duration::from_millis(300));
+        (wake_ups(pid) == before).then_some(())
+    });
+}

@@ -12,10 +12,8 @@ fn at_rest_nobody_looks_and_nothing_wakes() {
     let manager = pod.start_sleeper();
     manager.until_state("running");
     assert_eq!(manager.get("/readyz").code, 200);
-    // First, pending writes and idle threads end.
-    super::processes::eventually("one thread", || {
-        (super::processes::field(manager.pid(), "Threads") == Some(1)).then_some(())
-    });
+    // First, pending writes end.
+    super::processes::until_rest(manager.pid());
     let (calls, woken) = (pod.gate.calls(), wake_ups(manager.pid()));
     // A measurement, not a synchronization: during this time nothing may happen.
     std::thread::sleep(std::time::Duration::from_secs(2));
