@@ -12,6 +12,7 @@ mod crashes;
 mod endings;
 mod journal;
 mod load;
+mod old_kernels;
 mod plain;
 mod readiness;
 mod remote;
