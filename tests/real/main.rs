@@ -14,6 +14,7 @@ mod engine_client;
 mod engine_stories;
 mod kubernetes;
 mod namespace;
+mod pids;
 mod pods;
 mod restart;
 mod rules;

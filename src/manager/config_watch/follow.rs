@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::observed::Shared;
 use super::watches::{Changes, Source, Watches, no_inotify};
+use crate::worker::Worker;
 
 /// How often to read again because a directory appeared that was not watched yet.
 const MAX_READINGS: usize = 8;
@@ -25,7 +25,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Follower {
     shared: Arc<Shared>,
-    /// None while a blocking thread sets watches, and where there is no inotify.
+    reader: Worker,
+    /// None while the reader sets watches, and where there is no inotify.
     watches: Option<Watches>,
     ready: Option<AsyncFd<Arc<Source>>>,
     /// Every change wakes this task.
@@ -34,21 +35,18 @@ pub(super) struct Follower {
     next_reading: Instant,
 }
 
-/// The runtime is shutting down.
-struct Ending;
-
 impl Follower {
     /// Reads everything for the first time, and is then ready to follow.
-    pub(super) async fn start(shared: Arc<Shared>) -> Self {
+    pub(super) async fn start(shared: Arc<Shared>, reader: Worker) -> Self {
         let mut follower = Self {
             shared,
+            reader,
             watches: None,
             ready: None,
             trusted: false,
             next_reading: Instant::now(),
         };
-        // A reading fails only when the runtime ends.
-        let _ = follower.read(false).await;
+        follower.read(false).await;
         follower
     }
 
@@ -63,9 +61,7 @@ impl Follower {
             // in a row.
             sleep_until(self.next_reading).await;
             let more = self.watches.as_ref().map(Watches::read).unwrap_or_default();
-            if self.read(changes.overflow || more.overflow).await.is_err() {
-                return;
-            }
+            self.read(changes.overflow || more.overflow).await;
         }
     }
 
@@ -82,7 +78,7 @@ impl Follower {
         }
     }
 
-    async fn read(&mut self, overflow: bool) -> Result<(), Ending> {
+    async fn read(&mut self, overflow: bool) {
         let mut problems = Vec::new();
         if self.watches.is_none() {
             match watched() {
@@ -92,21 +88,19 @@ impl Follower {
         }
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
         let began = Instant::now();
-        match spawn_blocking(move || read(&shared, watches, problems)).await {
+        match self.reader.run(move || read(&shared, watches, problems)).await {
             Ok((watches, complete)) => {
                 self.trusted = complete && !overflow;
                 self.watches = watches;
             }
-            Err(error) if error.is_panic() => {
-                // The watches were lost with the thread: new ones are set at the next reading.
+            Err(_) => {
+                // The watches were lost in the panic: new ones are set at the next reading.
                 self.ready = None;
                 self.trusted = false;
             }
-            Err(_) => return Err(Ending),
         }
         let pause = (began.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE);
         self.next_reading = Instant::now() + pause;
-        Ok(())
     }
 }
 

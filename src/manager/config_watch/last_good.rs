@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::content::{self, READ, Unread};
 use super::generation::Access;
 use super::stage::Item;
+use crate::worker::WorkPanicked;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest, InvalidChecksum, InvalidDigest};
 
 const RECORD: &str = "record.json";
@@ -64,7 +65,7 @@ pub enum LastGoodError {
     },
     /// The blocking task was not run.
     #[error("the config was not kept: {0}")]
-    NotDone(#[from] tokio::task::JoinError),
+    NotDone(#[from] WorkPanicked),
 }
 
 /// What is wrong with the record of the kept config.

@@ -30,13 +30,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::task::AbortHandle;
 
 pub use last_good::{LastGoodError, RecordError};
 pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
 
+use crate::worker::Worker;
 use follow::Follower;
 use observed::Shared;
 use stayput_api::checksum::Checksum;
@@ -46,25 +47,27 @@ use stayput_api::{Code, ConfigChoice, Refusal};
 #[derive(Debug)]
 pub struct ConfigWatch {
     shared: Arc<Shared>,
+    /// Copies; the follower's thread only reads.
+    staging: Worker,
     follower: AbortHandle,
 }
 
 impl ConfigWatch {
-    /// Reads the config for the first time and watches it from then on. Needs a runtime with I/O
-    /// and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
+    /// Reads the config for the first time on the thread `reader` and watches it from then on. On
+    /// the thread `staging` it is copied. Needs a runtime with I/O and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
     /// config is missing must still answer.
-    pub async fn start(mut settings: ConfigSettings) -> Self {
+    pub async fn start(mut settings: ConfigSettings, reader: Worker, staging: Worker) -> Self {
         // Links to live files contain these paths, so they must not depend on the working
         // directory.
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
         let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
         dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);
         let shared = Arc::new(Shared::new(settings));
-        let reader = Arc::clone(&shared);
-        // Fails only with the runtime.
-        let _ = spawn_blocking(move || reader.find_last_good(&mut reader.work())).await;
-        let follower = Follower::start(Arc::clone(&shared)).await;
-        Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
+        let finder = Arc::clone(&shared);
+        // After a panic none is kept.
+        let _ = staging.run(move || finder.find_last_good(&mut finder.work())).await;
+        let follower = Follower::start(Arc::clone(&shared), reader).await;
+        Self { shared, staging, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
 
     /// Follows the published state of the config.
@@ -88,11 +91,10 @@ impl ConfigWatch {
         expected: Option<&Checksum>,
     ) -> Result<Prepared, Refusal> {
         let (shared, expected) = (Arc::clone(&self.shared), expected.cloned());
-        spawn_blocking(move || shared.prepare(choice, expected.as_ref())).await.unwrap_or_else(
-            |error| {
-                Err(Refusal::new(Code::ConfigUnknown, format!("the config was not read: {error}")))
-            },
-        )
+        let prepared = self.staging.run(move || shared.prepare(choice, expected.as_ref())).await;
+        prepared.unwrap_or_else(|error| {
+            Err(Refusal::new(Code::ConfigUnknown, format!("the config was not read: {error}")))
+        })
     }
 
     /// Whether the engine would still read what was verified. Cheap and synchronous: to be called
@@ -110,7 +112,7 @@ impl ConfigWatch {
     /// it stays.
     pub async fn keep_last_good(&self) -> Result<Option<Checksum>, LastGoodError> {
         let shared = Arc::clone(&self.shared);
-        spawn_blocking(move || shared.keep_last_good()).await?
+        self.staging.run(move || shared.keep_last_good()).await?
     }
 
     /// The checksum of directories, read once: what `stayput checksum` shows.

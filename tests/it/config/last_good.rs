@@ -9,7 +9,7 @@ use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::{TempDir, tempdir};
 
-use super::{checksum, only, staged};
+use super::{checksum, only, staged, start};
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
 
 const MOUNTED: ConfigChoice = ConfigChoice::Mounted;
@@ -45,7 +45,7 @@ impl Pod {
 
     /// A manager that starts; it finds the files of the one before it.
     async fn manager(&self) -> ConfigWatch {
-        ConfigWatch::start(self.settings()).await
+        start(self.settings()).await
     }
 
     fn staged(&self, path: &str) -> String {
@@ -196,7 +196,7 @@ async fn without_staging_there_is_none_and_the_remedy_is_told() {
         ConfigSettings { stage: Vec::new(), ..pod.settings() },
         ConfigSettings::default(),
     ] {
-        let manager = ConfigWatch::start(settings).await;
+        let manager = start(settings).await;
         manager.prepare(MOUNTED, None).await.unwrap();
         assert_eq!(manager.keep_last_good().await.unwrap(), None);
         let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
