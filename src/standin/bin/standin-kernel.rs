@@ -26,7 +26,9 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn refuse_and_execute(arguments: Vec<OsString>) -> Result<std::convert::Infallible, Box<dyn Error>> {
+fn refuse_and_execute(
+    arguments: Vec<OsString>,
+) -> Result<std::convert::Infallible, Box<dyn Error>> {
     let [refused, program, arguments @ ..] = &arguments[..] else {
         return Err("usage: standin-kernel CALL=ERRNO[,CALL=ERRNO…] COMMAND…".into());
     };
