@@ -37,13 +37,21 @@ pub struct Worker {
 
 /// A thread cannot be made.
 #[derive(Debug, Error)]
-#[error(
-    "the thread {name:?} cannot be made: {source}; raise the limit on processes (pids of the \
-     container, or `ulimit -u`)"
-)]
+#[error("the thread {name:?} cannot be made: {source}; {}", hint(.source))]
 pub struct NoThread {
     name: &'static str,
     source: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        // glibc tries the older call only after ENOSYS.
+        Some(libc::EPERM) => {
+            "the seccomp profile forbids clone3: update the container runtime (Docker 20.10.10, \
+             libseccomp 2.5.0)"
+        }
+        _ => "raise the limit on processes (pids of the container, or `ulimit -u`)",
+    }
 }
 
 /// There is no result.

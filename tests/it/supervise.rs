@@ -13,6 +13,7 @@ mod endings;
 mod journal;
 mod load;
 mod log;
+mod old_kernels;
 mod plain;
 mod readiness;
 mod remote;

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::support::api::Api;
 use crate::support::engine::work_directory;
 use crate::support::manager::{Launch, cannot_isolate};
+use crate::support::processes::children;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -100,6 +101,31 @@ fn stopped_and_started_many_times() {
         let status = manager.api.post("/es/start", &json!({})).expect(202);
         assert_eq!(status["starts"], cycle + 1);
     }
+}
+
+#[test]
+fn a_helper_without_environment_is_the_engines_and_a_visitors_daemon_is_not() {
+    let name = "a_helper_without_environment_is_the_engines_and_a_visitors_daemon_is_not";
+    let Some(binary) = static_binary(name) else { return };
+    let work = work_directory(&[]);
+    // Its parent ends at once, so that no scan ever sees it below the engine.
+    let script = "(setsid env -i sleep 1002 &); : > made; exec sleep 1000";
+    let launch = Launch::new(work.path(), ["sh", "-c", script]);
+    let manager = Launch { program: binary.into(), ..launch }.start();
+    let init = manager.init().and_then(|init| u32::try_from(init).ok()).expect("the manager runs");
+    let children = |count| {
+        let children = || (children(init).len() == count).then_some(());
+        eventually("the manager has adopted them", children);
+    };
+    children(2);
+    let daemon = manager.visitors_daemon();
+    children(3);
+
+    let status = manager.api.stop();
+    let left: Vec<i32> = manager.others().iter().map(|one| one.pid).collect();
+    assert_eq!(left, [daemon.pid], "{status:#}");
+    let exit = &status["last_exit"];
+    assert_eq!(exit["strangers"].as_array().map(Vec::len), Some(1), "{exit:#}");
 }
 
 /// A root with one file in it, read-only; a small disk for the state. As uid 1000, without a way to

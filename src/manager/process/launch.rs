@@ -9,11 +9,7 @@ use std::{fs, ptr};
 use nix::errno::Errno;
 
 use super::exec::{self, Launched, Program};
-use super::{identity, terminal};
-
-/// How much more likely the engine is chosen than the manager when memory runs out.
-const OOM_SCORE_RAISE: i32 = 100;
-const OOM_SCORE_MAX: i32 = 1000;
+use super::{identity, oom_score, terminal};
 
 /// What to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
 /// those that the manager was started with.
@@ -64,7 +60,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
     let setup = ChildSetup {
         has_terminal: terminal::release(),
         dies_with: (!identity::is_pid_1()).then(nix::unistd::getpid),
-        oom_score_adj: raised_oom_score(),
+        oom_score_adj: oom_score::raised().map(|score| score.to_string()),
         close: if has_close_range() { Vec::new() } else { inherited_descriptors() },
     };
     Program::new(&launch.argv, &launch.set_env)
@@ -157,13 +153,6 @@ fn inherited_descriptors() -> Vec<RawFd> {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|&descriptor| descriptor > 2).collect()
-}
-
-/// The engine's `oom_score_adj`: when memory runs out, the JVM must be killed before the manager,
-/// which then reports why. `None` where our own cannot be read. Raising needs no privilege.
-fn raised_oom_score() -> Option<String> {
-    let own: i32 = fs::read_to_string("/proc/self/oom_score_adj").ok()?.trim().parse().ok()?;
-    Some((own + OOM_SCORE_RAISE).min(OOM_SCORE_MAX).to_string())
 }
 
 fn errno(error: &io::Error) -> Errno {

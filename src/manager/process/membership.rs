@@ -25,7 +25,7 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// The pids that belong to the run. `claims` is called with an adopted orphan whose descent
-    /// is not known: whether its environment or its uid shows that it belongs to the run.
+    /// is not known: whether it shows by what it got from the leader that it belongs to the run.
     pub(super) fn members(
         &self,
         processes: &[Process],

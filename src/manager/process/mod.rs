@@ -23,6 +23,7 @@ mod inherited;
 mod launch;
 mod membership;
 pub mod oom;
+mod oom_score;
 mod procfs;
 mod reaper;
 mod scan;

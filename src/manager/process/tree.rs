@@ -6,6 +6,7 @@ use super::command_line::CommandLine;
 use super::identity::own_pid;
 use super::inherited::Inherited;
 use super::membership::Run;
+use super::oom_score;
 use super::procfs::{self, Carries, ProcUnusable, Process};
 use super::reaper::{self, Children};
 use super::scan::{Member, Scan, read_command, read_within};
@@ -26,6 +27,8 @@ pub struct Tree {
     /// In clock ticks since boot; from then on the pid may belong to another process.
     pub(super) leader_reaped_at: Option<u64>,
     cookie: Vec<u8>,
+    /// The `oom_score_adj` that the leader was launched with.
+    oom_score: Option<i32>,
     sole_parent: bool,
     inherited: Inherited,
     reader: Option<Worker>,
@@ -67,6 +70,7 @@ impl Tree {
             leader,
             leader_reaped_at: None,
             cookie: format!("{RUN_VARIABLE}={cookie}").into_bytes(),
+            oom_score: oom_score::mark(),
             sole_parent,
             inherited: Inherited::default(),
             reader: None,
@@ -155,10 +159,18 @@ impl Tree {
         Ok(Snapshot { processes, members, unreadable })
     }
 
-    /// Whether an orphan carries the cookie, or hides its environment and has the engine's uid.
+    /// Whether an orphan has the engine's `oom_score_adj`, carries the cookie, or hides its
+    /// environment and has the engine's uid.
     fn claims_to_belong(&self, orphan: &Process) -> bool {
-        // A zombie shows nothing, and reading a process that waits for a disk may wait, too.
-        if !orphan.alive || orphan.uninterruptible {
+        // A zombie shows nothing.
+        if !orphan.alive {
+            return false;
+        }
+        if self.oom_score.is_some_and(|score| oom_score::has(orphan.pid, score)) {
+            return true;
+        }
+        // Reading the environment of a process that waits for a disk may wait, too.
+        if orphan.uninterruptible {
             return false;
         }
         let (pid, cookie) = (orphan.pid, self.cookie.clone());

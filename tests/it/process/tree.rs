@@ -6,6 +6,7 @@ use stayput_manager::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, be
 
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{eventually, isolated, test_name};
+use crate::support::processes::{children, command_line};
 
 /// A tree as PID 1 would see it: not every orphan belongs to the engine.
 fn tree(script: &str) -> Tree {
@@ -63,8 +64,10 @@ fn two_hundred_children_in_their_own_sessions_that_ignore_term_are_killed() {
 #[test]
 fn a_disowned_helper_is_found_by_its_cookie() {
     isolated(test_name!(a_disowned_helper_is_found_by_its_cookie), &[], || {
-        // The middle shell ends before the next scan, and the helper has its own session.
-        let mut tree = tree("(setsid sleep 1000 &); exec sleep 1000");
+        // The middle shell ends before the next scan, and the helper has its own session and
+        // `oom_score_adj`.
+        let helper = "echo 1000 >/proc/self/oom_score_adj; exec sleep 1000";
+        let mut tree = tree(&format!("(setsid sh -c '{helper}' &); exec sleep 1000"));
         let stragglers = eventually("helper runs", || {
             let stragglers = tree.scan().stragglers;
             (stragglers.len() == 1 && stragglers[0].command == "sleep").then_some(stragglers)
@@ -115,6 +118,37 @@ fn a_helper_without_environment_is_found_in_the_engines_session_unseen_before() 
             assert_gone(&mut tree);
         },
     );
+}
+
+#[test]
+fn a_helper_without_environment_in_its_own_session_is_found_unseen_before() {
+    isolated(
+        test_name!(a_helper_without_environment_in_its_own_session_is_found_unseen_before),
+        &[],
+        || {
+            // No scan is made before the middle shell has ended.
+            let mut tree = tree("(setsid env -i sleep 999 &); exec sleep 1000");
+            let stranger = stranger();
+            let all = children_that_sleep(3);
+            assert!(all.contains(&stranger) && all.contains(&tree.leader()));
+            let scan = tree.scan();
+            assert_eq!((scan.stragglers.len(), scan.strangers.len()), (1, 1), "{scan:?}");
+            assert_eq!(scan.strangers[0].pid, stranger);
+            kill_leader(&mut tree);
+            assert_eq!(tree.kill_all(), 1);
+            assert_gone(&mut tree);
+            assert_eq!(children_that_sleep(1), [stranger]);
+        },
+    );
+}
+
+/// Waits until the test has so many children and each of them has become `sleep`.
+fn children_that_sleep(count: usize) -> Vec<u32> {
+    eventually("children that sleep", || {
+        let children = children(std::process::id());
+        let sleep = |&pid: &u32| command_line(pid).starts_with("sleep");
+        (children.len() == count && children.iter().all(sleep)).then_some(children)
+    })
 }
 
 /// An orphan like one from a shell of `kubectl exec`: adopted, and not of the run.
@@ -187,7 +221,10 @@ fn a_tree_that_keeps_forking_does_not_escape() {
         tree.kill_all();
         assert_gone(&mut tree);
         assert_eq!(tree.scan().strangers, []);
-        assert_eq!(Reaper::new().reap().count(), 0);
+        eventually("no child is left", || {
+            Reaper::new().reap().for_each(drop);
+            children(std::process::id()).is_empty().then_some(())
+        });
     });
 }
 

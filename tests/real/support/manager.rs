@@ -200,10 +200,21 @@ impl Manager {
     /// Starts a process in the namespace that is not the engine's, like `kubectl exec`. It ends
     /// with the namespace.
     pub(crate) fn visitor(&self) -> NamespaceProcess {
+        // The shell stays outside, so the kernel does not give its child to the manager.
+        self.entered(&["--no-fork"])
+    }
+
+    /// The same, but its parent in the namespace has ended, and the manager has adopted it.
+    pub(crate) fn visitors_daemon(&self) -> NamespaceProcess {
+        self.entered(&[])
+    }
+
+    fn entered(&self, options: &[&str]) -> NamespaceProcess {
         let init = self.init().expect("the manager runs").to_string();
         let before: Vec<i32> = self.guests().iter().map(|guest| guest.pid).collect();
         Command::new("nsenter")
-            .args(["--target", &init, "--pid", "--mount", "--no-fork"])
+            .args(["--target", &init, "--pid", "--mount"])
+            .args(options)
             .args(["sh", "-c", "sleep 1000000 &"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
