@@ -31,6 +31,7 @@ pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
 pub use server::{Server, ServerError};
 pub use settings::{HttpSettings, InvalidListenAddress, parse_listen};
+pub use tls::{TlsMin, UnknownTlsVersion};
 
 #[cfg(test)]
 mod tests;
