@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use super::manager::Manager;
 use super::pod::Pod;
@@ -56,12 +56,12 @@ impl Secured {
         self.pod.path("cert.pem")
     }
 
-    /// curl with these options for a path of the API.
-    pub(super) fn curl(&self, options: &[&str], path: &str) -> Output {
+    /// The status that curl with these options gets for a path of the API; 000 without an answer.
+    pub(super) fn curl(&self, options: &[&str], path: &str) -> String {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--cacert"]);
         curl.arg(self.certificate()).args(options);
-        curl.arg(format!("https://127.0.0.1:{}{path}", self.port)).output().expect("curl")
+        finish(curl.arg(format!("https://127.0.0.1:{}{path}", self.port))).stdout
     }
 
     /// How many descriptors the manager has open.
