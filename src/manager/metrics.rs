@@ -21,6 +21,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     requests: Family<Request, Counter>,
     exits: Family<Reason, Counter>,
+    evictions: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,6 +70,11 @@ impl Metrics {
         self.exits.get_or_create(&Reason { reason: reason.as_str() }).inc();
     }
 
+    /// Counts connections of the API that were closed for the sake of others.
+    pub fn evictions(&self) -> Counter {
+        self.evictions.clone()
+    }
+
     /// All metrics as text. `key_reload_failed`: a key or certificate on disk is not the one in force.
     pub fn scrape(&self, status: &Status, key_reload_failed: bool) -> String {
         let mut registry = Registry::with_prefix("stayput");
@@ -99,6 +105,11 @@ impl Metrics {
         lost.inc_by(status.manager.log_lines_lost);
         registry.register("log_lines_lost", "Lines of the manager's log that were dropped", lost);
         registry.register("http_requests", "Answered requests of the API", self.requests.clone());
+        registry.register(
+            "http_connections_evicted",
+            "Connections of the API, mostly without credentials, that were closed for others",
+            self.evictions.clone(),
+        );
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);

@@ -93,6 +93,21 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
     assert_eq!(yamls.count(), 4);
 }
 
+/// `exec` would fail at the pids limit, and a probe of the engine while the engine is stopped.
+#[test]
+fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
+    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml"] {
+        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
+        let mut found = Vec::new();
+        documents.iter().for_each(|document| containers(document, &mut found));
+        let probe = &found[0]["livenessProbe"];
+        assert_eq!(probe["httpGet"]["path"].as_str(), Some("/livez"), "{file}");
+        let seconds = |name: &str| probe[name].as_i64().unwrap_or_default();
+        assert!(seconds("timeoutSeconds") >= 5, "{file}");
+        assert!(seconds("periodSeconds") * seconds("failureThreshold") >= 60, "{file}");
+    }
+}
+
 #[test]
 fn a_mistake_in_a_manifest_would_be_found() {
     let text = yaml(&folder().join("statefulset.yaml"));

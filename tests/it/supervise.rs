@@ -6,9 +6,11 @@ mod gate;
 mod manager;
 mod pod;
 mod processes;
+mod secured;
 
 mod config;
 mod crashes;
+mod crowd;
 mod endings;
 mod journal;
 mod load;
@@ -22,4 +24,5 @@ mod service_account;
 mod settings;
 mod surroundings;
 mod termination;
+mod tls;
 mod tree;

@@ -12,10 +12,10 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use super::auth::{Caller, Peer, certificate_caller};
 use super::context::{Context, ListenerKind, Shutdown};
+use super::places::Place;
 use super::routes;
 use stayput_net::jwt::Scopes;
 
@@ -30,19 +30,11 @@ const UNACKNOWLEDGED_TIMEOUT_MS: u32 = 30_000;
 const REQUEST_TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\ncache-control: no-store\r\n\r\n";
 
-/// Which slot a connection uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotKind {
-    Regular,
-    /// Reserved for probes: one short request.
-    Reserved,
-}
-
 /// Serves a TCP connection: over TLS, or in clear text with `--insecure-no-auth`.
 pub(super) async fn tcp(
     context: Arc<Context>,
     stream: TcpStream,
-    slot: SlotKind,
+    place: &Place,
     allowed: Arc<[(String, Scopes)]>,
     insecure: bool,
 ) {
@@ -56,18 +48,9 @@ pub(super) async fn tcp(
     let tls = context.keys.borrow().tls.clone();
     let Some(tls) = tls else {
         let peer = if insecure { Peer::AuthDisabled } else { Peer::Unknown };
-        return serve(context, stream, peer, (ListenerKind::Tcp, slot), None).await;
+        return serve(context, stream, peer, (ListenerKind::Tcp, place), None).await;
     };
-    let handshake = TlsAcceptor::from(tls.clone()).accept(stream);
-    let limit = match slot {
-        SlotKind::Regular => context.limits.handshake,
-        SlotKind::Reserved => context.limits.reserved,
-    };
-    let stream = match timeout(limit, handshake).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake timed out"),
-    };
+    let Some(stream) = context.handshakes.accept(tls.clone(), stream).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let peer = if insecure {
         Peer::AuthDisabled
@@ -75,21 +58,19 @@ pub(super) async fn tcp(
         let caller = certificate.and_then(|certificate| certificate_caller(certificate, &allowed));
         caller.map_or(Peer::Unknown, Peer::Known)
     };
-    serve(context, stream, peer, (ListenerKind::Tcp, slot), Some(tls)).await;
+    serve(context, stream, peer, (ListenerKind::Tcp, place), Some(tls)).await;
 }
 
 /// Serves a connection of the unix socket.
 pub(super) async fn unix(
     context: Arc<Context>,
     stream: UnixStream,
-    slot: SlotKind,
-    allowed: Arc<[u32]>,
+    place: &Place,
+    uid: u32,
+    allowed: &[u32],
 ) {
-    let peer = match stream.peer_cred() {
-        Ok(credentials) => local_peer(credentials.uid(), &allowed),
-        Err(error) => return tracing::debug!(%error, "the uid of the peer is not known"),
-    };
-    serve(context, stream, peer, (ListenerKind::Unix, slot), None).await;
+    let peer = local_peer(uid, allowed);
+    serve(context, stream, peer, (ListenerKind::Unix, place), None).await;
 }
 
 /// Root, the manager's own uid and listed uids may do everything; others need a token as over TCP.
@@ -105,21 +86,20 @@ async fn serve(
     context: Arc<Context>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
-    (listener, slot): (ListenerKind, SlotKind),
+    (listener, place): (ListenerKind, &Place),
     tls: Option<Arc<ServerConfig>>,
 ) {
-    let header = match slot {
-        SlotKind::Regular => context.limits.header,
-        SlotKind::Reserved => context.limits.reserved,
-    };
+    let header = context.limits.header;
     let service = service_fn(|request| {
         let (context, peer) = (&context, &peer);
-        async move { Ok::<_, Infallible>(routes::answer(context, listener, peer, request).await) }
+        async move {
+            let open = place.request();
+            Ok::<_, Infallible>(routes::answer(context, listener, peer, &open, request).await)
+        }
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header)
-        .keep_alive(slot == SlotKind::Regular)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);

@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
+use super::handshake::Handshakes;
 use super::key_files::Keys;
 use super::limits::Limits;
 use crate::metrics::Metrics;
@@ -46,6 +47,7 @@ pub(super) struct Context {
     serialized: Mutex<Option<(Arc<Status>, Bytes)>>,
     waiting: Semaphore,
     local_waiting: Semaphore,
+    pub(super) handshakes: Handshakes,
 }
 
 impl Context {
@@ -65,7 +67,8 @@ impl Context {
             metrics: Metrics::default(),
             serialized: Mutex::default(),
             waiting: Semaphore::new(limits.waiting),
-            local_waiting: Semaphore::new(limits.local_waiting),
+            local_waiting: Semaphore::new(limits.waiting),
+            handshakes: Handshakes::new(limits.handshake),
         }
     }
 

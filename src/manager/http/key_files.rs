@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::auth::{Rules, Tokens, read};
 use super::settings::HttpSettings;
-use super::tls::{self, TlsConfigError};
+use super::tls::{self, TlsConfigError, TlsMin};
 
 /// In bytes. No key file is larger.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -55,6 +55,7 @@ type ParseKeys = fn(&[u8]) -> Result<Vec<read::Key>, read::KeyError>;
 #[derive(Debug)]
 pub(super) struct KeyFiles {
     rules: Rules,
+    tls_min: TlsMin,
     tls: Option<Loaded<Arc<ServerConfig>>>,
     keys: Vec<(Loaded<Vec<read::Key>>, ParseKeys)>,
     tokens: Arc<Tokens>,
@@ -76,10 +77,12 @@ impl KeyFiles {
     /// One for each file that cannot be used.
     pub(super) fn read(settings: &HttpSettings) -> Result<Self, Vec<KeyFileError>> {
         let mut errors = Vec::new();
+        let tls_min = settings.tls_min.unwrap_or_default();
         let tls = match (&settings.tls_cert, &settings.tls_key) {
             (Some(cert), Some(key)) => {
                 let paths = [cert, key].into_iter().chain(&settings.client_ca).cloned().collect();
-                Loaded::read(paths, &server_config).map_err(|error| errors.push(error)).ok()
+                let parse = server_config(tls_min);
+                Loaded::read(paths, &parse).map_err(|error| errors.push(error)).ok()
             }
             _ => None,
         };
@@ -98,12 +101,13 @@ impl KeyFiles {
         }
         let rules = settings.rules();
         let tokens = tokens(&keys, &rules);
-        if errors.is_empty() { Ok(Self { rules, tls, keys, tokens }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Self { rules, tls_min, tls, keys, tokens }) } else { Err(errors) }
     }
 
     /// Reads changed files again. True if a value or an error is different now.
     pub(super) fn reread(&mut self) -> bool {
-        let tls = self.tls.as_mut().map_or(Change::None, |loaded| loaded.reread(&server_config));
+        let parse = server_config(self.tls_min);
+        let tls = self.tls.as_mut().map_or(Change::None, |loaded| loaded.reread(&parse));
         let mut keys = Change::None;
         for (loaded, parse) in &mut self.keys {
             keys = keys.max(loaded.reread(&one_file(*parse)));
@@ -148,10 +152,10 @@ fn tokens(keys: &[(Loaded<Vec<read::Key>>, ParseKeys)], rules: &Rules) -> Arc<To
     Arc::new(Tokens::new(keys, rules))
 }
 
-fn server_config(files: &[Vec<u8>]) -> Result<Arc<ServerConfig>, ContentError> {
-    match files {
+fn server_config(min: TlsMin) -> impl Fn(&[Vec<u8>]) -> Result<Arc<ServerConfig>, ContentError> {
+    move |files| match files {
         [cert, key, ca @ ..] => {
-            Ok(Arc::new(tls::server_config(cert, key, ca.first().map(Vec::as_slice))?))
+            Ok(Arc::new(tls::server_config(cert, key, ca.first().map(Vec::as_slice), min)?))
         }
         _ => Err(ContentError::NoPair),
     }

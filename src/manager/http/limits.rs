@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-/// Limits on connections and requests.
+/// Limits on connections and requests. Those that are numbers are for each listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// From the first byte of a connection to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the end of one request to the last header of the next: cuts slow and idle clients.
     pub header: Duration,
-    /// Both timeouts above, on a reserved connection.
-    pub reserved: Duration,
     /// From the last header to the end of the body.
     pub body: Duration,
     /// The longest `wait` and `timeout`; longer ones are shortened to it.
@@ -20,38 +18,67 @@ pub struct Limits {
     pub max_age: Duration,
     /// How long the manager, when it ends, waits for requests to be answered.
     pub drain: Duration,
-    /// Connections of the TCP listener.
+    /// Connections. A further one takes the place of one that has shown no credentials.
     pub connections: usize,
-    /// Further connections, one request each, so that probes are answered when clients use all
-    /// others.
-    pub reserved_connections: usize,
-    /// Requests of the TCP listener that may wait for a change at the same time: fewer than its
-    /// connections, so that waiting requests never block other requests.
+    /// Requests that may wait for a change at the same time: fewer than the connections, so that
+    /// waiting requests never block other requests.
     pub waiting: usize,
-    /// Connections of the unix socket.
-    pub local_connections: usize,
-    /// Further connections of the unix socket, one request each.
-    pub local_reserved_connections: usize,
-    /// Requests of the unix socket that may wait for a change at the same time.
-    pub local_waiting: usize,
+}
+
+impl Limits {
+    pub(super) const DEFAULT: Self = Self {
+        handshake: Duration::from_secs(10),
+        header: Duration::from_secs(15),
+        body: Duration::from_secs(10),
+        max_wait: Duration::from_secs(5 * 60),
+        max_age: Duration::from_secs(60 * 60),
+        drain: Duration::from_secs(2),
+        connections: 64,
+        waiting: 40,
+    };
+
+    /// Reduced so that the connections of both listeners use less than half of the descriptors that
+    /// the process may have: journal, config and the engine's start need some.
+    #[must_use]
+    pub(super) fn within(self, descriptors: usize) -> Self {
+        let connections = self.connections.min(descriptors / 8).max(4);
+        Self { connections, waiting: self.waiting.min(connections * 5 / 8), ..self }
+    }
+
+    /// Connections that have shown no credentials, of one address or one uid.
+    pub(super) fn per_origin(&self) -> usize {
+        self.connections.div_ceil(2)
+    }
+
+    /// Places that calls, and callers that idle, leave to others.
+    pub(super) fn unproven(&self) -> usize {
+        self.connections / 4
+    }
+
+    /// Descriptors of all connections, with those that were evicted and are not closed yet.
+    pub(super) fn descriptors(&self) -> usize {
+        self.connections + self.per_origin()
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            handshake: Duration::from_secs(10),
-            header: Duration::from_secs(15),
-            reserved: Duration::from_secs(2),
-            body: Duration::from_secs(10),
-            max_wait: Duration::from_secs(5 * 60),
-            max_age: Duration::from_secs(60 * 60),
-            drain: Duration::from_secs(2),
-            connections: 56,
-            reserved_connections: 8,
-            waiting: 40,
-            local_connections: 56,
-            local_reserved_connections: 4,
-            local_waiting: 40,
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_everything_else() {
+        let usual = Limits::default().within(1024);
+        assert_eq!(usual, Limits::default());
+        for descriptors in [40, 64, 100, 256, 512] {
+            let limits = Limits::default().within(descriptors);
+            assert!(2 * limits.descriptors() * 2 <= descriptors, "{descriptors}: {limits:?}");
+            assert!(limits.waiting + limits.unproven() < limits.connections, "{limits:?}");
         }
     }
 }

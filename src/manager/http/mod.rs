@@ -1,8 +1,8 @@
 //! The API server: listeners, TLS, authentication, routes.
 //!
 //! ```text
-//! accept ─► slot ─► handshake ─► peer ─► route ─► caller ─► scope ─► body ─► supervisor's handle
-//! server.rs         connection.rs        routes.rs                   body.rs handlers.rs, wait.rs
+//! accept ─► place ─► handshake ─► peer ─► route ─► caller ─► scope ─► body ─► supervisor's handle
+//! server.rs         connection.rs         routes.rs                   body.rs handlers.rs, wait.rs
 //! ```
 //! Keys and certificates are one value (`key_files.rs`) that is replaced when their files change
 //! (`reload.rs`). This module uses the supervisor through its handle only.
@@ -13,9 +13,11 @@ mod connection;
 mod context;
 mod csrf;
 mod handlers;
+mod handshake;
 mod key_files;
 mod limits;
 mod listener;
+mod places;
 mod query;
 mod reload;
 mod respond;
@@ -29,6 +31,7 @@ pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
 pub use server::{Server, ServerError};
 pub use settings::{HttpSettings, InvalidListenAddress, parse_listen};
+pub use tls::{TlsMin, UnknownTlsVersion};
 
 #[cfg(test)]
 mod tests;

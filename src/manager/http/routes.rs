@@ -11,6 +11,7 @@ use super::auth::{Caller, Peer, identify};
 use super::context::{Context, ListenerKind};
 use super::csrf;
 use super::handlers::{self, ControlRequest};
+use super::places::OpenRequest;
 use super::respond::Answer;
 use stayput_api::Code;
 use stayput_api::Refusal;
@@ -66,6 +67,7 @@ pub(super) async fn answer<B>(
     context: &Arc<Context>,
     listener: ListenerKind,
     peer: &Peer,
+    open: &OpenRequest<'_>,
     request: Request<B>,
 ) -> Response<Full<Bytes>>
 where
@@ -90,7 +92,12 @@ where
             Answer::method_not_allowed(if route.method == "GET" { "GET, HEAD" } else { "POST" })
         }
         Some(route) => match authorize(context, peer, route, &request) {
-            Ok(caller) => handle(context, listener, route.handler, caller, request).await,
+            Ok(caller) => {
+                if caller.is_some() {
+                    open.has_credentials();
+                }
+                handle(context, listener, route.handler, caller, request).await
+            }
             Err(refusal) => Answer::problem(refusal, None),
         },
     };

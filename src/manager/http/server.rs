@@ -5,17 +5,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::connection::{self, SlotKind};
+use super::connection;
 use super::context::{Context, Shutdown};
 use super::key_files::{KeyFileError, KeyFiles};
 use super::limits::Limits;
 use super::listener::{self, BindError, Socket};
+use super::places::{Evicted, Origin, Places};
 use super::reload::{self, Watch, WatchError};
 use super::settings::HttpSettings;
 use crate::errors::Errors;
@@ -88,6 +90,7 @@ impl Server {
         if !errors.is_empty() {
             return Err(errors);
         }
+        let limits = limits.within(descriptor_limit());
         Ok(Self { tcp, unix, files, watch, settings, limits })
     }
 
@@ -102,16 +105,16 @@ impl Server {
         let Self { tcp, unix, files, watch, settings, limits } = self;
         let (shutdowns, shutdown) = watch::channel(Shutdown::NotStarted);
         let (published, keys) = watch::channel(Arc::new(files.keys()));
-        let slots = Slots::new(limits.connections, limits.reserved_connections);
-        let local = Slots::new(limits.local_connections, limits.local_reserved_connections);
         let context = Arc::new(Context::new(handle, keys, shutdown, limits, settings.open_metrics));
+        let places = Places::new(limits, context.metrics.evictions());
+        let local = Places::new(limits, context.metrics.evictions());
 
         log_addresses(&settings, tcp.as_ref());
         // Dropped together with this future; the listeners and the socket's file are dropped with
         // it.
         let mut tasks = JoinSet::new();
         if let Some(tcp) = tcp {
-            tasks.spawn(accept_tcp(context.clone(), tcp, slots.clone(), settings.clone()));
+            tasks.spawn(accept_tcp(context.clone(), tcp, places.clone(), settings.clone()));
         }
         if let Some(unix) = unix {
             tasks.spawn(accept_unix(
@@ -129,22 +132,21 @@ impl Server {
 
         tasks.shutdown().await;
         shutdowns.send_replace(Shutdown::Draining);
-        // When all permits are free, no connection is left.
-        let all = |semaphore: Arc<Semaphore>, count| async move {
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
-            let _ = semaphore.acquire_many(count).await;
-        };
         let drained = async {
-            all(slots.regular, limits.connections).await;
-            all(slots.reserved, limits.reserved_connections).await;
-            all(local.regular, limits.local_connections).await;
-            all(local.reserved, limits.local_reserved_connections).await;
+            places.all_closed().await;
+            local.all_closed().await;
         };
         if timeout(limits.drain, drained).await.is_err() {
             tracing::warn!("some requests were not answered in time; their connections are closed");
         }
         shutdowns.send_replace(Shutdown::Closing);
     }
+}
+
+/// How many descriptors this process may have.
+fn descriptor_limit() -> usize {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
+    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 /// Logs the port, and what users need to make tokens.
@@ -176,38 +178,11 @@ fn log_addresses(settings: &HttpSettings, tcp: Option<&TcpListener>) {
     }
 }
 
-/// How many more connections a listener may have.
-#[derive(Debug, Clone)]
-struct Slots {
-    regular: Arc<Semaphore>,
-    reserved: Arc<Semaphore>,
-}
-
-impl Slots {
-    fn new(regular: usize, reserved: usize) -> Self {
-        Self {
-            regular: Arc::new(Semaphore::new(regular)),
-            reserved: Arc::new(Semaphore::new(reserved)),
-        }
-    }
-
-    /// A regular slot, or the next reserved one. `None` if the semaphores are closed, which they
-    /// never are.
-    async fn take(&self) -> Option<(OwnedSemaphorePermit, SlotKind)> {
-        match self.regular.clone().try_acquire_owned() {
-            Ok(permit) => Some((permit, SlotKind::Regular)),
-            Err(_) => {
-                let permit = self.reserved.clone().acquire_owned().await.ok()?;
-                Some((permit, SlotKind::Reserved))
-            }
-        }
-    }
-}
-
-/// The next connection. Without free descriptors there is none, and the delay prevents a busy loop.
-async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<S> {
+/// The next connection, and where it comes from. Without free descriptors there is none, and the
+/// delay prevents a busy loop.
+async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<(S, A)> {
     match result {
-        Ok((stream, _)) => Some(stream),
+        Ok(accepted) => Some(accepted),
         Err(error) => {
             tracing::debug!(%error, "a connection could not be accepted");
             sleep(ACCEPT_RETRY_DELAY).await;
@@ -219,36 +194,53 @@ async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<S> {
 async fn accept_tcp(
     context: Arc<Context>,
     listener: TcpListener,
-    slots: Slots,
+    places: Arc<Places>,
     settings: HttpSettings,
 ) {
-    let allowed = Arc::from(settings.allow_client);
+    let allowed: Arc<[_]> = Arc::from(settings.allow_client);
     loop {
-        let Some(stream) = accepted(listener.accept().await).await else { continue };
-        let Some((permit, slot)) = slots.take().await else { return };
-        let served = connection::tcp(
-            context.clone(),
-            stream,
-            slot,
-            Arc::clone(&allowed),
-            settings.insecure_no_auth,
-        );
-        tokio::spawn(async move {
-            served.await;
-            drop(permit);
-        });
+        let descriptor = places.descriptor().await;
+        let Some((stream, from)) = accepted(listener.accept().await).await else { continue };
+        let (place, evicted) = places.enter(Origin::Address(from.ip()), descriptor);
+        let (context, allowed) = (context.clone(), Arc::clone(&allowed));
+        let insecure = settings.insecure_no_auth;
+        tokio::spawn(until_evicted(evicted, async move {
+            connection::tcp(context, stream, &place, allowed, insecure).await;
+        }));
     }
 }
 
-async fn accept_unix(context: Arc<Context>, socket: Socket, slots: Slots, allowed: Arc<[u32]>) {
+async fn accept_unix(
+    context: Arc<Context>,
+    socket: Socket,
+    places: Arc<Places>,
+    allowed: Arc<[u32]>,
+) {
     loop {
-        let Some(stream) = accepted(socket.listener.accept().await).await else { continue };
-        let Some((permit, slot)) = slots.take().await else { return };
-        let served = connection::unix(context.clone(), stream, slot, Arc::clone(&allowed));
-        tokio::spawn(async move {
-            served.await;
-            drop(permit);
-        });
+        let descriptor = places.descriptor().await;
+        let Some((stream, _)) = accepted(socket.listener.accept().await).await else { continue };
+        let uid = match stream.peer_cred() {
+            Ok(credentials) => credentials.uid(),
+            Err(error) => {
+                tracing::debug!(%error, "the uid of the peer is not known");
+                continue;
+            }
+        };
+        let (place, evicted) = places.enter(Origin::Uid(uid), descriptor);
+        let (context, allowed) = (context.clone(), Arc::clone(&allowed));
+        tokio::spawn(until_evicted(evicted, async move {
+            connection::unix(context, stream, &place, uid, &allowed).await;
+        }));
+    }
+}
+
+/// Serves a connection until another needs its place.
+async fn until_evicted(evicted: Evicted, served: impl Future<Output = ()>) {
+    tokio::select! {
+        // First, so that no request begins after the eviction.
+        biased;
+        () = evicted.wait() => tracing::debug!("a connection without credentials gave way to another"),
+        () = served => {}
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::auth::Rules;
+use super::tls::TlsMin;
 use stayput_api::Pod;
 use stayput_net::jwt::{self, Scopes};
 
@@ -20,6 +21,8 @@ pub struct HttpSettings {
     pub tls_cert: Option<PathBuf>,
     /// `--tls-key`: its private key in PEM.
     pub tls_key: Option<PathBuf>,
+    /// `--tls-min`: the oldest TLS version that is accepted.
+    pub tls_min: Option<TlsMin>,
     /// `--client-ca`: the CA of client certificates, in PEM.
     pub client_ca: Option<PathBuf>,
     /// `--allow-client`: DNS or URI names of client certificates, and their scopes.
@@ -76,6 +79,10 @@ impl HttpSettings {
             !self.insecure_no_auth || !has_auth,
             "--insecure-no-auth would make the keys pointless: remove it, or remove --jwt-key, \
              --jwt-public-key, --jwks and --client-ca",
+        );
+        unless(
+            self.tls_min.is_none() || has_tls,
+            "--tls-min needs --tls-cert and --tls-key: without them there is no TLS",
         );
         if self.listen.is_some() && !self.insecure_no_auth {
             unless(

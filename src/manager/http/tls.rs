@@ -1,12 +1,54 @@
 //! TLS of the listener, built from PEM. It uses ring, never the default provider of the process.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use thiserror::Error;
 
 use stayput_net::pem::{self, PemError};
+
+type Versions = &'static [&'static SupportedProtocolVersion];
+/// Named one by one: the default of rustls depends on which other crates are in the build.
+const ONLY_1_3: Versions = &[&TLS13];
+/// The cipher suites that ring has for 1.2 are those with ECDHE and AEAD, no others.
+const FROM_1_2: Versions = &[&TLS13, &TLS12];
+
+/// The oldest TLS version that the listener accepts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TlsMin {
+    V1_2,
+    #[default]
+    V1_3,
+}
+
+impl TlsMin {
+    fn versions(self) -> Versions {
+        match self {
+            Self::V1_2 => FROM_1_2,
+            Self::V1_3 => ONLY_1_3,
+        }
+    }
+}
+
+/// A text that is no TLS version of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the versions are 1.3 and 1.2; older ones are not safe")]
+pub struct UnknownTlsVersion;
+
+impl FromStr for TlsMin {
+    type Err = UnknownTlsVersion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTlsVersion> {
+        match text {
+            "1.2" => Ok(Self::V1_2),
+            "1.3" => Ok(Self::V1_3),
+            _ => Err(UnknownTlsVersion),
+        }
+    }
+}
 
 /// Why the documents give no TLS configuration. The messages do not contain the files' names.
 #[derive(Debug, Error)]
@@ -34,13 +76,13 @@ pub(super) fn server_config(
     certificate: &[u8],
     key: &[u8],
     client_ca: Option<&[u8]>,
+    min: TlsMin,
 ) -> Result<ServerConfig, TlsConfigError> {
     let chain = pem::certificates("the certificate file", certificate)?;
     let key = pem::private_key("the key file", key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
-        // The default of rustls depends on which other crates are in the build.
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(min.versions())
         .map_err(TlsConfigError::Versions)?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
@@ -69,61 +111,4 @@ pub(super) fn server_config(
 }
 
 #[cfg(test)]
-mod tests {
-    use rcgen::generate_simple_self_signed;
-
-    use super::*;
-
-    #[test]
-    fn a_pair_that_belongs_together_is_taken_and_every_other_named() {
-        let one = generate_simple_self_signed(["a".to_owned()]).unwrap();
-        let other = generate_simple_self_signed(["b".to_owned()]).unwrap();
-        let (cert, key) = (one.cert.pem(), one.signing_key.serialize_pem());
-        let (cert, key) = (cert.as_bytes(), key.as_bytes());
-        assert!(server_config(cert, key, None).is_ok());
-        assert!(server_config(cert, key, Some(other.cert.pem().as_bytes())).is_ok());
-
-        let refusal = |cert, key, ca| server_config(cert, key, ca).unwrap_err().to_string();
-        let wrong_key = other.signing_key.serialize_pem();
-        assert!(refusal(cert, wrong_key.as_bytes(), None).contains("not the certificate's"));
-        assert!(refusal(b"", key, None).contains("holds no CERTIFICATE"));
-        assert!(refusal(key, cert, None).contains("holds no CERTIFICATE"));
-        assert!(refusal(cert, b"", None).contains("no private key"));
-        assert!(refusal(cert, key, Some(b"")).contains("client CA file holds no CERTIFICATE"));
-        let torn = &cert[..cert.len() - 40];
-        assert!(refusal(torn, key, None).contains("certificate file"));
-    }
-
-    /// The tests build rustls with TLS 1.2, so that this test can fail.
-    #[test]
-    fn tls_1_2_is_not_spoken_whatever_else_is_in_the_build() {
-        use rustls::pki_types::ServerName;
-        use rustls::{ClientConfig, ClientConnection, ServerConnection};
-
-        let pair = generate_simple_self_signed(["a".to_owned()]).unwrap();
-        let key = pair.signing_key.serialize_pem();
-        let greeted = |version| {
-            let mut roots = RootCertStore::empty();
-            roots.add(pair.cert.der().clone()).unwrap();
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let client = ClientConfig::builder_with_provider(provider)
-                .with_protocol_versions(&[version])
-                .unwrap()
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-            let name = ServerName::try_from("a").unwrap();
-            let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
-            let mut hello = Vec::new();
-            client.write_tls(&mut hello).unwrap();
-            let config = server_config(pair.cert.pem().as_bytes(), key.as_bytes(), None).unwrap();
-            let mut server = ServerConnection::new(Arc::new(config)).unwrap();
-            server.read_tls(&mut hello.as_slice()).unwrap();
-            server.process_new_packets()
-        };
-        assert!(greeted(&rustls::version::TLS13).is_ok());
-        assert!(matches!(
-            greeted(&rustls::version::TLS12),
-            Err(rustls::Error::PeerIncompatible(_))
-        ));
-    }
-}
+mod tests;

@@ -24,6 +24,9 @@ pub struct RunArgs {
     /// Key of the certificate (PEM)
     #[arg(long, value_name = "FILE", help_heading = "API")]
     pub(super) tls_key: Option<OsString>,
+    /// Oldest TLS version that the API accepts: 1.3 or 1.2 [default: 1.3]
+    #[arg(long, value_name = "VERSION", help_heading = "API")]
+    pub(super) tls_min: Option<OsString>,
     /// Make /metrics readable without credentials
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", help_heading = "API")]

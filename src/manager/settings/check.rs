@@ -11,7 +11,7 @@ use tracing::level_filters::LevelFilter;
 use super::args::{self, Written, variable};
 use super::{Environment, LogSettings, Settings, pod, values};
 use crate::config_watch::ConfigSettings;
-use crate::http::HttpSettings;
+use crate::http::{HttpSettings, TlsMin};
 use crate::lifecycle::{Millis, OnExit, Policy};
 use stayput_api::Span;
 use stayput_net::telemetry::LogFormat;
@@ -33,6 +33,7 @@ pub(super) fn check(
         socket: read.one("socket", args.socket, values::absolute),
         tls_cert: read.one("tls-cert", args.tls_cert, values::absolute),
         tls_key: read.one("tls-key", args.tls_key, values::absolute),
+        tls_min: read.one("tls-min", args.tls_min, str::parse::<TlsMin>),
         client_ca: read.one("client-ca", args.client_ca, values::absolute),
         allow_client: read.list("allow-client", args.allow_client, values::grant),
         jwt_key: read.one("jwt-key", args.jwt_key, values::absolute),

@@ -54,6 +54,19 @@ fn a_certificate_needs_its_key() {
 }
 
 #[test]
+fn a_tls_version_needs_tls_and_is_one_of_two() {
+    let min = |text: &str| text.parse::<TlsMin>();
+    assert_eq!((min("1.2"), min("1.3")), (Ok(TlsMin::V1_2), Ok(TlsMin::V1_3)));
+    for bad in ["", "1", "1.1", "1.4", "TLS1.2", "tls1.3", "12", " 1.2"] {
+        assert!(min(bad).unwrap_err().to_string().contains("1.3 and 1.2"), "{bad}");
+    }
+    assert_eq!(TlsMin::default(), TlsMin::V1_3);
+    refused(&HttpSettings { tls_min: Some(TlsMin::V1_2), ..loopback() }, "--tls-min needs");
+    let keys = HttpSettings { jwt_key: Some("key".into()), pod: pod(), ..with_tls() };
+    accepted(&HttpSettings { tls_min: Some(TlsMin::V1_2), ..keys });
+}
+
+#[test]
 fn own_tokens_need_an_audience() {
     let settings = HttpSettings { jwt_key: Some("key".into()), ..with_tls() };
     refused(&settings, "--jwt-audience");

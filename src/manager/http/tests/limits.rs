@@ -84,30 +84,6 @@ async fn requests_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn probes_come_through_when_all_places_are_taken() {
-    let limits = Limits {
-        connections: 4,
-        reserved_connections: 1,
-        reserved: Duration::from_millis(500),
-        ..Limits::default()
-    };
-    let world = World::with(limits, |_| ()).await;
-    let mut greedy = Vec::new();
-    for _ in 0..5 {
-        greedy.push(TcpStream::connect(world.address).await.unwrap());
-    }
-    // The first four use the regular slots for as long as a handshake may take; the fifth and all
-    // later ones use the reserved slot in turn, for a short time.
-    for _ in 0..3 {
-        let answer = world.tls(None).await.get("/livez", None).await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("connection"), "close");
-    }
-    // The unix socket has its own reserved slot.
-    assert_eq!(world.unix().await.get("/livez", None).await.status, 200);
-}
-
-#[tokio::test]
 async fn a_refused_body_does_not_cost_its_sender_the_answer() {
     let world = World::new().await;
     let body = "x".repeat(200_000);
@@ -119,7 +95,7 @@ async fn a_refused_body_does_not_cost_its_sender_the_answer() {
 
 #[tokio::test]
 async fn places_are_given_back() {
-    let limits = Limits { local_connections: 1, ..Limits::default() };
+    let limits = Limits { connections: 4, ..Limits::default() };
     let world = World::with(limits, |_| ()).await;
     for _ in 0..10 {
         let mut client = world.unix().await;
@@ -172,9 +148,7 @@ async fn those_who_wait_do_not_keep_out_those_who_act() {
     for local in [true, false] {
         let world = World::new().await;
         let open = async || if local { world.unix().await } else { world.tls(None).await };
-        let limits = Limits::default();
-        let limit = if local { limits.local_waiting } else { limits.waiting };
-        let crowd = crowd(&world, limit, open).await;
+        let crowd = crowd(&world, Limits::default().waiting, open).await;
 
         let token = Some(token("es:control"));
         let token = token.as_deref();
@@ -196,13 +170,4 @@ async fn those_who_wait_do_not_keep_out_those_who_act() {
         let target = format!("/es/status?after={}&timeout=1ms", stopped().cursor.0);
         assert_eq!(open().await.get(&target, token).await.status, 204);
     }
-}
-
-#[tokio::test]
-async fn idle_connections_to_the_socket_leave_room_for_short_requests() {
-    let limits = Limits { local_connections: 2, ..Limits::default() };
-    let world = World::with(limits, |_| ()).await;
-    let _idle = [world.unix().await, world.unix().await];
-    let answer = world.unix().await.get("/livez", None).await;
-    assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, "close"));
 }

@@ -163,14 +163,19 @@ async fn a_stop_that_ends_the_manager_is_still_told_as_done() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_while_waiting_frees_the_place() {
-    let limits = Limits { local_connections: 1, ..Limits::default() };
+async fn whoever_hangs_up_while_waiting_lets_others_wait() {
+    let limits = Limits { waiting: 1, ..Limits::default() };
     let world = World::with(limits, |_| ()).await;
-    let mut client = world.unix().await;
-    tokio::select! {
-        answer = client.post("/es/stop?wait=60s", None, "") => panic!("{answer:?}"),
-        () = super::world::eventually(async || !world.script.lock().unwrap().seen.is_empty()) => {}
+    let target = format!("/es/status?after={}&timeout=1ms", super::world::running().cursor.0);
+    for asked in 1..=3 {
+        let mut client = world.unix().await;
+        let sent = async || world.script.lock().unwrap().seen.len() == asked;
+        tokio::select! {
+            answer = client.post("/es/stop?wait=60s", None, "") => panic!("{answer:?}"),
+            () = super::world::eventually(sent) => {}
+        }
+        drop(client);
+        let may_wait = async || world.unix().await.get(&target, None).await.status == 204;
+        super::world::eventually(may_wait).await;
     }
-    drop(client);
-    assert_eq!(world.unix().await.get("/livez", None).await.status, 200);
 }
