@@ -10,13 +10,12 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::boot;
 use super::failure::USAGE;
 use crate::config_watch::ConfigWatch;
 use crate::errors::Errors;
-use crate::http::{Limits, Server};
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Engine, Journal, Supervisor};
@@ -30,7 +29,7 @@ const BLOCKING_THREADS: usize = 4;
 /// An idle thread costs memory and is seldom needed.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_millis(500);
 /// How long the first access to a volume may take.
-const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where the kubelet reads why a container ended.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
@@ -91,18 +90,14 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
     }
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
     let journal = settings.state_dir.as_deref().map(Journal::new);
-    if let Some(journal) = journal.clone() {
-        // On a timeout the supervisor takes over: a disk that hangs must not keep the engine down.
-        let checked = timeout(VOLUME_TIMEOUT, spawn_blocking(move || journal.check())).await;
-        if let Ok(Ok(Err(problem))) = checked {
-            return Err(vec![problem.to_string()]);
-        }
-    }
+    let errors = Errors::default();
+    let is_first_start = boot::is_first_start(journal.clone()).await?;
     let config = if settings.config.dirs.is_empty() {
         None
     } else {
         let dirs = settings.config.dirs.clone();
-        let watch = timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings.config)).await;
+        let watch =
+            timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings.config, errors.clone())).await;
         let watch = watch.map_err(|_| {
             let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();
             vec![format!(
@@ -113,8 +108,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         Some(Arc::new(watch))
     };
     let server = if settings.policy.api {
-        let server = Server::bind(settings.http.clone(), Limits::default()).await;
-        Some(server.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?)
+        Some(boot::api(settings.http.clone(), is_first_start).await?)
     } else {
         None
     };
@@ -126,7 +120,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         temp_dir: settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent))),
         journal,
         pod: settings.http.pod,
-        errors: Errors::default(),
+        errors: errors.clone(),
     };
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -140,7 +134,7 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
                 // Sent when the manager ends; an error if it was dropped.
                 let _ = stopped.await;
             };
-            server.serve(handle, stopped).await
+            server.serve(handle, errors, stopped).await
         })
     });
     let mut supervising = pin!(supervisor.run());

@@ -37,6 +37,7 @@ pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
 
+use crate::errors::Errors;
 use follow::Follower;
 use observed::Shared;
 use stayput_api::checksum::Checksum;
@@ -52,8 +53,8 @@ pub struct ConfigWatch {
 impl ConfigWatch {
     /// Reads the config for the first time and watches it from then on. Needs a runtime with I/O
     /// and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
-    /// config is missing must still answer.
-    pub async fn start(mut settings: ConfigSettings) -> Self {
+    /// config is missing must still answer. What cannot be watched is reported to `errors`.
+    pub async fn start(mut settings: ConfigSettings, errors: Errors) -> Self {
         // Links to live files contain these paths, so they must not depend on the working
         // directory.
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
@@ -63,7 +64,7 @@ impl ConfigWatch {
         let reader = Arc::clone(&shared);
         // Fails only with the runtime.
         let _ = spawn_blocking(move || reader.find_last_good(&mut reader.work())).await;
-        let follower = Follower::start(Arc::clone(&shared)).await;
+        let follower = Follower::start(Arc::clone(&shared), errors).await;
         Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
 

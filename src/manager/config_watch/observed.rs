@@ -44,8 +44,6 @@ pub(super) struct Work {
     mounts: Vec<Mount>,
     /// What the last reading found wrong.
     problems: Vec<String>,
-    /// What cannot be watched.
-    pub(super) unwatched: Vec<String>,
     pub(super) last_good: Option<Checksum>,
     pub(super) last_good_problem: Option<String>,
     /// What the engine was last started with, while that is staged.
@@ -174,7 +172,7 @@ fn files(read: &Generation) -> Vec<ConfigFile> {
 }
 
 fn errors(work: &Work) -> Vec<String> {
-    let all = work.problems.iter().chain(&work.unwatched).chain(&work.last_good_problem);
+    let all = work.problems.iter().chain(&work.last_good_problem);
     let mut errors: Vec<String> = all.cloned().collect();
     if let Some(more) = errors.len().checked_sub(MOST_ERRORS).filter(|more| *more > 0) {
         errors.truncate(MOST_ERRORS);

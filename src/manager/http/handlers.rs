@@ -180,8 +180,9 @@ pub(super) async fn readyz(context: &Context) -> Answer {
 }
 
 pub(super) fn metrics(context: &Context) -> Answer {
-    let key_reload_failed = !context.keys.borrow().is_current;
-    let text = context.metrics.scrape(&context.handle.status(), key_reload_failed);
+    let keys = context.keys.in_force();
+    let expiry = keys.validity.map(|validity| validity.not_after);
+    let text = context.metrics.scrape(&context.handle.status(), !keys.is_current, expiry);
     Answer::text(StatusCode::OK, CONTENT_TYPE, text)
 }
 

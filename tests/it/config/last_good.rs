@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
+use stayput_manager::errors::Errors;
 use tempfile::{TempDir, tempdir};
 
 use super::{checksum, only, staged};
@@ -45,7 +46,7 @@ impl Pod {
 
     /// A manager that starts; it finds the files of the one before it.
     async fn manager(&self) -> ConfigWatch {
-        ConfigWatch::start(self.settings()).await
+        ConfigWatch::start(self.settings(), Errors::default()).await
     }
 
     fn staged(&self, path: &str) -> String {
@@ -196,7 +197,7 @@ async fn without_staging_there_is_none_and_the_remedy_is_told() {
         ConfigSettings { stage: Vec::new(), ..pod.settings() },
         ConfigSettings::default(),
     ] {
-        let manager = ConfigWatch::start(settings).await;
+        let manager = ConfigWatch::start(settings, Errors::default()).await;
         manager.prepare(MOUNTED, None).await.unwrap();
         assert_eq!(manager.keep_last_good().await.unwrap(), None);
         let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();

@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::super::{HttpSettings, Limits, Server};
+use crate::errors::Errors;
 use crate::supervisor::{Call, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
@@ -57,6 +58,7 @@ pub(super) struct World {
     pub(super) address: SocketAddr,
     pub(super) script: Arc<Mutex<Script>>,
     pub(super) status: watch::Sender<Arc<Status>>,
+    pub(super) errors: Errors,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
 }
@@ -88,17 +90,19 @@ impl World {
         };
         change(&mut settings);
         let server = Server::bind(settings, limits).await.unwrap();
+        assert_eq!(server.faults(), Vec::<String>::new());
         let address = server.address().unwrap();
         let (status, published) = watch::channel(Arc::new(running()));
         let (calls, asked) = mpsc::channel(4);
         let script = Arc::new(Mutex::new(Script::default()));
         tokio::spawn(supervise(asked, script.clone()));
         let (stop, stopped) = oneshot::channel();
-        let serve = server.serve(Handle::new(calls, published), async {
+        let errors = Errors::default();
+        let serve = server.serve(Handle::new(calls, published), errors.clone(), async {
             let _ = stopped.await;
         });
         let served = Some(tokio::spawn(serve));
-        Self { directory, address, script, status, stop: Some(stop), served }
+        Self { directory, address, script, status, errors, stop: Some(stop), served }
     }
 
     pub(super) fn answer(&self, verdict: Result<Accepted, Refusal>) {
