@@ -10,6 +10,7 @@ mod processes;
 mod config;
 mod crashes;
 mod endings;
+mod faults;
 mod journal;
 mod load;
 mod plain;

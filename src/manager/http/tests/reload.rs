@@ -142,7 +142,9 @@ async fn a_replaced_key_lets_nobody_in_where_changes_are_not_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replaced_client_ca_lets_nobody_in_where_changes_are_not_told() {
-    let world = World::new().await;
+    // The connection stays open while the clock advances.
+    let limits = Limits { header: Duration::from_secs(3600), ..Limits::default() };
+    let world = World::with(limits, |_| ()).await;
     let mut client = world.tls(Some("reconciler")).await;
     assert_eq!(client.get("/es/status", None).await.status, 200);
     let other = tempfile::tempdir().unwrap();
@@ -181,7 +183,8 @@ async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
         let whole = std::fs::read(world.path(name)).unwrap();
         let ca = std::fs::read(world.path("ca.crt")).unwrap();
         std::fs::remove_file(world.path(name)).unwrap();
-        eventually(async || world.errors.list().iter().any(|error| error.code == "key_files")).await;
+        eventually(async || world.errors.list().iter().any(|error| error.code == "key_files"))
+            .await;
         if by.is_none() {
             // The connection may be closed instead.
             let answer = client.send("GET", "/es/status", None, "").await;
