@@ -80,6 +80,7 @@ impl Follower {
         tokio::select! {
             changes = next_changes(self.ready.as_ref(), self.watches.as_ref()) => changes,
             () = due => Changes { changed: true, ..Changes::default() },
+            () = self.shared.asked.notified() => Changes { changed: true, ..Changes::default() },
         }
     }
 

@@ -28,6 +28,7 @@ mod watches;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, spawn_blocking};
@@ -42,6 +43,9 @@ use follow::Follower;
 use observed::Shared;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
+
+/// A status shows a reading that is at most this much older than the request before it.
+const MAX_AGE: Duration = Duration::from_secs(10);
 
 /// Watches the config until it is dropped.
 #[derive(Debug)]
@@ -71,6 +75,18 @@ impl ConfigWatch {
     /// Follows the published state of the config.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {
         self.shared.subscribe()
+    }
+
+    /// To be called when somebody wants to know the config. Changes are not always told (gVisor, a
+    /// network file system, a mount over a directory), so the config is read again unless it was
+    /// read a moment ago. Returns at once; what is new is published.
+    pub fn refresh(&self) {
+        let read = self.shared.subscribe().borrow().observed_at;
+        // An error: the clock was set back.
+        if read.elapsed().is_ok_and(|age| age <= MAX_AGE) {
+            return;
+        }
+        self.shared.asked.notify_one();
     }
 
     /// Reads the config anew, compares it with what the caller expects, and stages it. To be called

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::fingerprint::Mount;
 use super::generation::{Entry, Generation, lossy};
@@ -56,6 +56,8 @@ pub(super) struct Shared {
     pub(super) settings: ConfigSettings,
     sender: watch::Sender<Arc<Observed>>,
     work: Mutex<Work>,
+    /// The directories shall be read again.
+    pub(super) asked: Notify,
 }
 
 impl Shared {
@@ -70,7 +72,7 @@ impl Shared {
             generation: 0,
         };
         let sender = watch::Sender::new(Arc::new(observed));
-        Self { settings, sender, work: Mutex::default() }
+        Self { settings, sender, work: Mutex::default(), asked: Notify::new() }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {

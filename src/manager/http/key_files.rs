@@ -109,7 +109,7 @@ impl KeyFiles {
         let keys = sources.into_iter().filter_map(|(path, parse)| {
             path.as_ref().map(|path| (Loaded::new(vec![path.clone()]), parse))
         });
-        let (keys, rules) = (keys.collect(), settings.rules());
+        let (keys, rules) = (keys.collect::<Vec<_>>(), settings.rules());
         let tokens = tokens(&keys, &rules);
         Self { rules, tls, keys, tokens }
     }
@@ -161,7 +161,7 @@ impl KeyFiles {
     }
 }
 
-fn tokens(keys: &Vec<(Loaded<Vec<read::Key>>, ParseKeys)>, rules: &Rules) -> Arc<Tokens> {
+fn tokens(keys: &[(Loaded<Vec<read::Key>>, ParseKeys)], rules: &Rules) -> Arc<Tokens> {
     let keys = keys.iter().flat_map(|(loaded, _)| loaded.value.iter().flatten().cloned()).collect();
     Arc::new(Tokens::new(keys, rules))
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use stayput_manager::errors::ErrorCode;
@@ -79,10 +80,14 @@ impl Faulty {
 
     /// Whether a client with a certificate gets the status.
     fn answers(&self) -> bool {
+        self.answers_to(&self.pki)
+    }
+
+    fn answers_to(&self, pki: &Pki) -> bool {
         let address = Address::Url {
             url: format!("https://127.0.0.1:{}", self.port),
             server_name: Some("stayput".into()),
-            credentials: Credentials { tls: Some(self.pki.identified()), token: None },
+            credentials: Credentials { tls: Some(pki.identified()), token: None },
         };
         let client = ManagerClient::new(address).expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -177,6 +182,7 @@ fn a_socket_in_use_does_not_keep_the_engine_down() {
     let taken = UnixListener::bind(&socket).expect("it is free");
     let manager = faulty.start();
     eventually("an answer over TLS", || faulty.answers().then_some(()));
+    assert!(manager.log().contains("in use by a running process"), "{}", manager.log());
     drop(taken);
     let status = manager.until("the fault is over", |status| error(status, "api").is_none());
     assert_eq!(status["starts"], 1);
@@ -232,4 +238,46 @@ fn without_inotify_instances_everything_works_and_is_read_slowly() {
     manager.until("the change", |status| {
         status["config"]["files"].as_array().is_some_and(|files| files.len() == 1)
     });
+}
+
+#[test]
+fn what_is_mounted_over_keys_and_config_is_seen_by_whoever_asks() {
+    let name = "supervise::faults::what_is_mounted_over_keys_and_config_is_seen_by_whoever_asks";
+    const OWN_MOUNTS: [&str; 2] = ["unshare", "--mount"];
+    if let Err(reason) = can_run(&OWN_MOUNTS) {
+        return skip(name, &reason);
+    }
+    let faulty = Faulty::new();
+    faulty.pod.write("config/elasticsearch.yml", "a: 1");
+    let plain = faulty.command();
+    let mut command = Command::new(OWN_MOUNTS[0]);
+    command.args(&OWN_MOUNTS[1..]).arg(plain.get_program()).args(plain.get_args());
+    let manager = faulty.pod.spawn(command.current_dir(faulty.pod.directory()));
+    let before = manager.until_state("running")["config"]["checksum"].clone();
+    eventually("an answer over TLS", || faulty.answers().then_some(()));
+
+    // inotify does not tell about a mount.
+    let other = Pki::named(&["stayput"]);
+    for directory in ["new/keys", "new/config"] {
+        fs::create_dir_all(faulty.pod.path(directory)).expect("a directory");
+    }
+    for name in ["cert", "key", "ca"] {
+        fs::copy(other.file(name), faulty.pod.path(&format!("new/keys/{name}"))).expect("a copy");
+    }
+    faulty.pod.write("new/config/elasticsearch.yml", "a: 2");
+    for directory in ["keys", "config"] {
+        let mounted = Command::new("nsenter")
+            .args(["--mount", "--target", &manager.pid().to_string(), "mount", "--bind"])
+            .args([faulty.pod.path(&format!("new/{directory}")), faulty.pod.path(directory)])
+            .output()
+            .expect("nsenter");
+        assert!(mounted.status.success(), "{mounted:?}");
+    }
+    manager.until("the config", |status| status["config"]["checksum"] != before);
+    let began = Instant::now();
+    eventually("the new CA lets its clients in, and the old one nobody", || {
+        std::thread::sleep(Duration::from_millis(200));
+        (faulty.answers_to(&other) && !faulty.answers()).then_some(())
+    });
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }

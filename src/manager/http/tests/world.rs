@@ -98,7 +98,7 @@ impl World {
         tokio::spawn(supervise(asked, script.clone()));
         let (stop, stopped) = oneshot::channel();
         let errors = Errors::default();
-        let serve = server.serve(Handle::new(calls, published), errors.clone(), async {
+        let serve = server.serve(Handle::new(calls, published, None), errors.clone(), async {
             let _ = stopped.await;
         });
         let served = Some(tokio::spawn(serve));
