@@ -204,30 +204,42 @@ fn a_stopped_engine_can_be_started_although_the_api_has_a_fault() {
 
 #[test]
 fn without_inotify_instances_everything_works_and_is_read_slowly() {
-    /// A user namespace has limits of its own, within those of its parent.
+    limited("without_inotify_instances_everything_works_and_is_read_slowly", "instances");
+}
+
+#[test]
+fn without_inotify_watches_everything_works_and_is_read_slowly() {
+    limited("without_inotify_watches_everything_works_and_is_read_slowly", "watches");
+}
+
+/// Runs a manager in a user namespace that has none of `what` first: it has limits of its own, within
+/// those of its parent.
+fn limited(test: &str, what: &str) {
     const LIMITED: [&str; 5] = ["unshare", "--user", "--map-root-user", "sh", "-c"];
-    const LIMIT: &str = "/proc/sys/user/max_inotify_instances";
-    let name = "supervise::faults::without_inotify_instances_everything_works_and_is_read_slowly";
-    let probe = format!("echo 0 >{LIMIT}");
+    let limit = format!("/proc/sys/user/max_inotify_{what}");
+    let probe = format!("echo 0 >{limit}");
     if let Err(reason) = can_run(&[&LIMITED[..], &[&probe]].concat()) {
-        return skip(name, &reason);
+        return skip(&format!("supervise::faults::{test}"), &reason);
     }
     let faulty = Faulty::new();
     let plain = faulty.command();
     let mut command = Command::new(LIMITED[0]);
-    command.args(&LIMITED[1..]).arg(format!("echo 0 >{LIMIT}; exec \"$@\"")).arg("sh");
+    command.args(&LIMITED[1..]).arg(format!("echo 0 >{limit}; exec \"$@\"")).arg("sh");
     command.arg(plain.get_program()).args(plain.get_args()).current_dir(faulty.pod.directory());
     // A limit of the node is no mistake of an installation: also the first start works.
     let manager = faulty.pod.spawn(&mut command);
     for code in ["key_watch", "config_watch"] {
         let fault = faulty.is_shown(&manager, code);
         let message = fault["message"].as_str().unwrap();
-        assert!(message.contains("max_user_instances") && message.contains("30s"), "{fault}");
+        assert!(
+            message.contains(&format!("max_user_{what}")) && message.contains("30s"),
+            "{fault}"
+        );
     }
     assert!(faulty.answers());
     let raise = Command::new("nsenter")
         .args(["--user", "--target", &manager.pid().to_string(), "sh", "-c"])
-        .arg(format!("echo 128 >{LIMIT}"))
+        .arg(format!("echo 128 >{limit}"))
         .output()
         .expect("nsenter");
     assert!(raise.status.success(), "{raise:?}");
