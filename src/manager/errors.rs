@@ -17,6 +17,10 @@ pub enum ErrorCode {
     Api,
     /// A key or certificate on disk cannot be used.
     KeyFiles,
+    /// Changes of keys and certificates cannot be watched.
+    KeyWatch,
+    /// The served certificate has expired or will soon.
+    Certificate,
     /// The config cannot be followed.
     ConfigWatch,
     /// A thread that the manager needs ended and was started again.
@@ -25,13 +29,22 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 4] = [Self::Api, Self::KeyFiles, Self::ConfigWatch, Self::Thread];
+    pub const ALL: [Self; 6] = [
+        Self::Api,
+        Self::KeyFiles,
+        Self::KeyWatch,
+        Self::Certificate,
+        Self::ConfigWatch,
+        Self::Thread,
+    ];
 
     /// The code as it stands in status and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Api => "api",
             Self::KeyFiles => "key_files",
+            Self::KeyWatch => "key_watch",
+            Self::Certificate => "certificate",
             Self::ConfigWatch => "config_watch",
             Self::Thread => "thread",
         }

@@ -5,6 +5,7 @@
 //! * [`process`]: spawn, signals, the only caller of `wait`; the only `unsafe`.
 //! * [`config_watch`]: the mounted config, its checksum, staging, last good.
 //! * [`http`]: listeners, TLS, who may call, routes.
+//! * `inotify`: for config and keys, a change of a directory or of a link to it.
 //! * [`errors`]: what is wrong with the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
 //! * [`worker`]: threads for work that may block.
@@ -15,6 +16,7 @@ pub mod cli;
 pub mod config_watch;
 pub mod errors;
 pub mod http;
+mod inotify;
 pub mod lifecycle;
 pub mod metrics;
 pub mod process;

@@ -76,7 +76,13 @@ impl Metrics {
     }
 
     /// All metrics as text. `key_reload_failed`: a key or certificate on disk is not the one in force.
-    pub fn scrape(&self, status: &Status, key_reload_failed: bool) -> String {
+    /// `certificate_expiry`: of the served certificate, in seconds since the epoch.
+    pub fn scrape(
+        &self,
+        status: &Status,
+        key_reload_failed: bool,
+        certificate_expiry: Option<u64>,
+    ) -> String {
         let mut registry = Registry::with_prefix("stayput");
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: status.manager.version.clone() }).set(1);
@@ -95,6 +101,15 @@ impl Metrics {
             "1 if a new key or certificate on disk cannot be used",
             key_reload_failed,
         );
+        if let Some(at) = certificate_expiry {
+            let expiry = Gauge::<i64>::default();
+            expiry.set(i64::try_from(at).unwrap_or(i64::MAX));
+            registry.register(
+                "certificate_expiry_timestamp_seconds",
+                "When the served certificate, or one of its chain, expires",
+                expiry,
+            );
+        }
         let errors = Family::<ErrorLabel, Gauge>::default();
         for code in ErrorCode::ALL.map(ErrorCode::as_str) {
             let shown = status.manager.errors.iter().any(|error| error.code == code);

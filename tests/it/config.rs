@@ -19,7 +19,7 @@ use crate::support::atomic_writer::Payload;
 /// A watch with threads of its own.
 async fn start(settings: ConfigSettings) -> ConfigWatch {
     let worker = |name| Worker::start(name, &Errors::default()).unwrap();
-    ConfigWatch::start(settings, worker("config"), worker("staging")).await
+    ConfigWatch::start(settings, worker("config"), worker("staging"), Errors::default()).await
 }
 
 /// Settings for one directory without a name.

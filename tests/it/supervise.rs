@@ -12,6 +12,7 @@ mod config;
 mod crashes;
 mod crowd;
 mod endings;
+mod faults;
 mod journal;
 mod load;
 mod log;

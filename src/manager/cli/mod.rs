@@ -4,6 +4,7 @@
 
 mod address;
 mod args;
+mod boot;
 mod checksum;
 mod control;
 mod failure;

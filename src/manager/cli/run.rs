@@ -14,10 +14,10 @@ use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
+use super::boot;
 use super::failure::USAGE;
 use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
-use crate::http::{Limits, Server};
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Engine, Journal, Supervisor};
@@ -28,7 +28,7 @@ use stayput_net::telemetry::{self, Log};
 /// match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
 /// How long the first access to a volume may take.
-const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last lines of the log and the reason of the end may take, each.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 /// Where the kubelet reads why a container ended.
@@ -108,7 +108,7 @@ async fn manage(
     }
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
     let errors = Errors::default();
-    let journal = open_journal(settings.state_dir.as_deref(), &errors).await?;
+    let (journal, is_first_start) = open_journal(settings.state_dir.as_deref(), &errors).await?;
     // One is enough: a start first stages and then empties the directory.
     let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
         None
@@ -123,8 +123,7 @@ async fn manage(
     };
     let temp_dir = settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent)));
     let server = if settings.policy.api {
-        let server = Server::bind(settings.http.clone(), Limits::default(), &errors).await;
-        Some(server.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?)
+        Some(boot::api(settings.http.clone(), is_first_start, &errors).await?)
     } else {
         None
     };
@@ -147,7 +146,7 @@ async fn manage(
         temp_dir: temp_dir.zip(staging),
         journal,
         pod: settings.http.pod,
-        errors,
+        errors: errors.clone(),
         lines_lost,
     };
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);
@@ -162,7 +161,7 @@ async fn manage(
                 // Sent when the manager ends; an error if it was dropped.
                 let _ = stopped.await;
             };
-            server.serve(handle, stopped).await
+            server.serve(handle, errors, stopped).await
         })
     });
     let mut supervising = pin!(supervisor.run());
@@ -186,12 +185,13 @@ fn worker(name: &'static str, errors: &Errors) -> Result<Worker, Vec<String>> {
     Worker::start(name, errors).map_err(|error| vec![error.to_string()])
 }
 
-/// The journal, and a thread that shares neither its time nor its open files.
+/// The journal, and a thread that shares neither its time nor its open files; and whether this is
+/// the first start.
 async fn open_journal(
     state_dir: Option<&Path>,
     errors: &Errors,
-) -> Result<Option<(Journal, Worker)>, Vec<String>> {
-    let Some(state_dir) = state_dir else { return Ok(None) };
+) -> Result<(Option<(Journal, Worker)>, bool), Vec<String>> {
+    let Some(state_dir) = state_dir else { return Ok((None, true)) };
     let (journal, worker) = (Journal::new(state_dir), worker("journal", errors)?);
     if let Ok(Err(error)) = worker.run(process::own_descriptors).await {
         tracing::warn!(
@@ -199,12 +199,8 @@ async fn open_journal(
             "files of the journal are open in all threads: if the disk hangs, a start may hang, too"
         );
     }
-    let checked = journal.clone();
-    // On a timeout the supervisor takes over: a disk that hangs must not keep the engine down.
-    match timeout(VOLUME_TIMEOUT, worker.run(move || checked.check())).await {
-        Ok(Ok(Err(problem))) => Err(vec![problem.to_string()]),
-        Ok(_) | Err(_) => Ok(Some((journal, worker))),
-    }
+    let is_first_start = boot::is_first_start(&journal, &worker).await?;
+    Ok((Some((journal, worker)), is_first_start))
 }
 
 async fn watch_config(
@@ -214,7 +210,9 @@ async fn watch_config(
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
     let dirs = settings.dirs.clone();
     let reader = worker("config", errors)?;
-    match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, reader, staging)).await {
+    match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, reader, staging, errors.clone()))
+        .await
+    {
         Ok(watch) => Ok(Arc::new(watch)),
         Err(_) => {
             let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();

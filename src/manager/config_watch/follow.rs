@@ -1,16 +1,15 @@
 //! The task that sleeps until a directory changes, then reads everything again.
 
 use std::future::pending;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::observed::Shared;
-use super::watches::{Changes, Source, Watches, no_inotify};
+use super::watches::{Changes, Watches};
+use crate::errors::{ErrorCode, Errors};
+use crate::inotify::{self, Events};
 use crate::worker::Worker;
 
 /// How often to read again because a directory appeared that was not watched yet.
@@ -25,10 +24,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Follower {
     shared: Arc<Shared>,
+    errors: Errors,
     reader: Worker,
     /// None while the reader sets watches, and where there is no inotify.
     watches: Option<Watches>,
-    ready: Option<AsyncFd<Arc<Source>>>,
+    ready: Option<Events>,
     /// Every change wakes this task.
     trusted: bool,
     /// The next reading must not begin before this time.
@@ -37,9 +37,10 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Reads everything for the first time, and is then ready to follow.
-    pub(super) async fn start(shared: Arc<Shared>, reader: Worker) -> Self {
+    pub(super) async fn start(shared: Arc<Shared>, reader: Worker, errors: Errors) -> Self {
         let mut follower = Self {
             shared,
+            errors,
             reader,
             watches: None,
             ready: None,
@@ -75,26 +76,32 @@ impl Follower {
         tokio::select! {
             changes = next_changes(self.ready.as_ref(), self.watches.as_ref()) => changes,
             () = due => Changes { changed: true, ..Changes::default() },
+            () = self.shared.asked.notified() => Changes { changed: true, ..Changes::default() },
         }
     }
 
     async fn read(&mut self, overflow: bool) {
-        let mut problems = Vec::new();
+        let mut unwatched = Vec::new();
         if self.watches.is_none() {
-            match watched() {
-                Ok((watches, ready)) => (self.watches, self.ready) = (Some(watches), Some(ready)),
-                Err(error) => problems.push(no_inotify(&error)),
+            match inotify::open() {
+                Ok(ready) => {
+                    self.watches = Some(Watches::new(Arc::clone(ready.get_ref())));
+                    self.ready = Some(ready);
+                }
+                Err(error) => unwatched.push(inotify::unavailable("the config", &error)),
             }
         }
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
         let began = Instant::now();
-        match self.reader.run(move || read(&shared, watches, problems)).await {
-            Ok((watches, complete)) => {
-                self.trusted = complete && !overflow;
-                self.watches = watches;
+        match self.reader.run(move || read(&shared, watches)).await {
+            Ok(read) => {
+                self.trusted = read.complete && !overflow;
+                self.watches = read.watches;
+                unwatched.extend(read.unwatched);
+                self.report(&unwatched);
             }
             Err(_) => {
-                // The watches were lost in the panic: new ones are set at the next reading.
+                // The watches were lost in a panic: new ones are set at the next reading.
                 self.ready = None;
                 self.trusted = false;
             }
@@ -102,19 +109,19 @@ impl Follower {
         let pause = (began.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE);
         self.next_reading = Instant::now() + pause;
     }
-}
 
-fn watched() -> io::Result<(Watches, AsyncFd<Arc<Source>>)> {
-    let watches = Watches::new()?;
-    // Its successor is an `unsafe fn`, which only `process` may call. Its requirement is met: the
-    // source owns its descriptor, never replaces it, and lives as long as the AsyncFd.
-    #[allow(deprecated, reason = "only the module `process` may use unsafe")]
-    let ready = AsyncFd::with_interest(watches.source(), Interest::READABLE)?;
-    Ok((watches, ready))
+    fn report(&self, unwatched: &[String]) {
+        if unwatched.is_empty() {
+            return self.errors.resolve(ErrorCode::ConfigWatch);
+        }
+        let (unwatched, period) = (unwatched.join("; "), self.shared.settings.rescan);
+        let message = format!("{unwatched}; until then the config is read every {period:?}");
+        self.errors.report(ErrorCode::ConfigWatch, message);
+    }
 }
 
 /// Waits for events.
-async fn next_changes(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Watches>) -> Changes {
+async fn next_changes(ready: Option<&Events>, watches: Option<&Watches>) -> Changes {
     let (Some(ready), Some(watches)) = (ready, watches) else { return pending().await };
     match ready.readable().await {
         Ok(mut guard) => {
@@ -129,31 +136,31 @@ async fn next_changes(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Wat
     }
 }
 
-/// Reads everything, and reads again while directories appear that were not watched before. Returns
-/// the watches, and whether they report every change.
-fn read(
-    shared: &Shared,
-    mut watches: Option<Watches>,
-    problems: Vec<String>,
-) -> (Option<Watches>, bool) {
+/// The result of a reading.
+struct Read {
+    watches: Option<Watches>,
+    /// The watches report every change.
+    complete: bool,
+    /// What cannot be watched, and why.
+    unwatched: Vec<String>,
+}
+
+/// Reads everything, and reads again while directories appear that were not watched before.
+fn read(shared: &Shared, mut watches: Option<Watches>) -> Read {
     let mut work = shared.work();
-    let period = shared.settings.rescan;
-    let slow = |problem| format!("{problem}; until then it is read every {period:?}");
-    work.unwatched = problems.into_iter().map(slow).collect();
     let (mut read, _) = shared.observe(&mut work);
-    let mut complete = false;
+    let (mut complete, mut unwatched) = (false, Vec::new());
     if let Some(watches) = &mut watches {
         for _ in 0..MAX_READINGS {
             let roots = shared.settings.dirs.iter().map(|dir| dir.path.as_path());
             let synced = watches.sync(roots, &read.directories);
             complete = synced.unwatched.is_empty() && !synced.fresh && !read.cut_short;
-            work.unwatched = synced.unwatched.into_iter().map(slow).collect();
+            unwatched = synced.unwatched;
             if !synced.fresh {
                 break;
             }
             (read, _) = shared.observe(&mut work);
         }
-        shared.publish(&work);
     }
-    (watches, complete)
+    Read { watches, complete, unwatched }
 }

@@ -28,6 +28,7 @@ mod watches;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -37,11 +38,15 @@ pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
 
+use crate::errors::Errors;
 use crate::worker::Worker;
 use follow::Follower;
 use observed::Shared;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
+
+/// A status shows a reading that is at most this much older than the request before it.
+const MAX_AGE: Duration = Duration::from_secs(10);
 
 /// Watches the config until it is dropped.
 #[derive(Debug)]
@@ -54,9 +59,15 @@ pub struct ConfigWatch {
 
 impl ConfigWatch {
     /// Reads the config for the first time on the thread `reader` and watches it from then on. On
-    /// the thread `staging` it is copied. Needs a runtime with I/O and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
-    /// config is missing must still answer.
-    pub async fn start(mut settings: ConfigSettings, reader: Worker, staging: Worker) -> Self {
+    /// the thread `staging` it is copied. Needs a runtime with I/O and time. What is wrong with the
+    /// directories is in [`Observed::errors`]: a manager whose config is missing must still answer.
+    /// What cannot be watched is reported to `errors`.
+    pub async fn start(
+        mut settings: ConfigSettings,
+        reader: Worker,
+        staging: Worker,
+        errors: Errors,
+    ) -> Self {
         // Links to live files contain these paths, so they must not depend on the working
         // directory.
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
@@ -66,13 +77,25 @@ impl ConfigWatch {
         let finder = Arc::clone(&shared);
         // After a panic none is kept.
         let _ = staging.run(move || finder.find_last_good(&mut finder.work())).await;
-        let follower = Follower::start(Arc::clone(&shared), reader).await;
+        let follower = Follower::start(Arc::clone(&shared), reader, errors).await;
         Self { shared, staging, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
 
     /// Follows the published state of the config.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {
         self.shared.subscribe()
+    }
+
+    /// To be called when somebody wants to know the config. Changes are not always told (gVisor, a
+    /// network file system, a mount over a directory), so the config is read again unless it was
+    /// read a moment ago. Returns at once; what is new is published.
+    pub fn refresh(&self) {
+        let read = self.shared.subscribe().borrow().observed_at;
+        // An error: the clock was set back.
+        if read.elapsed().is_ok_and(|age| age <= MAX_AGE) {
+            return;
+        }
+        self.shared.asked.notify_one();
     }
 
     /// Reads the config anew, compares it with what the caller expects, and stages it. To be called

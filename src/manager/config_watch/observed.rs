@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::fingerprint::Mount;
 use super::generation::{Entry, Generation, lossy};
@@ -44,8 +44,6 @@ pub(super) struct Work {
     mounts: Vec<Mount>,
     /// What the last reading found wrong.
     problems: Vec<String>,
-    /// What cannot be watched.
-    pub(super) unwatched: Vec<String>,
     pub(super) last_good: Option<Checksum>,
     pub(super) last_good_problem: Option<String>,
     /// What the engine was last started with, while that is staged.
@@ -58,6 +56,8 @@ pub(super) struct Shared {
     pub(super) settings: ConfigSettings,
     sender: watch::Sender<Arc<Observed>>,
     work: Mutex<Work>,
+    /// The directories shall be read again.
+    pub(super) asked: Notify,
 }
 
 impl Shared {
@@ -72,7 +72,7 @@ impl Shared {
             generation: 0,
         };
         let sender = watch::Sender::new(Arc::new(observed));
-        Self { settings, sender, work: Mutex::default() }
+        Self { settings, sender, work: Mutex::default(), asked: Notify::new() }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {
@@ -174,7 +174,7 @@ fn files(read: &Generation) -> Vec<ConfigFile> {
 }
 
 fn errors(work: &Work) -> Vec<String> {
-    let all = work.problems.iter().chain(&work.unwatched).chain(&work.last_good_problem);
+    let all = work.problems.iter().chain(&work.last_good_problem);
     let mut errors: Vec<String> = all.cloned().collect();
     if let Some(more) = errors.len().checked_sub(MOST_ERRORS).filter(|more| *more > 0) {
         errors.truncate(MOST_ERRORS);

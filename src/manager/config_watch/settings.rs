@@ -52,7 +52,7 @@ impl Default for ConfigSettings {
             // A Secret holds 1 MiB at most, and a projected volume joins a few of them.
             max_bytes: 16 * 1024 * 1024,
             max_files: 1_000,
-            rescan: Duration::from_secs(60),
+            rescan: Duration::from_secs(30),
         }
     }
 }

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+use nix::sys::inotify::{AddWatchFlags, InotifyEvent, WatchDescriptor};
+
+use crate::inotify::{Source, chain, unwatched};
 
 /// Something in a directory has changed. Not opens and reads: an engine that reads its config must
 /// not wake the manager. Not single writes: the close follows the last one.
@@ -22,9 +22,6 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_MOVED_TO)
     .union(AddWatchFlags::IN_ATTRIB)
     .union(GONE);
-/// Something appears in a directory.
-const ARRIVALS: AddWatchFlags =
-    AddWatchFlags::IN_CREATE.union(AddWatchFlags::IN_MOVED_TO).union(GONE);
 /// The directory itself is removed or renamed.
 const GONE: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF.union(AddWatchFlags::IN_MOVE_SELF);
 /// A link was replaced: the name now refers to another file.
@@ -32,6 +29,8 @@ const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_MOVED_FROM)
     .union(AddWatchFlags::IN_MOVED_TO);
+/// A name now refers to something else, or its directory is gone.
+const LINKS: AddWatchFlags = NAMES.union(GONE);
 
 /// Missing in nix.
 const MASK_ADD: AddWatchFlags = AddWatchFlags::from_bits_retain(libc::IN_MASK_ADD);
@@ -41,18 +40,8 @@ const MASK_ADD: AddWatchFlags = AddWatchFlags::from_bits_retain(libc::IN_MASK_AD
 enum Purpose {
     /// Part of the config. Of the kubelet's own names (`..`) only `..data` counts.
     Config,
-    /// A directory where this name is to appear.
-    Arrival(OsString),
-}
-
-/// The inotify descriptor, as the reactor wants it.
-#[derive(Debug)]
-pub(super) struct Source(Inotify);
-
-impl AsRawFd for Source {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
-    }
+    /// A directory where this name decides where a root leads: a link, or what is missing.
+    Link(OsString),
 }
 
 /// What the events that were read mean.
@@ -84,17 +73,11 @@ pub(super) struct Watches {
 
 impl Watches {
     /// No watches yet.
-    pub(super) fn new() -> io::Result<Self> {
-        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
-        Ok(Self { source: Arc::new(Source(inotify)), purposes: BTreeMap::new() })
+    pub(super) fn new(source: Arc<Source>) -> Self {
+        Self { source, purposes: BTreeMap::new() }
     }
 
-    /// Becomes readable with an event.
-    pub(super) fn source(&self) -> Arc<Source> {
-        Arc::clone(&self.source)
-    }
-
-    /// Watches these directories and whatever shows that a missing one appears, and no others.
+    /// Watches these directories and whatever shows that a root leads elsewhere, and no others.
     /// Setting a watch again finds a directory that was replaced: it is another inode.
     pub(super) fn sync<'a>(
         &mut self,
@@ -102,13 +85,13 @@ impl Watches {
         directories: &[PathBuf],
     ) -> Synced {
         let mut synced = Synced::default();
-        let mut wanted: Vec<(PathBuf, Purpose)> = roots.flat_map(root_and_arrival).collect();
+        let mut wanted: Vec<(PathBuf, Purpose)> = roots.flat_map(root_and_links).collect();
         wanted.extend(directories.iter().map(|path| (path.clone(), Purpose::Config)));
         let mut purposes: BTreeMap<WatchDescriptor, Vec<Purpose>> = BTreeMap::new();
         for (path, purpose) in wanted {
             let mask = match purpose {
                 Purpose::Config => CHANGES,
-                Purpose::Arrival(_) => ARRIVALS,
+                Purpose::Link(_) => LINKS,
             };
             // One directory may be wanted for two purposes: masks add up.
             let mask = mask | AddWatchFlags::IN_ONLYDIR | MASK_ADD;
@@ -165,46 +148,16 @@ impl Watches {
                 name == OsStr::new("..data") && event.mask.intersects(NAMES)
             }
             Purpose::Config => true,
-            Purpose::Arrival(awaited) => name == awaited,
+            Purpose::Link(link) => name == link,
         });
     }
 }
 
-/// A root that exists, whether or not the last reading found it. If it is missing or is reached
-/// through a link: its nearest existing ancestor, and the name that must appear there.
-fn root_and_arrival(root: &Path) -> impl Iterator<Item = (PathBuf, Purpose)> {
+/// A root that exists, whether or not the last reading found it, and what decides where it leads.
+fn root_and_links(root: &Path) -> impl Iterator<Item = (PathBuf, Purpose)> {
     let there = root.is_dir().then(|| (root.to_owned(), Purpose::Config));
-    let itself = root.symlink_metadata().is_ok_and(|found| found.is_dir());
-    let arrival = || {
-        root.ancestors().find_map(|below| {
-            let parent = below.parent()?;
-            let name = below.file_name()?;
-            parent.is_dir().then(|| (parent.to_owned(), Purpose::Arrival(name.to_owned())))
-        })
-    };
-    let arrival = if itself { None } else { arrival() };
-    there.into_iter().chain(arrival)
-}
-
-fn unwatched(path: &Path, error: Errno) -> String {
-    let path = path.display();
-    match error {
-        Errno::ENOSPC => format!(
-            "{path} cannot be watched: this node's limit fs.inotify.max_user_watches is reached; \
-             raise it"
-        ),
-        other => format!("{path} cannot be watched: {}", other.desc()),
-    }
-}
-
-/// Why nothing can be watched.
-pub(super) fn no_inotify(error: &io::Error) -> String {
-    if error.raw_os_error() == Some(Errno::EMFILE as i32) {
-        return "the config cannot be watched: this node's limit fs.inotify.max_user_instances (or \
-                our limit of open files) is reached; raise it"
-            .to_owned();
-    }
-    format!("the config cannot be watched: {error}")
+    let links = chain(root).entries.into_iter();
+    there.into_iter().chain(links.map(|(directory, name)| (directory, Purpose::Link(name))))
 }
 
 #[cfg(test)]
@@ -212,9 +165,15 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use nix::sys::inotify::{InitFlags, Inotify};
     use tempfile::{TempDir, tempdir};
 
     use super::*;
+
+    fn unset() -> Watches {
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).unwrap();
+        Watches::new(Arc::new(Source(inotify)))
+    }
 
     fn watched() -> (TempDir, Watches) {
         let dir = tempdir().unwrap();
@@ -223,7 +182,7 @@ mod tests {
         symlink("..1", dir.path().join("..data")).unwrap();
         symlink("..data/x", dir.path().join("x")).unwrap();
         fs::write(dir.path().join("plain"), "1").unwrap();
-        let mut watches = Watches::new().unwrap();
+        let mut watches = unset();
         assert!(watches.sync([dir.path()].into_iter(), &[]).fresh);
         assert!(!watches.sync([dir.path()].into_iter(), &[dir.path().to_owned()]).fresh);
         (dir, watches)
@@ -272,7 +231,7 @@ mod tests {
     fn a_missing_root_is_awaited_by_name_where_it_will_appear() {
         let dir = tempdir().unwrap();
         let root = dir.path().join("a/b");
-        let mut watches = Watches::new().unwrap();
+        let mut watches = unset();
         assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
         fs::write(dir.path().join("other"), "").unwrap();
         assert_eq!(watches.read(), QUIET);
@@ -285,6 +244,24 @@ mod tests {
         assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
         fs::write(dir.path().join("a/other"), "").unwrap();
         assert_eq!(watches.read(), QUIET);
+    }
+
+    #[test]
+    fn a_link_far_from_the_root_counts() {
+        let dir = tempdir().unwrap();
+        for name in ["v1", "v2", "etc"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let (root, current) = (dir.path().join("etc/config"), dir.path().join("current"));
+        symlink("../current", &root).unwrap();
+        symlink("v1", &current).unwrap();
+        let mut watches = unset();
+        assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh);
+        symlink("v2", dir.path().join("new")).unwrap();
+        assert_eq!(watches.read(), QUIET);
+        fs::rename(dir.path().join("new"), &current).unwrap();
+        assert_eq!(watches.read(), CHANGED);
+        assert!(watches.sync([root.as_path()].into_iter(), &[]).fresh, "v2 is another directory");
     }
 
     #[test]

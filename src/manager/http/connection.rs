@@ -45,8 +45,11 @@ pub(super) async fn tcp(
         nix::sys::socket::sockopt::TcpUserTimeout,
         &UNACKNOWLEDGED_TIMEOUT_MS,
     );
-    let tls = context.keys.borrow().tls.clone();
-    let Some(tls) = tls else {
+    let keys = context.keys.checked().await;
+    let Some(tls) = keys.tls.clone() else {
+        if !keys.clear_text {
+            return tracing::debug!("no certificate can be used yet: a connection was closed");
+        }
         let peer = if insecure { Peer::AuthDisabled } else { Peer::Unknown };
         return serve(context, stream, peer, (ListenerKind::Tcp, place), None).await;
     };
@@ -56,7 +59,10 @@ pub(super) async fn tcp(
         Peer::AuthDisabled
     } else {
         let caller = certificate.and_then(|certificate| certificate_caller(certificate, &allowed));
-        caller.map_or(Peer::Unknown, Peer::Known)
+        let client_ca = keys.client_ca;
+        caller
+            .zip(client_ca)
+            .map_or(Peer::Unknown, |(caller, client_ca)| Peer::Certified { caller, client_ca })
     };
     serve(context, stream, peer, (ListenerKind::Tcp, place), Some(tls)).await;
 }
@@ -138,7 +144,7 @@ async fn serve(
 /// Returns when the connection must take no more requests: the server shuts down, certificate or CA
 /// were renewed (perhaps other clients are trusted now), or the connection is too old.
 async fn must_close(context: &Context, tls: Option<&Arc<ServerConfig>>) {
-    let (mut shutdown, mut keys) = (context.shutdown.clone(), context.keys.clone());
+    let (mut shutdown, mut keys) = (context.shutdown.clone(), context.keys.subscribe());
     let renewed = |now: &Option<Arc<ServerConfig>>| {
         tls.is_some_and(|own| now.as_ref().is_none_or(|now| !Arc::ptr_eq(own, now)))
     };

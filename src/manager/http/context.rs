@@ -7,8 +7,8 @@ use hyper::body::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
+use super::checked_keys::CheckedKeys;
 use super::handshake::Handshakes;
-use super::key_files::Keys;
 use super::limits::Limits;
 use crate::metrics::Metrics;
 use crate::supervisor::Handle;
@@ -38,7 +38,7 @@ pub(super) enum Shutdown {
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) handle: Handle,
-    pub(super) keys: watch::Receiver<Arc<Keys>>,
+    pub(super) keys: CheckedKeys,
     pub(super) shutdown: watch::Receiver<Shutdown>,
     pub(super) limits: Limits,
     pub(super) open_metrics: bool,
@@ -53,7 +53,7 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn new(
         handle: Handle,
-        keys: watch::Receiver<Arc<Keys>>,
+        keys: CheckedKeys,
         shutdown: watch::Receiver<Shutdown>,
         limits: Limits,
         open_metrics: bool,

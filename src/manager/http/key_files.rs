@@ -1,35 +1,51 @@
-//! Reads keys and certificates from their files as one value. If a new file cannot be used, the old
-//! value stays in force.
+//! Reads keys and certificates from their files as one value.
+//!
+//! If a new file cannot be used, the old value stays in force. A file that is gone is another
+//! matter if it lets callers in (keys of tokens, the client CA): it was taken away, and nobody is
+//! let in by it any more. The certificate is kept.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;
+use stayput_net::pem;
 use thiserror::Error;
 
 use super::auth::{Rules, Tokens, read};
+use super::expiry::Validity;
 use super::settings::HttpSettings;
 use super::tls::{self, TlsConfigError, TlsMin};
 
 /// In bytes. No key file is larger.
 const MAX_FILE: u64 = 1024 * 1024;
 
+/// How many files stand before the client CA.
+const PAIR: usize = 2;
+
+pub(super) type FileDigest = [u8; 32];
+
 /// The keys and certificates in force.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// Absent without `--tls-cert`.
+    /// Absent without `--tls-cert`, or if no usable certificate was read yet.
     pub(super) tls: Option<Arc<ServerConfig>>,
+    /// There is no `--tls-cert`: plain HTTP is spoken.
+    pub(super) clear_text: bool,
+    /// Of the client CA's file, if client certificates are accepted.
+    pub(super) client_ca: Option<FileDigest>,
+    /// Of the served certificate.
+    pub(super) validity: Option<Validity>,
     pub(super) tokens: Arc<Tokens>,
-    /// False if a file on disk is not the one in force, or is no longer watched.
+    /// False if a file on disk is not the one in force.
     pub(super) is_current: bool,
 }
 
 /// Why key files cannot be used.
 #[derive(Debug, Error)]
-pub enum KeyFileError {
+pub(super) enum KeyFileError {
     #[error("{} cannot be read: {source}; check the path and its mount", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{}: {source}", list(paths))]
@@ -38,7 +54,7 @@ pub enum KeyFileError {
 
 /// What is wrong with the content of key files.
 #[derive(Debug, Error)]
-pub enum ContentError {
+pub(super) enum ContentError {
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
     #[error(transparent)]
@@ -47,16 +63,22 @@ pub enum ContentError {
     NoPair,
 }
 
-/// Makes a value from the contents of its files.
-type Parse<'a, T> = &'a dyn Fn(&[Vec<u8>]) -> Result<T, ContentError>;
 type ParseKeys = fn(&[u8]) -> Result<Vec<read::Key>, read::KeyError>;
+
+/// What is made from certificate, key and client CA.
+#[derive(Debug)]
+struct Tls {
+    config: Arc<ServerConfig>,
+    client_ca: Option<FileDigest>,
+    validity: Option<Validity>,
+}
 
 /// The files, and what was last read from them.
 #[derive(Debug)]
 pub(super) struct KeyFiles {
     rules: Rules,
     tls_min: TlsMin,
-    tls: Option<Loaded<Arc<ServerConfig>>>,
+    tls: Option<Loaded<Tls>>,
     keys: Vec<(Loaded<Vec<read::Key>>, ParseKeys)>,
     tokens: Arc<Tokens>,
 }
@@ -65,24 +87,18 @@ pub(super) struct KeyFiles {
 #[derive(Debug)]
 struct Loaded<T> {
     paths: Vec<PathBuf>,
-    digest: Vec<u8>,
-    value: T,
+    digest: Option<FileDigest>,
+    value: Option<T>,
     error: Option<KeyFileError>,
 }
 
 impl KeyFiles {
-    /// Reads all files for the first time.
-    ///
-    /// # Errors
-    /// One for each file that cannot be used.
-    pub(super) fn read(settings: &HttpSettings) -> Result<Self, Vec<KeyFileError>> {
-        let mut errors = Vec::new();
-        let tls_min = settings.tls_min.unwrap_or_default();
+    /// The files of these settings, not read yet.
+    pub(super) fn new(settings: &HttpSettings) -> Self {
         let tls = match (&settings.tls_cert, &settings.tls_key) {
             (Some(cert), Some(key)) => {
-                let paths = [cert, key].into_iter().chain(&settings.client_ca).cloned().collect();
-                let parse = server_config(tls_min);
-                Loaded::read(paths, &parse).map_err(|error| errors.push(error)).ok()
+                let paths = [cert, key].into_iter().chain(&settings.client_ca).cloned();
+                Some(Loaded::new(paths.collect()))
             }
             _ => None,
         };
@@ -91,26 +107,22 @@ impl KeyFiles {
             (&settings.jwt_public_key, read::public),
             (&settings.jwks, read::key_set),
         ];
-        let mut keys = Vec::new();
-        for (path, parse) in sources {
-            let Some(path) = path else { continue };
-            match Loaded::read(vec![path.clone()], &one_file(parse)) {
-                Ok(loaded) => keys.push((loaded, parse)),
-                Err(error) => errors.push(error),
-            }
-        }
-        let rules = settings.rules();
+        let keys = sources.into_iter().filter_map(|(path, parse)| {
+            path.as_ref().map(|path| (Loaded::new(vec![path.clone()]), parse))
+        });
+        let (keys, rules) = (keys.collect::<Vec<_>>(), settings.rules());
         let tokens = tokens(&keys, &rules);
-        if errors.is_empty() { Ok(Self { rules, tls_min, tls, keys, tokens }) } else { Err(errors) }
+        let tls_min = settings.tls_min.unwrap_or_default();
+        Self { rules, tls_min, tls, keys, tokens }
     }
 
-    /// Reads changed files again. True if a value or an error is different now.
+    /// Reads the files. True if a value or an error is different now. Blocks.
     pub(super) fn reread(&mut self) -> bool {
-        let parse = server_config(self.tls_min);
-        let tls = self.tls.as_mut().map_or(Change::None, |loaded| loaded.reread(&parse));
+        let min = self.tls_min;
+        let tls = self.tls.as_mut().map_or(Change::None, |loaded| loaded.reread_tls(min));
         let mut keys = Change::None;
         for (loaded, parse) in &mut self.keys {
-            keys = keys.max(loaded.reread(&one_file(*parse)));
+            keys = keys.max(loaded.reread_keys(*parse));
         }
         if keys == Change::Value {
             self.tokens = tokens(&self.keys, &self.rules);
@@ -120,17 +132,22 @@ impl KeyFiles {
 
     /// The value in force.
     pub(super) fn keys(&self) -> Keys {
+        let tls = self.tls.as_ref().and_then(|loaded| loaded.value.as_ref());
         Keys {
-            tls: self.tls.as_ref().map(|loaded| loaded.value.clone()),
+            tls: tls.map(|tls| tls.config.clone()),
+            clear_text: self.tls.is_none(),
+            client_ca: tls.and_then(|tls| tls.client_ca),
+            validity: tls.and_then(|tls| tls.validity),
             tokens: self.tokens.clone(),
-            is_current: self.errors().next().is_none(),
+            is_current: self.errors().is_empty(),
         }
     }
 
     /// Why files on disk are not in force.
-    pub(super) fn errors(&self) -> impl Iterator<Item = &KeyFileError> {
+    pub(super) fn errors(&self) -> Vec<String> {
         let tls = self.tls.iter().filter_map(|loaded| loaded.error.as_ref());
-        tls.chain(self.keys.iter().filter_map(|(loaded, _)| loaded.error.as_ref()))
+        let keys = self.keys.iter().filter_map(|(loaded, _)| loaded.error.as_ref());
+        tls.chain(keys).map(ToString::to_string).collect()
     }
 
     /// The paths of all key files in the settings.
@@ -148,21 +165,16 @@ impl KeyFiles {
 }
 
 fn tokens(keys: &[(Loaded<Vec<read::Key>>, ParseKeys)], rules: &Rules) -> Arc<Tokens> {
-    let keys = keys.iter().flat_map(|(loaded, _)| loaded.value.iter().cloned()).collect();
+    let keys = keys.iter().flat_map(|(loaded, _)| loaded.value.iter().flatten().cloned()).collect();
     Arc::new(Tokens::new(keys, rules))
 }
 
-fn server_config(min: TlsMin) -> impl Fn(&[Vec<u8>]) -> Result<Arc<ServerConfig>, ContentError> {
-    move |files| match files {
-        [cert, key, ca @ ..] => {
-            Ok(Arc::new(tls::server_config(cert, key, ca.first().map(Vec::as_slice), min)?))
-        }
-        _ => Err(ContentError::NoPair),
-    }
-}
-
-fn one_file(parse: ParseKeys) -> impl Fn(&[Vec<u8>]) -> Result<Vec<read::Key>, ContentError> {
-    move |files| Ok(parse(files.first().map_or(&[], Vec::as_slice))?)
+fn read_tls(files: &[Vec<u8>], min: TlsMin) -> Result<Tls, ContentError> {
+    let [cert, key, ca @ ..] = files else { return Err(ContentError::NoPair) };
+    let config = Arc::new(tls::server_config(cert, key, ca.first().map(Vec::as_slice), min)?);
+    let chain = pem::certificates("the certificate file", cert).map_err(TlsConfigError::from)?;
+    let client_ca = (!ca.is_empty()).then(|| digest(ca));
+    Ok(Tls { config, client_ca, validity: Validity::of(&chain) })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,39 +184,78 @@ enum Change {
     Value,
 }
 
-impl<T> Loaded<T> {
-    fn read(paths: Vec<PathBuf>, parse: Parse<'_, T>) -> Result<Self, KeyFileError> {
-        let files = read_all(&paths)?;
-        match parse(&files) {
-            Ok(value) => Ok(Self { digest: digest(&files), paths, value, error: None }),
-            Err(source) => Err(KeyFileError::Unusable { paths, source }),
+impl Loaded<Tls> {
+    fn reread_tls(&mut self, min: TlsMin) -> Change {
+        let read_tls = |files: &[Vec<u8>]| read_tls(files, min);
+        let error = match self.adopt(self.paths.len(), read_tls) {
+            Ok(change) => return self.settled(change),
+            Err(error) => error,
+        };
+        let mut change = Change::None;
+        if let Some(ca) = self.paths.get(PAIR) {
+            let accepting = self.value.as_mut().filter(|tls| tls.client_ca.is_some());
+            match accepting {
+                Some(tls) if is_gone(ca) => {
+                    tls.client_ca = None;
+                    self.digest = None;
+                    change = Change::Value;
+                }
+                Some(_) => {}
+                // Without a usable CA nobody is let in by a certificate, and all else works.
+                None => change = self.adopt(PAIR, read_tls).unwrap_or(Change::None),
+            }
         }
+        change.max(self.keep(error))
+    }
+}
+
+impl Loaded<Vec<read::Key>> {
+    fn reread_keys(&mut self, parse: ParseKeys) -> Change {
+        let parse = |files: &[Vec<u8>]| Ok(parse(files.first().map_or(&[], Vec::as_slice))?);
+        let error = match self.adopt(self.paths.len(), parse) {
+            Ok(change) => return self.settled(change),
+            Err(error) => error,
+        };
+        let mut change = Change::None;
+        if self.value.is_some() && self.paths.iter().any(|path| is_gone(path)) {
+            (self.value, self.digest) = (None, None);
+            change = Change::Value;
+        }
+        change.max(self.keep(error))
+    }
+}
+
+impl<T> Loaded<T> {
+    fn new(paths: Vec<PathBuf>) -> Self {
+        Self { paths, digest: None, value: None, error: None }
     }
 
-    fn reread(&mut self, parse: Parse<'_, T>) -> Change {
-        let files = match read_all(&self.paths) {
-            Ok(files) => files,
-            Err(error) => return self.keep(error),
-        };
+    /// Puts the first files in force.
+    fn adopt(
+        &mut self,
+        count: usize,
+        parse: impl Fn(&[Vec<u8>]) -> Result<T, ContentError>,
+    ) -> Result<Change, KeyFileError> {
+        let paths = &self.paths[..count];
+        let files = read_all(paths)?;
         // Compared by content: the kubelet replaces the directory also when nothing changed, and a
         // new TLS configuration closes every connection.
         let digest = digest(&files);
-        if digest == self.digest {
-            return if self.error.take().is_some() { Change::Error } else { Change::None };
+        if self.digest == Some(digest) {
+            return Ok(Change::None);
         }
-        match parse(&files) {
-            Ok(value) => {
-                self.value = value;
-                self.digest = digest;
-                self.error = None;
-                Change::Value
-            }
-            Err(source) => self.keep(KeyFileError::Unusable { paths: self.paths.clone(), source }),
-        }
+        let unusable = |source| KeyFileError::Unusable { paths: paths.to_vec(), source };
+        self.value = Some(parse(&files).map_err(unusable)?);
+        self.digest = Some(digest);
+        Ok(Change::Value)
     }
 
-    /// Keeps the value in force. The same error again does not count as a change, so it is logged
-    /// once.
+    /// The files on disk are the ones in force.
+    fn settled(&mut self, change: Change) -> Change {
+        change.max(if self.error.take().is_some() { Change::Error } else { Change::None })
+    }
+
+    /// Keeps what is in force. The same error again does not count as a change.
     fn keep(&mut self, error: KeyFileError) -> Change {
         if self.error.as_ref().is_some_and(|last| last.to_string() == error.to_string()) {
             return Change::None;
@@ -219,13 +270,15 @@ fn list(paths: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-fn digest(files: &[Vec<u8>]) -> Vec<u8> {
+fn digest(files: &[Vec<u8>]) -> FileDigest {
     let mut context = Context::new(&SHA256);
     for file in files {
         context.update(&file.len().to_be_bytes());
         context.update(file);
     }
-    context.finish().as_ref().to_vec()
+    let mut digest = FileDigest::default();
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
 }
 
 fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, KeyFileError> {
@@ -235,9 +288,22 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, KeyFileError> {
     paths.iter().map(read).collect()
 }
 
+fn is_gone(path: &Path) -> bool {
+    open(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// The kubelet removes a generation right after it has swapped in the next one: a path that was
+/// followed in between is followed again.
+fn open(path: &Path) -> io::Result<File> {
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => File::open(path),
+        opened => opened,
+    }
+}
+
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    let length = File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut content)?;
+    let length = open(path)?.take(MAX_FILE + 1).read_to_end(&mut content)?;
     if length as u64 > MAX_FILE {
         return Err(io::Error::other("it is larger than 1 MiB, so it is no key"));
     }

@@ -13,7 +13,7 @@ const MAX_SOCKET_PATH: usize = 107;
 
 /// Why an address or a path cannot be bound, and what to do.
 #[derive(Debug, Error)]
-pub enum BindError {
+pub(super) enum BindError {
     #[error("{address} cannot be listened on: {source}; {}", address_advice(source))]
     Address { address: SocketAddr, source: io::Error },
     #[error(

@@ -5,16 +5,21 @@
 //! server.rs         connection.rs         routes.rs                   body.rs handlers.rs, wait.rs
 //! ```
 //! Keys and certificates are one value (`key_files.rs`) that is replaced when their files change
-//! (`reload.rs`). This module uses the supervisor through its handle only.
+//! (`reload.rs`). A fault of a key file or an address is reported, and tried again until it is over
+//! (`binding.rs`, `reload.rs`): the rest is served meanwhile. This module uses the supervisor through its handle only.
 
 mod auth;
+mod binding;
 mod body;
+mod checked_keys;
 mod connection;
 mod context;
 mod csrf;
+mod expiry;
 mod handlers;
 mod handshake;
 mod key_files;
+mod key_watch;
 mod limits;
 mod listener;
 mod places;
@@ -29,7 +34,7 @@ mod wait;
 
 pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
-pub use server::{Server, ServerError};
+pub use server::Server;
 pub use settings::{HttpSettings, InvalidListenAddress, parse_listen};
 pub use tls::{TlsMin, UnknownTlsVersion};
 

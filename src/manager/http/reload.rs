@@ -1,183 +1,241 @@
-//! Reads keys and certificates again when their mounted files change.
+//! Reads keys and certificates again: when their files change, when they are used and were not read
+//! for a while, and after a fault.
 //!
-//! Watches the directories, not the files: kubelet replaces a mounted Secret by renaming `..data`,
-//! which a watch on the file would report as a deletion. The mask leaves out opens and reads, so
-//! reading the files does not wake the manager.
+//! Changes are not always told: gVisor, a network file system, a mount over a directory. So whoever
+//! uses a key asks for a reading first if the last one is old (`checked_keys.rs`). Then no timer is
+//! needed at rest, and a key that was taken away does not let anybody in.
 
-use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
-use thiserror::Error;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::checked_keys::{Check, CheckedKeys};
 use super::key_files::{KeyFiles, Keys};
-use crate::errors::Errors;
-use crate::worker::{NoThread, Worker};
+use super::key_watch::KeyWatch;
+use super::settings::HttpSettings;
+use crate::errors::{ErrorCode, Errors};
+use crate::inotify::{self, Events};
+use crate::worker::{NoThread, WorkPanicked, Worker};
 
 /// From the first change to reading the files: certificate and key are written one by one.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
+/// How long a reading may take before requests do not wait for it.
+const SLOW_READING: Duration = Duration::from_millis(500);
+/// After a fault: the first time to the next reading; it doubles.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest time to the next reading after a fault, and where changes cannot be watched.
+const SLOW_RETRY: Duration = Duration::from_secs(30);
+/// The clock may be set, so that a date comes earlier than it seemed.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why changes of key files are not noticed.
-#[derive(Debug, Error)]
-pub enum WatchError {
-    #[error(
-        "changes of key files cannot be watched: {0}; raise fs.inotify.max_user_instances or \
-         fs.inotify.max_user_watches"
-    )]
-    Inotify(#[source] io::Error),
-    #[error(
-        "{}: the directory of key files cannot be watched: {source}; check the path and its mount",
-        directory.display()
-    )]
-    Directory { directory: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Thread(#[from] NoThread),
+/// Owns the key files and publishes what is in force.
+pub(super) struct Reloader {
+    settings: HttpSettings,
+    files: Arc<Mutex<KeyFiles>>,
+    /// None while the thread sets watches, and where there is no inotify.
+    watch: Option<KeyWatch>,
+    ready: Option<Events>,
+    /// Reads the files; none if there are no files.
+    worker: Option<Worker>,
+    reading: Option<(Instant, ReadingUnderWay)>,
+    keys: watch::Sender<Arc<Keys>>,
+    checks: watch::Sender<Check>,
+    asked: Arc<Notify>,
+    /// What was wrong at the last reading.
+    pub(super) faults: Vec<String>,
+    unwatched: Option<String>,
+    readings_with_faults: u32,
 }
 
-/// A watch on the directories of the key files.
-#[derive(Debug)]
-pub(super) struct Watch {
-    inotify: AsyncFd<Fd>,
-    directories: BTreeSet<PathBuf>,
-    names: BTreeSet<OsString>,
-    /// Reads the files.
-    worker: Worker,
-}
+type ReadingUnderWay = Pin<Box<dyn Future<Output = Result<Reading, WorkPanicked>> + Send>>;
 
-/// nix implements only the newer trait, tokio asks for the older one.
-#[derive(Debug)]
-struct Fd(Inotify);
-
-impl AsRawFd for Fd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
+impl std::fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reloader").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
-impl Watch {
-    /// Watches the directories of these files. Call it before they are read, so that no change is
-    /// missed. `None` if there are no files.
+/// The result of a reading.
+#[derive(Debug)]
+struct Reading {
+    watch: Option<KeyWatch>,
+    unwatched: Option<String>,
+    changed: bool,
+    keys: Keys,
+    faults: Vec<String>,
+}
+
+impl Reloader {
+    /// Nothing is read yet.
     ///
     /// # Errors
-    /// [`WatchError`] if the kernel grants no watch or a directory does not exist.
-    pub(super) fn new<'a>(
-        files: impl Iterator<Item = &'a Path>,
-        errors: &Errors,
-    ) -> Result<Option<Self>, WatchError> {
-        let (mut directories, mut names) = (BTreeSet::new(), BTreeSet::new());
-        for file in files {
-            let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-            directories.insert(parent.unwrap_or(Path::new(".")).to_owned());
-            names.extend(file.file_name().map(OsStr::to_owned));
-        }
-        if directories.is_empty() {
-            return Ok(None);
-        }
-        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
-            .map_err(|error| WatchError::Inotify(error.into()))?;
-        // The newer function is `unsafe`, which only `process` may use. Its requirement (one
-        // descriptor, open as long as this lives) is met by an owned descriptor.
-        #[allow(deprecated)]
-        let inotify =
-            AsyncFd::with_interest(Fd(inotify), Interest::READABLE).map_err(WatchError::Inotify)?;
-        let worker = Worker::start("keys", errors)?;
-        let watch = Self { inotify, directories, names, worker };
-        watch.set().map(|()| Some(watch))
-    }
-
-    /// Sets the watches; also after each event, because a directory may have been replaced. Setting
-    /// a watch that exists changes nothing.
-    fn set(&self) -> Result<(), WatchError> {
-        let mask = AddWatchFlags::IN_CREATE
-            | AddWatchFlags::IN_CLOSE_WRITE
-            | AddWatchFlags::IN_MOVED_TO
-            | AddWatchFlags::IN_MOVED_FROM
-            | AddWatchFlags::IN_DELETE
-            | AddWatchFlags::IN_DELETE_SELF
-            | AddWatchFlags::IN_MOVE_SELF
-            | AddWatchFlags::IN_ONLYDIR;
-        for directory in &self.directories {
-            self.inotify.get_ref().0.add_watch(directory, mask).map_err(|error| {
-                WatchError::Directory { directory: directory.clone(), source: error.into() }
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Returns after an event that may be about the key files.
-    async fn changed(&self) -> io::Result<()> {
-        loop {
-            let mut guard = self.inotify.readable().await?;
-            let read = guard.try_io(|fd| Ok(fd.get_ref().0.read_events()?));
-            let Ok(events) = read else { continue };
-            if events?.iter().any(|event| self.concerns(event)) {
-                return Ok(());
-            }
-        }
-    }
-
-    fn concerns(&self, event: &InotifyEvent) -> bool {
-        // An event without a name is about a directory as a whole, or about lost events.
-        event.name.as_ref().is_none_or(|name| {
-            self.names.contains(name) || name.as_encoded_bytes().starts_with(b"..")
+    /// The thread that reads the files cannot be made.
+    pub(super) fn new(settings: &HttpSettings, errors: &Errors) -> Result<Self, NoThread> {
+        let worker = match KeyFiles::paths(settings).next() {
+            Some(_) => Some(Worker::start("keys", errors)?),
+            None => None,
+        };
+        let files = KeyFiles::new(settings);
+        let keys = watch::Sender::new(Arc::new(files.keys()));
+        Ok(Self {
+            settings: settings.clone(),
+            worker,
+            files: Arc::new(Mutex::new(files)),
+            watch: None,
+            ready: None,
+            reading: None,
+            keys,
+            checks: watch::Sender::new(Check::Began(Instant::now())),
+            asked: Arc::default(),
+            faults: Vec::new(),
+            unwatched: None,
+            readings_with_faults: 0,
         })
     }
 
-    /// Discards the queued events: the files are read after this.
-    fn drain(&self) {
+    /// The keys in force, for requests and handshakes.
+    pub(super) fn checked_keys(&self) -> CheckedKeys {
+        let (keys, checks) = (self.keys.subscribe(), self.checks.subscribe());
+        CheckedKeys::new(keys, checks, Arc::clone(&self.asked))
+    }
+
+    /// Publishes the keys in force and reports what is wrong, until nobody wants to know any more.
+    pub(super) async fn run(mut self, errors: Errors) {
+        if self.worker.is_none() {
+            return;
+        }
+        if self.reading.is_some() {
+            // The first one took too long.
+            self.read(Some(&errors)).await;
+        }
         loop {
-            match self.inotify.get_ref().0.read_events() {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(_) => return,
+            let next = self.report(&errors);
+            let due = async {
+                match next {
+                    Some(next) => sleep(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = changed(self.ready.as_ref(), self.watch.as_ref()) => sleep(SETTLE_TIME).await,
+                () = self.asked.notified() => {}
+                () = due => {}
+                () = self.keys.closed() => return,
+            }
+            self.read(Some(&errors)).await;
+        }
+    }
+
+    /// Reads all files on another thread. If the future is dropped, the next call continues.
+    pub(super) async fn read(&mut self, errors: Option<&Errors>) {
+        let Some(worker) = self.worker.clone() else { return };
+        let (began, reading) = match &mut self.reading {
+            Some(reading) => reading,
+            None => {
+                let reading = (Instant::now(), self.begin(&worker));
+                self.reading.insert(reading)
+            }
+        };
+        let began = *began;
+        let read = match timeout(SLOW_READING, reading.as_mut()).await {
+            Ok(read) => read,
+            Err(_) => {
+                self.checks.send_replace(Check::Hangs);
+                if let Some(errors) = errors {
+                    let message = "keys and certificates cannot be read: their volume does not \
+                                   answer; the last ones stay in force; repair the volume";
+                    errors.report(ErrorCode::KeyFiles, message);
+                }
+                reading.as_mut().await
+            }
+        };
+        self.reading = None;
+        match read {
+            Ok(read) => {
+                (self.watch, self.unwatched, self.faults) =
+                    (read.watch, read.unwatched, read.faults);
+                if read.changed {
+                    self.keys.send_replace(Arc::new(read.keys));
+                }
+            }
+            // The watches were lost with the thread: new ones are set at the next reading.
+            Err(error) => {
+                self.ready = None;
+                self.faults = vec![format!("keys and certificates were not read: {error}")];
             }
         }
+        self.readings_with_faults =
+            if self.faults.is_empty() { 0 } else { self.readings_with_faults.saturating_add(1) };
+        self.checks.send_replace(Check::Began(began));
+    }
+
+    fn begin(&mut self, worker: &Worker) -> ReadingUnderWay {
+        let mut unwatched = None;
+        if self.watch.is_none() {
+            match inotify::open() {
+                Ok(ready) => {
+                    let files = KeyFiles::paths(&self.settings).map(ToOwned::to_owned).collect();
+                    self.watch = Some(KeyWatch::new(Arc::clone(ready.get_ref()), files));
+                    self.ready = Some(ready);
+                }
+                Err(error) => {
+                    unwatched = Some(inotify::unavailable("keys and certificates", &error));
+                }
+            }
+        }
+        let (mut watch, files) = (self.watch.take(), Arc::clone(&self.files));
+        Box::pin(worker.run(move || {
+            if let Some(watch) = &mut watch {
+                watch.take_events();
+                unwatched = watch.sync().err();
+            }
+            let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = files.reread();
+            Reading { watch, unwatched, changed, keys: files.keys(), faults: files.errors() }
+        }))
+    }
+
+    /// Reports what is wrong. Returns when to read again although nothing asks for it.
+    fn report(&self, errors: &Errors) -> Option<Duration> {
+        let report = |code, message: Option<String>| match message {
+            Some(message) => errors.report(code, message),
+            None => errors.resolve(code),
+        };
+        let faults = (!self.faults.is_empty()).then(|| self.faults.join("; "));
+        let retry = faults.is_some().then(|| {
+            let doublings = self.readings_with_faults.saturating_sub(1).min(5);
+            (RETRY * 2_u32.pow(doublings)).min(SLOW_RETRY)
+        });
+        report(ErrorCode::KeyFiles, faults);
+        let unwatched = self.unwatched.as_ref().map(|unwatched| {
+            format!(
+                "{unwatched}; until then they are read every {SLOW_RETRY:?} and when they are used"
+            )
+        });
+        let slowly = unwatched.is_some().then_some(SLOW_RETRY);
+        report(ErrorCode::KeyWatch, unwatched);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let validity = self.keys.borrow().validity;
+        report(ErrorCode::Certificate, validity.and_then(|validity| validity.problem(now)));
+        let date = validity.and_then(|validity| validity.until_change(now));
+        let date = date.map(|date| date.min(LONGEST_SLEEP));
+        [retry, slowly, date].into_iter().flatten().min()
     }
 }
 
-/// Publishes the keys in force after each change, until there is no receiver any more.
-pub(super) async fn reload_on_change(
-    watch: Watch,
-    mut files: KeyFiles,
-    published: watch::Sender<Arc<Keys>>,
-) {
-    loop {
-        tokio::select! {
-            changed = watch.changed() => if let Err(error) = changed {
-                tracing::error!(%error, "keys and certificates are no longer reloaded");
-                return;
-            },
-            () = published.closed() => return,
+/// Returns after an event that may be about the key files.
+async fn changed(ready: Option<&Events>, watch: Option<&KeyWatch>) {
+    let (Some(ready), Some(watch)) = (ready, watch) else { return std::future::pending().await };
+    // An error means that the reactor is gone, and the task goes with it.
+    while let Ok(mut guard) = ready.readable().await {
+        let concerned = watch.take_events();
+        guard.clear_ready();
+        if concerned {
+            return;
         }
-        sleep(SETTLE_TIME).await;
-        watch.drain();
-        let lost_watch = watch.set().err();
-        let reread = watch.worker.run(move || (files.reread(), files)).await;
-        let Ok((changed, reread_files)) = reread else { return };
-        files = reread_files;
-        if !changed && lost_watch.is_none() {
-            continue;
-        }
-        let mut keys = files.keys();
-        if keys.is_current {
-            tracing::info!("keys and certificates were reloaded");
-        }
-        for error in files.errors() {
-            tracing::error!(%error, "a new key or certificate cannot be used; the old one stays");
-        }
-        if let Some(error) = lost_watch {
-            tracing::error!(%error, "keys and certificates are no longer reloaded");
-            keys.is_current = false;
-        }
-        published.send_replace(Arc::new(keys));
     }
+    std::future::pending().await
 }

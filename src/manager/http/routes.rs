@@ -5,12 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
+use hyper::header::AUTHORIZATION;
 use hyper::{Method, Request, Response};
 
 use super::auth::{Caller, Peer, identify};
 use super::context::{Context, ListenerKind};
 use super::csrf;
 use super::handlers::{self, ControlRequest};
+use super::key_files::Keys;
 use super::places::OpenRequest;
 use super::respond::Answer;
 use stayput_api::Code;
@@ -91,15 +93,23 @@ where
         Some(route) if method != route.method && (route.method, method) != ("GET", "HEAD") => {
             Answer::method_not_allowed(if route.method == "GET" { "GET, HEAD" } else { "POST" })
         }
-        Some(route) => match authorize(context, peer, route, &request) {
-            Ok(caller) => {
-                if caller.is_some() {
-                    open.has_credentials();
+        Some(route) => {
+            let by_key = matches!(peer, Peer::Certified { .. })
+                || request.headers().contains_key(AUTHORIZATION);
+            let keys = match by_key && !is_open(context, route) {
+                true => context.keys.checked().await,
+                false => context.keys.in_force(),
+            };
+            match authorize(&keys, peer, route, is_open(context, route), &request) {
+                Ok(caller) => {
+                    if caller.is_some() {
+                        open.has_credentials();
+                    }
+                    handle(context, listener, route.handler, caller, request).await
                 }
-                handle(context, listener, route.handler, caller, request).await
+                Err(refusal) => Answer::problem(refusal, None),
             }
-            Err(refusal) => Answer::problem(refusal, None),
-        },
+        }
     };
     context.metrics.count_request(
         route.map_or("other", |route| route.path),
@@ -110,18 +120,22 @@ where
     answer.response
 }
 
-/// The caller; `None` on a route that needs no credentials.
-fn authorize<B>(
-    context: &Context,
-    peer: &Peer,
-    route: &Route,
-    request: &Request<B>,
-) -> Result<Option<Caller>, Refusal> {
-    let is_open = match route.access {
+fn is_open(context: &Context, route: &Route) -> bool {
+    match route.access {
         Access::Open => true,
         Access::Metrics => context.open_metrics,
         Access::Read | Access::Control => false,
-    };
+    }
+}
+
+/// The caller; `None` on a route that needs no credentials.
+fn authorize<B>(
+    keys: &Keys,
+    peer: &Peer,
+    route: &Route,
+    is_open: bool,
+    request: &Request<B>,
+) -> Result<Option<Caller>, Refusal> {
     if is_open {
         return Ok(None);
     }
@@ -129,8 +143,12 @@ fn authorize<B>(
         csrf::refuse_web_pages(request)?;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let tokens = context.keys.borrow().tokens.clone();
-    let caller = identify(peer, request.headers(), &tokens, now).map_err(|rejection| {
+    let peer = match peer {
+        // The CA was replaced while the connection was open.
+        Peer::Certified { client_ca, .. } if keys.client_ca != Some(*client_ca) => &Peer::Unknown,
+        peer => peer,
+    };
+    let caller = identify(peer, request.headers(), &keys.tokens, now).map_err(|rejection| {
         tracing::debug!(route = route.path, reason = rejection.0, "credentials refused");
         // Always the same message: naming the failed check would only help attackers.
         Refusal::new(

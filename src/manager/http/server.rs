@@ -6,19 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit};
-use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::binding::Binding;
 use super::connection;
 use super::context::{Context, Shutdown};
-use super::key_files::{KeyFileError, KeyFiles};
 use super::limits::Limits;
-use super::listener::{self, BindError, Socket};
+use super::listener::Socket;
 use super::places::{Evicted, Origin, Places};
-use super::reload::{self, Watch, WatchError};
+use super::reload::Reloader;
 use super::settings::HttpSettings;
 use crate::errors::Errors;
 use crate::supervisor::Handle;
@@ -27,106 +26,78 @@ use stayput_api::Status;
 /// From a failed accept (mostly for lack of descriptors) to the next one.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Why the API cannot be served: what is wrong, and what to do.
-#[derive(Debug, Error)]
-pub enum ServerError {
-    /// Settings that contradict each other.
-    #[error("{0}")]
-    Settings(&'static str),
-    /// Changes of key files cannot be watched.
-    #[error(transparent)]
-    Watch(#[from] WatchError),
-    /// A key or certificate that cannot be used.
-    #[error(transparent)]
-    KeyFile(#[from] KeyFileError),
-    /// An address or a path that cannot be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-}
+/// How long the first reading of keys and certificates may take.
+const FIRST_READING: Duration = Duration::from_secs(10);
 
-/// A server that is bound to its addresses and does not serve yet.
+/// A server that is bound as far as that is possible, and does not serve yet.
 #[derive(Debug)]
 pub struct Server {
-    tcp: Option<TcpListener>,
-    unix: Option<Socket>,
-    files: KeyFiles,
-    watch: Option<Watch>,
+    binding: Binding,
+    reloader: Reloader,
     settings: HttpSettings,
     limits: Limits,
 }
 
 impl Server {
-    /// Checks the settings, reads keys and certificates, binds listener and socket. Call it before
-    /// the engine is started, so that no start is lost to an error here.
+    /// Checks the settings, reads keys and certificates, binds listener and socket. What does not
+    /// work is in [`Self::faults`] and is tried again while the server serves.
     ///
     /// # Errors
-    /// Everything that is wrong, at once.
+    /// Settings that contradict each other: served, they could leave the API open. Or the thread
+    /// that reads the key files cannot be made.
     pub async fn bind(
         settings: HttpSettings,
         limits: Limits,
         errors: &Errors,
-    ) -> Result<Self, Vec<ServerError>> {
+    ) -> Result<Self, Vec<String>> {
         let contradictions = settings.validate();
         if !contradictions.is_empty() {
-            return Err(contradictions.into_iter().map(ServerError::Settings).collect());
+            return Err(contradictions.into_iter().map(str::to_owned).collect());
         }
-        // Before the files are read, so that no change is missed.
-        let watch =
-            Watch::new(KeyFiles::paths(&settings), errors).map_err(|error| vec![error.into()])?;
-        let files = KeyFiles::read(&settings)
-            .map_err(|errors| errors.into_iter().map(ServerError::from).collect::<Vec<_>>())?;
-        let mut errors: Vec<ServerError> = Vec::new();
-        let tcp = match settings.listen {
-            None => None,
-            Some(address) => listener::tcp(address).await.map_err(|e| errors.push(e.into())).ok(),
-        };
-        let unix = match &settings.socket {
-            None => None,
-            Some(path) => {
-                let for_others = !settings.allow_uid.is_empty();
-                listener::unix(path, for_others).await.map_err(|e| errors.push(e.into())).ok()
-            }
-        };
-        if !errors.is_empty() {
-            return Err(errors);
+        let mut reloader =
+            Reloader::new(&settings, errors).map_err(|error| vec![error.to_string()])?;
+        if timeout(FIRST_READING, reloader.read(None)).await.is_err() {
+            reloader.faults.push(
+                "keys and certificates cannot be read: their volume does not answer".to_owned(),
+            );
         }
+        let mut binding = Binding::new(&settings);
+        binding.attempt().await;
         let limits = limits.within(descriptor_limit());
-        Ok(Self { tcp, unix, files, watch, settings, limits })
+        Ok(Self { binding, reloader, settings, limits })
+    }
+
+    /// What does not work yet, and what to do: everything at once.
+    pub fn faults(&self) -> Vec<String> {
+        [&self.reloader.faults[..], &self.binding.faults].concat()
     }
 
     /// The address of the TCP listener, with the port that the kernel chose for port 0.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
+        self.binding.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// Serves until `stop` completes; after that, open requests have [`Limits::drain`] to be
-    /// answered. Requests that wait for the engine are answered at once.
-    pub async fn serve(self, handle: Handle, stop: impl Future<Output = ()>) {
-        let Self { tcp, unix, files, watch, settings, limits } = self;
+    /// answered. Requests that wait for the engine are answered at once. What does not work is
+    /// reported to `errors`.
+    pub async fn serve(self, handle: Handle, errors: Errors, stop: impl Future<Output = ()>) {
+        let Self { binding, reloader, settings, limits } = self;
         let (shutdowns, shutdown) = watch::channel(Shutdown::NotStarted);
-        let (published, keys) = watch::channel(Arc::new(files.keys()));
+        let keys = reloader.checked_keys();
         let context = Arc::new(Context::new(handle, keys, shutdown, limits, settings.open_metrics));
         let places = Places::new(limits, context.metrics.evictions());
         let local = Places::new(limits, context.metrics.evictions());
 
-        log_addresses(&settings, tcp.as_ref());
+        log_rules(&settings);
         // Dropped together with this future; the listeners and the socket's file are dropped with
         // it.
         let mut tasks = JoinSet::new();
-        if let Some(tcp) = tcp {
-            tasks.spawn(accept_tcp(context.clone(), tcp, places.clone(), settings.clone()));
-        }
-        if let Some(unix) = unix {
-            tasks.spawn(accept_unix(
-                context.clone(),
-                unix,
-                local.clone(),
-                settings.allow_uid.into(),
-            ));
-        }
-        if let Some(watch) = watch {
-            tasks.spawn(reload::reload_on_change(watch, files, published));
-        }
+        let (tcp_bound, tcp) = oneshot::channel();
+        let (unix_bound, unix) = oneshot::channel();
+        tasks.spawn(binding.complete(errors.clone(), tcp_bound, unix_bound));
+        tasks.spawn(accept_tcp(context.clone(), tcp, places.clone(), settings.clone()));
+        tasks.spawn(accept_unix(context.clone(), unix, local.clone(), settings));
+        tasks.spawn(reloader.run(errors));
         tasks.spawn(count_exits(context));
         stop.await;
 
@@ -149,15 +120,8 @@ fn descriptor_limit() -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// Logs the port, and what users need to make tokens.
-fn log_addresses(settings: &HttpSettings, tcp: Option<&TcpListener>) {
-    if let Some(address) = tcp.and_then(|listener| listener.local_addr().ok()) {
-        let tls = settings.tls_cert.is_some();
-        tracing::info!(%address, tls, "API listening");
-    }
-    if let Some(path) = &settings.socket {
-        tracing::info!(path = %path.display(), "API listening");
-    }
+/// Logs who may call, and what users need to make tokens.
+fn log_rules(settings: &HttpSettings) {
     if settings.insecure_no_auth {
         tracing::warn!(
             "no authentication: every program on this machine may stop the engine (--insecure-no-auth)"
@@ -193,10 +157,15 @@ async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<(S, A)> {
 
 async fn accept_tcp(
     context: Arc<Context>,
-    listener: TcpListener,
+    bound: oneshot::Receiver<TcpListener>,
     places: Arc<Places>,
     settings: HttpSettings,
 ) {
+    // Without an address the sender is dropped.
+    let Ok(listener) = bound.await else { return };
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, tls = settings.tls_cert.is_some(), "API listening");
+    }
     let allowed: Arc<[_]> = Arc::from(settings.allow_client);
     loop {
         let descriptor = places.descriptor().await;
@@ -212,10 +181,15 @@ async fn accept_tcp(
 
 async fn accept_unix(
     context: Arc<Context>,
-    socket: Socket,
+    bound: oneshot::Receiver<Socket>,
     places: Arc<Places>,
-    allowed: Arc<[u32]>,
+    settings: HttpSettings,
 ) {
+    let Ok(socket) = bound.await else { return };
+    if let Some(path) = &settings.socket {
+        tracing::info!(path = %path.display(), "API listening");
+    }
+    let allowed: Arc<[u32]> = settings.allow_uid.into();
     loop {
         let descriptor = places.descriptor().await;
         let Some((stream, _)) = accepted(socket.listener.accept().await).await else { continue };

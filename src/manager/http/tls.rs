@@ -52,7 +52,7 @@ impl FromStr for TlsMin {
 
 /// Why the documents give no TLS configuration. The messages do not contain the files' names.
 #[derive(Debug, Error)]
-pub enum TlsConfigError {
+pub(super) enum TlsConfigError {
     #[error(transparent)]
     Pem(#[from] PemError),
     #[error("TLS cannot be set up: {0}")]

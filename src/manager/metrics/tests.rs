@@ -17,7 +17,7 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     metrics.count_request("/es/stop", "POST", 409, "stale_sequence");
     metrics.count_exit(ExitReason::Oom);
     let status = sample();
-    let text = metrics.scrape(&status, true);
+    let text = metrics.scrape(&status, true, Some(1_767_225_600));
     has(&text, "stayput_engine_state{state=\"running\"} 1");
     has(&text, "stayput_engine_state{state=\"failed\"} 0");
     has(&text, "stayput_engine_desired_running 1");
@@ -29,6 +29,7 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     has(&text, "stayput_manager_error{code=\"api\"} 0");
     has(&text, "stayput_log_lines_lost_total 0");
     has(&text, "stayput_key_reload_failed 1");
+    has(&text, "stayput_certificate_expiry_timestamp_seconds 1767225600");
     has(
         &text,
         "stayput_http_requests_total{route=\"/es/stop\",method=\"POST\",status=\"409\",\
@@ -50,6 +51,11 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
 #[test]
 fn what_is_not_known_is_not_shown() {
     let status = Status { ready: None, config: None, ..sample() };
-    let text = Metrics::default().scrape(&status, false);
-    assert!(!text.contains("engine_ready") && !text.contains("stayput_config_"), "{text}");
+    let text = Metrics::default().scrape(&status, false, None);
+    assert!(
+        !text.contains("engine_ready")
+            && !text.contains("expiry")
+            && !text.contains("stayput_config_"),
+        "{text}"
+    );
 }

@@ -108,8 +108,9 @@ impl Supervisor {
         let clock = Clock::start();
         let lifecycle =
             Lifecycle::new(Policy { seed: random_number(), ..engine.policy.clone() }, clock.now());
-        let config = engine.config.as_deref().map(ConfigWatch::subscribe);
         let readiness = Readiness::new(engine.probe.clone(), engine.lookup.clone());
+        let watched = engine.config.clone();
+        let config = watched.as_deref().map(ConfigWatch::subscribe);
         let (publisher, status) =
             Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, readiness.ready());
         let (sender, calls) = mpsc::channel(MAX_CALLS);
@@ -151,6 +152,6 @@ impl Supervisor {
             startup_code_loaded: true,
             end: Some(end),
         };
-        (supervisor, Handle::new(sender, status), ended)
+        (supervisor, Handle::new(sender, status, watched), ended)
     }
 }

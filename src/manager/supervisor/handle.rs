@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::config_watch::ConfigWatch;
 use stayput_api::{Accepted, Code, Refusal, StartRequest, Status, StopRequest};
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
@@ -36,11 +37,16 @@ pub(crate) enum Call {
 pub struct Handle {
     calls: mpsc::Sender<Call>,
     status: watch::Receiver<Arc<Status>>,
+    config: Option<Arc<ConfigWatch>>,
 }
 
 impl Handle {
-    pub(crate) fn new(calls: mpsc::Sender<Call>, status: watch::Receiver<Arc<Status>>) -> Self {
-        Self { calls, status }
+    pub(crate) fn new(
+        calls: mpsc::Sender<Call>,
+        status: watch::Receiver<Arc<Status>>,
+        config: Option<Arc<ConfigWatch>>,
+    ) -> Self {
+        Self { calls, status, config }
     }
 
     /// Requests a stop on behalf of `by`.
@@ -57,6 +63,14 @@ impl Handle {
     /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
     pub async fn start(&self, request: StartRequest, by: String) -> Result<Accepted, Refusal> {
         self.ask(|reply| Call::Start { request, by, reply }).await.unwrap_or_else(unavailable)
+    }
+
+    /// Somebody wants to know the status: what nobody tells about the config is looked up. The
+    /// status changes if there is something new.
+    pub fn refresh_config(&self) {
+        if let Some(config) = &self.config {
+            config.refresh();
+        }
     }
 
     /// The last published status.

@@ -122,16 +122,21 @@ impl Journal {
         self.dir.join("journal.json")
     }
 
-    /// Checks that the state directory is a directory. Blocks.
+    /// Checks that the state directory is a directory. Returns whether there is a journal, or may
+    /// be one: an error that is not a mistake in the settings is left to [`Self::recover`]. Blocks.
     ///
     /// # Errors
     /// What is wrong with it, with the remedy.
-    pub fn check(&self) -> Result<(), StateDirError> {
+    pub fn check(&self) -> Result<bool, StateDirError> {
         let path = self.dir.clone();
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         match fs::metadata(&path) {
-            Ok(meta) if meta.is_dir() => Ok(()),
+            Ok(meta) if meta.is_dir() => {
+                Ok(!fs::symlink_metadata(self.path()).is_err_and(|error| is_missing(&error)))
+            }
             Ok(_) => Err(StateDirError::NotADirectory(path)),
-            Err(source) => Err(StateDirError::Unusable { path, source }),
+            Err(source) if is_missing(&source) => Err(StateDirError::Unusable { path, source }),
+            Err(_) => Ok(true),
         }
     }
 

@@ -43,7 +43,9 @@ fn without_a_command_it_is_a_usage_error() {
 fn what_is_taken_or_missing_ends_it_before_the_engine_is_started() {
     let pod = Pod::new();
     let engine = ["--", "touch", "started"];
-    let state = pod.path("state").display().to_string();
+    // Of a pod that has not run before.
+    fs::create_dir(pod.path("own-state")).unwrap();
+    let state = pod.path("own-state").display().to_string();
     let run = |options: &[&str]| {
         let mut command = stayput(["run", "--state-dir", &state]);
         finish(command.args(options).args(engine).current_dir(pod.directory()))

@@ -23,7 +23,7 @@ pub(super) enum Source {
 /// Why a file holds no key to verify with. The messages follow the file's name, so they do not
 /// repeat it.
 #[derive(Debug, Error)]
-pub enum KeyError {
+pub(crate) enum KeyError {
     #[error(transparent)]
     Shared(#[from] SharedKeyError),
     #[error("is not PEM: {0}")]

@@ -39,8 +39,10 @@ pub(crate) struct Rejection(pub(crate) &'static str);
 pub(crate) enum Peer {
     /// `--insecure-no-auth` on a loopback address: every program may do everything.
     AuthDisabled,
-    /// A client certificate or an allowed uid.
+    /// An allowed uid.
     Known(Caller),
+    /// A client certificate that the CA with this digest signed.
+    Certified { caller: Caller, client_ca: [u8; 32] },
     /// No proof.
     Unknown,
 }
@@ -62,7 +64,7 @@ pub(crate) fn identify(
         Peer::AuthDisabled => {
             return Ok(Caller { subject: Arc::from("anybody"), scopes: Scopes::CONTROL });
         }
-        Peer::Known(caller) => Some(caller),
+        Peer::Known(caller) | Peer::Certified { caller, .. } => Some(caller),
         Peer::Unknown => None,
     };
     match bearer::read(headers) {

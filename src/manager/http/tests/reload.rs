@@ -1,7 +1,10 @@
 //! Keys and certificates that change under a running server.
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -107,15 +110,177 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
         allow_subject: vec![("s".into(), stayput_net::jwt::Scopes::READ)],
         ..Default::default()
     };
-    let errors = crate::http::Server::bind(settings, Limits::default(), &Errors::default())
-        .await
-        .unwrap_err();
-    assert_eq!(errors.len(), 3, "{errors:#?}");
-    for (error, parts) in errors.iter().map(ToString::to_string).zip([
+    let server =
+        crate::http::Server::bind(settings, Limits::default(), &Errors::default()).await.unwrap();
+    let faults = server.faults();
+    assert_eq!(faults.len(), 3, "{faults:#?}");
+    for (error, parts) in faults.iter().zip([
         ["tls.crt", "not the certificate's"],
         ["short", "at least 32"],
         ["missing", "cannot be read"],
     ]) {
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
+}
+
+/// Changes a file so that inotify tells nothing: it stays open.
+fn write_untold(path: &Path, content: &[u8]) -> File {
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path).unwrap();
+    file.write_all(content).unwrap();
+    file
+}
+
+/// A paused clock would go on by itself while the network is waited for.
+async fn let_time_pass() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+}
+
+const OTHER_SECRET: &[u8] = b"fedcba9876543210fedcba9876543210";
+
+#[tokio::test]
+async fn a_replaced_key_lets_nobody_in_where_changes_are_not_told() {
+    let world = World::new().await;
+    let old = token("es:read");
+    assert_eq!(world.unix().await.get("/es/status", Some(&old)).await.status, 200);
+    let _open = write_untold(&world.path("jwt.key"), OTHER_SECRET);
+    let_time_pass().await;
+    assert_eq!(world.unix().await.get("/es/status", Some(&old)).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_replaced_client_ca_lets_nobody_in_where_changes_are_not_told() {
+    let world = World::new().await;
+    let mut client = world.tls(Some("reconciler")).await;
+    assert_eq!(client.get("/es/status", None).await.status, 200);
+    let other = tempfile::tempdir().unwrap();
+    write_certificates(other.path());
+    let ca = std::fs::read(other.path().join("ca.crt")).unwrap();
+    let _open = write_untold(&world.path("ca.crt"), &ca);
+    let_time_pass().await;
+    assert_eq!(client.get("/es/status", None).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_served_where_changes_are_not_told() {
+    let world = World::new().await;
+    let other = tempfile::tempdir().unwrap();
+    write_certificates(other.path());
+    let open = ["tls.crt", "tls.key", "ca.crt"].map(|name| {
+        write_untold(&world.path(name), &std::fs::read(other.path().join(name)).unwrap())
+    });
+    let_time_pass().await;
+    let new = CertificateDer::from_pem_file(world.path("tls.crt")).unwrap();
+    assert_eq!(served(&world).await.unwrap(), new);
+    drop(open);
+}
+
+#[tokio::test]
+async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
+    let world = World::new().await;
+    let token = token("es:read");
+    let mut client = world.tls(Some("reconciler")).await;
+    for (name, by) in [("jwt.key", Some(token.as_str())), ("ca.crt", None)] {
+        let ask = async || match by {
+            Some(token) => world.unix().await.get("/es/status", Some(token)).await.status,
+            None => world.tls(Some("reconciler")).await.get("/es/status", None).await.status,
+        };
+        assert_eq!(ask().await, 200);
+        let whole = std::fs::read(world.path(name)).unwrap();
+        let ca = std::fs::read(world.path("ca.crt")).unwrap();
+        std::fs::remove_file(world.path(name)).unwrap();
+        eventually(async || world.errors.list().iter().any(|error| error.code == "key_files"))
+            .await;
+        if by.is_none() {
+            // The connection may be closed instead.
+            let answer = client.send("GET", "/es/status", None, "").await;
+            assert!(answer.is_err() || answer.unwrap().status == 401);
+            continue;
+        }
+        assert_eq!(ask().await, 401);
+        std::fs::write(world.path("ca.crt"), ca).unwrap();
+        std::fs::write(world.path(name), whole).unwrap();
+        eventually(async || ask().await == 200 && world.errors.list().is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_volume_that_hangs_keeps_the_keys_and_nobody_waits_for_it() {
+    let world = World::new().await;
+    let token = token("es:read");
+    let fifo = world.path("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    // Opening it takes as long as nobody writes.
+    std::fs::rename(&fifo, world.path("jwt.key")).unwrap();
+    eventually(async || {
+        world.errors.list().iter().any(|error| error.message.contains("does not answer"))
+    })
+    .await;
+    assert_eq!(world.unix().await.get("/es/status", Some(&token)).await.status, 200);
+    let mut writer = OpenOptions::new().write(true).open(world.path("jwt.key")).unwrap();
+    std::fs::write(world.path("jwt.key.new"), super::world::SHARED).unwrap();
+    std::fs::rename(world.path("jwt.key.new"), world.path("jwt.key")).unwrap();
+    writer.write_all(super::world::SHARED).unwrap();
+    drop(writer);
+    eventually(async || world.errors.list().is_empty()).await;
+}
+
+#[tokio::test]
+async fn links_to_other_directories_and_directories_made_anew_are_followed() {
+    let vault = tempfile::tempdir().unwrap();
+    let versions = ["v1", "v2"].map(|name| vault.path().join(name));
+    for version in &versions {
+        std::fs::create_dir(version).unwrap();
+        write_certificates(version);
+    }
+    symlink("v1", vault.path().join("current")).unwrap();
+    let world = World::with(Limits::default(), |settings| {
+        let directory = settings.tls_cert.as_ref().unwrap().parent().unwrap().to_owned();
+        symlink(vault.path().join("current"), directory.join("keys")).unwrap();
+        settings.tls_cert = Some(directory.join("keys/tls.crt"));
+        settings.tls_key = Some(directory.join("keys/tls.key"));
+        settings.client_ca = Some(directory.join("keys/ca.crt"));
+    })
+    .await;
+    let serves = async |certificate: &Path| {
+        let wanted = CertificateDer::from_pem_file(certificate).unwrap();
+        std::fs::copy(certificate.parent().unwrap().join("ca.crt"), world.path("ca.crt")).unwrap();
+        eventually(async || served(&world).await.as_ref() == Some(&wanted)).await;
+    };
+    serves(&versions[0].join("tls.crt")).await;
+    symlink("v2", vault.path().join("new")).unwrap();
+    std::fs::rename(vault.path().join("new"), vault.path().join("current")).unwrap();
+    serves(&versions[1].join("tls.crt")).await;
+    std::fs::remove_dir_all(&versions[1]).unwrap();
+    eventually(async || !world.errors.list().is_empty()).await;
+    std::fs::create_dir(&versions[1]).unwrap();
+    write_certificates(&versions[1]);
+    serves(&versions[1].join("tls.crt")).await;
+    // The new directory is watched as the old one was.
+    write_certificates(&versions[1]);
+    serves(&versions[1].join("tls.crt")).await;
+    eventually(async || world.errors.list().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_expires_soon_is_reported_with_its_date() {
+    let world = World::with(Limits::default(), |settings| {
+        let mut params = rcgen::CertificateParams::default();
+        let day = Duration::from_secs(24 * 3600);
+        params.not_before = (std::time::SystemTime::now() - 89 * day).into();
+        params.not_after = (std::time::SystemTime::now() + day).into();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(settings.tls_cert.as_ref().unwrap(), certificate.pem()).unwrap();
+        std::fs::write(settings.tls_key.as_ref().unwrap(), key.serialize_pem()).unwrap();
+    })
+    .await;
+    eventually(async || !world.errors.list().is_empty()).await;
+    let error = world.errors.list().remove(0);
+    assert_eq!(error.code, "certificate");
+    assert!(error.message.contains("expires at 20"), "{error:?}");
+    let text = world.unix().await.get("/metrics", None).await.body;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("stayput_certificate_expiry_timestamp_seconds"), "{text}");
 }

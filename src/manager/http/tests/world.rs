@@ -58,6 +58,7 @@ pub(super) struct World {
     pub(super) address: SocketAddr,
     pub(super) script: Arc<Mutex<Script>>,
     pub(super) status: watch::Sender<Arc<Status>>,
+    pub(super) errors: Errors,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
 }
@@ -89,17 +90,19 @@ impl World {
         };
         change(&mut settings);
         let server = Server::bind(settings, limits, &Errors::default()).await.unwrap();
+        assert_eq!(server.faults(), Vec::<String>::new());
         let address = server.address().unwrap();
         let (status, published) = watch::channel(Arc::new(running()));
         let (calls, asked) = mpsc::channel(4);
         let script = Arc::new(Mutex::new(Script::default()));
         tokio::spawn(supervise(asked, script.clone()));
         let (stop, stopped) = oneshot::channel();
-        let serve = server.serve(Handle::new(calls, published), async {
+        let errors = Errors::default();
+        let serve = server.serve(Handle::new(calls, published, None), errors.clone(), async {
             let _ = stopped.await;
         });
         let served = Some(tokio::spawn(serve));
-        Self { directory, address, script, status, stop: Some(stop), served }
+        Self { directory, address, script, status, errors, stop: Some(stop), served }
     }
 
     pub(super) fn answer(&self, verdict: Result<Accepted, Refusal>) {

@@ -1,0 +1,91 @@
+//! Binds listener and socket. What cannot be bound is tried again until it can.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::listener::{self, Socket};
+use super::settings::HttpSettings;
+use crate::errors::{ErrorCode, Errors};
+
+/// From a failed attempt to the next one; it doubles.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest time from a failed attempt to the next one.
+const SLOW_RETRY: Duration = Duration::from_secs(30);
+
+/// What is bound, and what is not bound yet.
+#[derive(Debug)]
+pub(super) struct Binding {
+    address: Option<SocketAddr>,
+    path: Option<PathBuf>,
+    for_others: bool,
+    pub(super) tcp: Option<TcpListener>,
+    pub(super) unix: Option<Socket>,
+    /// Why something is not bound yet.
+    pub(super) faults: Vec<String>,
+}
+
+impl Binding {
+    pub(super) fn new(settings: &HttpSettings) -> Self {
+        Self {
+            address: settings.listen,
+            path: settings.socket.clone(),
+            for_others: !settings.allow_uid.is_empty(),
+            tcp: None,
+            unix: None,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Binds what is not bound yet.
+    pub(super) async fn attempt(&mut self) {
+        self.faults.clear();
+        if let Some(address) = self.address {
+            match listener::tcp(address).await {
+                Ok(bound) => (self.address, self.tcp) = (None, Some(bound)),
+                Err(error) => self.faults.push(error.to_string()),
+            }
+        }
+        if let Some(path) = &self.path {
+            match listener::unix(path, self.for_others).await {
+                Ok(bound) => (self.path, self.unix) = (None, Some(bound)),
+                Err(error) => self.faults.push(error.to_string()),
+            }
+        }
+    }
+
+    /// Hands over what is bound, and tries again until all is.
+    pub(super) async fn complete(
+        mut self,
+        errors: Errors,
+        tcp: oneshot::Sender<TcpListener>,
+        unix: oneshot::Sender<Socket>,
+    ) {
+        let (mut tcp, mut unix) = (Some(tcp), Some(unix));
+        let mut delay = RETRY;
+        loop {
+            hand_over(&mut self.tcp, &mut tcp);
+            hand_over(&mut self.unix, &mut unix);
+            if self.faults.is_empty() {
+                return errors.resolve(ErrorCode::Api);
+            }
+            errors.report(ErrorCode::Api, self.faults.join("; "));
+            sleep(delay).await;
+            delay = (delay * 2).min(SLOW_RETRY);
+            self.attempt().await;
+        }
+    }
+}
+
+fn hand_over<T>(bound: &mut Option<T>, receiver: &mut Option<oneshot::Sender<T>>) {
+    if let Some(bound) = bound.take()
+        && let Some(receiver) = receiver.take()
+    {
+        // It is there until the server ends.
+        let _ = receiver.send(bound);
+    }
+}
