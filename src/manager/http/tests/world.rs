@@ -89,7 +89,8 @@ impl World {
             ..HttpSettings::default()
         };
         change(&mut settings);
-        let server = Server::bind(settings, limits, &Errors::default()).await.unwrap();
+        let server =
+            in_real_time(Server::bind(settings, limits, &Errors::default())).await.unwrap();
         assert_eq!(server.faults(), Vec::<String>::new());
         let address = server.address().unwrap();
         let (status, published) = watch::channel(Arc::new(running()));
@@ -300,4 +301,15 @@ pub(super) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
         assert!(tokio::time::Instant::now() < deadline, "it did not come to hold");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// A paused clock goes on while other threads work, unless one of them is the runtime's own.
+async fn in_real_time<T>(work: impl Future<Output = T>) -> T {
+    let (done, hold) = std::sync::mpsc::channel::<()>();
+    let held = tokio::task::spawn_blocking(move || hold.recv());
+    let result = work.await;
+    drop(done);
+    // It only ever ends because the sender is dropped.
+    let _ = held.await;
+    result
 }
