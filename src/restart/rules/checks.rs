@@ -34,22 +34,40 @@ impl Evaluation<'_> {
                 predicates::check(predicate, self, candidate)?;
             }
         }
-        unreplicated_index::check(self, candidate)
+        unreplicated_index::check(self, candidate)?;
+        // Otherwise its slot would be given back at once.
+        match self.check_state(candidate, strategy, candidate.is_in_batch) {
+            Err(blocker) if !self.is_only_moving(&blocker) => Err(blocker),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Passes if a pod that holds a slot may still be stopped, right before the stop request.
     pub(crate) fn check_before_stop(&self, pod: &Pod, request: &Request) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
-        let serves = candidate.node.is_some() && candidate.pod.ready;
-        if serves {
-            self.check_health_again(request.strategy)?;
-        }
-        if !request.is_at_once() {
-            self.check_budget_again(candidate, serves)?;
-        }
+        self.check_state(candidate, request.strategy, request.is_at_once())?;
         predicates::check(Predicate::StartedReplica, self, candidate)?;
         self.quorum_now(candidate)?;
         unreplicated_index::check(self, candidate)
+    }
+
+    /// Health and budget, as they are asked right before a stop.
+    fn check_state(&self, candidate: &Peer<'_>, strategy: Strategy, at_once: bool) -> Check {
+        let serves = candidate.node.is_some() && candidate.pod.ready;
+        if serves {
+            self.check_health_again(strategy)?;
+        }
+        if !at_once {
+            self.check_budget_again(candidate, serves)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a node is blocked only by copies that are being moved. All copies have a node, so
+    /// limited allocation does not delay them.
+    pub(crate) fn is_only_moving(&self, blocker: &Blocker) -> bool {
+        blocker.code == Code::Predicate(Predicate::Yellow)
+            && self.engine.health.as_ref().is_ok_and(|health| health.unassigned == 0)
     }
 
     /// Blocks if the cluster is red, or if in a rolling restart copies are initializing or moving:

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::{SimPod, Verdict, World};
 use crate::{
     AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
-    Restart, Strategy, annotation,
+    Restart, Step, Strategy, annotation,
 };
 use stayput_api::Desired;
 
@@ -115,7 +115,8 @@ impl Laws {
     }
 
     /// The ledger was written.
-    pub(crate) fn ledger(&mut self, world: &World, old: &Ledger, new: &Ledger) {
+    pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
+        self.withdrawn(world, policy, old, new);
         let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
         if id(old) != id(new) {
             // A restart that supersedes another one is responsible for its nodes as well.
@@ -142,6 +143,22 @@ impl Laws {
             }
         }
         self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
+    }
+
+    /// A member that waits is left out for its absent pod only after a long absence.
+    fn withdrawn(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
+        for member in old.members().filter(|member| member.step == Step::Scheduled) {
+            let ending = new.members().find(|other| other.pod_uid == member.pod_uid);
+            let ending = ending.and_then(|other| other.ending.as_ref());
+            if !ending.is_some_and(|ending| ending.reason.contains("pod is gone")) {
+                continue;
+            }
+            let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid);
+            let since = pod.and_then(|pod| pod.absent_since);
+            if since.is_none_or(|since| world.now < since + policy.phase_timeout) {
+                self.wrong.push(format!("{} is given up after a short absence", member.node));
+            }
+        }
     }
 
     /// S11: no restart ends with some nodes on one config and others on another.

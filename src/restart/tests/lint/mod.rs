@@ -9,6 +9,7 @@ mod members;
 mod outages;
 mod patches;
 mod requests;
+mod slots;
 mod superseding;
 mod votes;
 mod waits;
@@ -21,6 +22,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
     let mut wrong = Vec::new();
     let facts = Facts::new(snapshot, policy);
     waits::check(&facts, plan, &mut wrong);
+    slots::check(&facts, plan, &mut wrong);
     shape(plan, &mut wrong);
     for action in &plan.actions {
         match action {

@@ -260,6 +260,13 @@ pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
         wrong.push(format!("{name} is kept stopped and started"));
     }
     if let Some(member) = facts.member(asked.uid) {
+        if member.step == Step::GivingBack && member.start_sequence == sequence {
+            // It makes the manager refuse the stop. Nothing is started on another config by it.
+            if asked.config != ConfigChoice::Mounted || asked.checksum != &member.expected {
+                wrong.push(format!("S3: {name} would be started on something else than expected"));
+            }
+            return;
+        }
         if member.step == Step::Restarting && member.start_sequence == sequence {
             return start_of_turn(facts, pod, member, asked, wrong);
         }
