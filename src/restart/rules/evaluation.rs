@@ -156,6 +156,11 @@ impl<'a> Evaluation<'a> {
         *self.missing_voters.get_or_init(|| voters::missing_voters(self.engine))
     }
 
+    /// Whether the cluster has only one node: it is never better than yellow.
+    pub(super) fn is_alone(&self) -> bool {
+        self.peers().len() == 1 && self.engine.nodes.len() == 1
+    }
+
     /// How many nodes may be down at once.
     pub(super) fn budget(&self) -> usize {
         self.policy.max_unavailable.of(self.counted)
@@ -203,7 +208,8 @@ impl<'a> Evaluation<'a> {
                 Code::Quorum,
                 format!(
                     "{} has the only vote, and {vote_recipient} has not taken it over: the stop would be an \
-                     outage of the whole cluster; spec.restart.allowOutage: true accepts an outage",
+                     outage of the whole cluster, so it waits until it has; as a last resort, \
+                     spec.restart.allowOutage: true accepts an outage",
                     candidate.name()
                 ),
             ),

@@ -289,7 +289,7 @@ impl Driver {
         ledger.restart.is_none()
             && ledger.queued.is_none()
             && ledger.debts.is_empty()
-            && !self.world.pods.iter().any(shows)
+            && !self.world.pods.iter().filter(|pod| !pod.gone).any(shows)
     }
 
     /// All complaints, with those about the end of the run.

@@ -113,14 +113,14 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
     if before == now {
         return None;
     }
+    if before.step == now.step && before.absent_since.is_some() != now.absent_since.is_some() {
+        return Some(match now.absent_since {
+            Some(_) => format!("{node} is missed: its pod is not listed"),
+            None => format!("{node} is listed again"),
+        });
+    }
     let on = now.expected.as_deref().unwrap_or("what is mounted");
     Some(match now.step {
-        Step::Scheduled if before.absent_since.is_none() && now.absent_since.is_some() => {
-            format!("{node} is missed, its pod is not listed")
-        }
-        Step::Scheduled if before.absent_since.is_some() && before.step == now.step => {
-            format!("{node} is listed again")
-        }
         Step::Scheduled => format!("{node} waits for its turn"),
         Step::GivingBack => format!("{node} gives its slot back"),
         Step::Restarting if before.step == Step::GivingBack => {

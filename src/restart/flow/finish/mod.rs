@@ -67,6 +67,7 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     let may_be_needed = ledger.queued.is_some()
         || !ledger.kept_stopped.is_empty()
         || ended_recently(context.snapshot)
+        || ledger.removed_exclusions.iter().any(|one| one.may_come_again(context.snapshot.now))
         || context.index.pods().any(is_kept);
     if !cluster.deleting && may_be_needed {
         return Changes::default();

@@ -6,6 +6,7 @@ mod engine_calls;
 mod facts;
 mod ledger_writes;
 mod members;
+mod messages;
 mod outages;
 mod patches;
 mod requests;
@@ -23,6 +24,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
     let facts = Facts::new(snapshot, policy);
     waits::check(&facts, plan, &mut wrong);
     slots::check(&facts, plan, &mut wrong);
+    messages::check(plan, &mut wrong);
     shape(plan, &mut wrong);
     for action in &plan.actions {
         match action {

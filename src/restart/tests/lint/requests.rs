@@ -231,7 +231,11 @@ fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
     let missed = if others > 0 { 0 } else { health.delayed };
     let settled = health.color == Color::Yellow
         && health.initializing + health.relocating + missed + health.in_flight_fetch == 0;
-    if is_in && health.color != Color::Green && !settled {
+    // A cluster of one node is never better than yellow.
+    let is_alone = facts.snapshot.pods.len() == 1
+        && facts.engine().is_some_and(|engine| engine.nodes.len() == 1)
+        && health.color == Color::Yellow;
+    if is_in && health.color != Color::Green && !settled && !is_alone {
         wrong.push(format!("{} is healthy and stopped while {:?}", pod.name, health));
     }
 }

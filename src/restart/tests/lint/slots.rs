@@ -73,12 +73,16 @@ fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> 
     if !pod.ready || facts.node(&pod.node).is_none() {
         return None;
     }
+    if restart.request.strategy != Strategy::Rolling {
+        return None;
+    }
     if health.color == Color::Red && !disabled(Predicate::GreenOrYellow) {
         return Some("the cluster is red".into());
     }
     let others = restart.members.iter().filter(|one| one.is_under_way()).count();
     let missed = if others > 1 { 0 } else { health.delayed };
     let unsettled = health.initializing + health.relocating + missed + health.in_flight_fetch;
-    let asks = restart.request.strategy == Strategy::Rolling && !disabled(Predicate::Yellow);
+    let is_alone = engine.nodes.len() == 1 && facts.snapshot.pods.len() == 1;
+    let asks = !is_alone && !disabled(Predicate::Yellow);
     (asks && unsettled > 0).then(|| "the cluster is not settled".into())
 }
