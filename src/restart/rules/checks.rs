@@ -53,12 +53,11 @@ impl Evaluation<'_> {
 
     /// Health and budget, as they are asked right before a stop.
     fn check_state(&self, candidate: &Peer<'_>, strategy: Strategy, at_once: bool) -> Check {
-        let serves = candidate.node.is_some() && candidate.pod.ready;
-        if serves {
+        if candidate.serves {
             self.check_health_again(strategy)?;
         }
         if !at_once {
-            self.check_budget_again(candidate, serves)?;
+            self.check_budget_again(candidate, candidate.serves)?;
         }
         Ok(())
     }

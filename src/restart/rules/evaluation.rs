@@ -92,10 +92,12 @@ impl<'a> Evaluation<'a> {
             let step = steps.get(pod.uid.as_str());
             let under_way = step.is_some_and(|step| *step != Step::Scheduled);
             let fit = pod.ready && !pod.terminating && !pod.crash_looping;
+            let serves = fit && view.serves(pod, node);
             let peer = Peer {
                 pod,
                 node,
-                is_healthy: fit && !under_way && view.serves(pod, node),
+                serves,
+                is_healthy: serves && !under_way,
                 is_requested: step.is_some(),
                 under_way,
                 is_in_batch: batch.contains(pod.uid.as_str()),

@@ -230,10 +230,9 @@ const REFUSED: &[Refused] = &[
             "change config logs-* v2",
             "request coordinated r1",
             "run 1s",
-            "pause",
         ],
         but: NOTHING_ELSE,
-        code: Code::Paused,
+        code: Code::ConfigNotMounted,
         reported: None,
     },
     Refused {

@@ -94,6 +94,7 @@ scenarios! {
     cancel
     controller_crash
     coordinated_frozen_checksums
+    coordinated_paused_before_stop
     coordinated_pod_not_listed
     coordinated_pod_replaced
     coordinated_turned_back_early
