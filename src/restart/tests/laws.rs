@@ -32,6 +32,8 @@ pub(crate) struct Laws {
     configs: BTreeMap<String, BTreeSet<String>>,
     /// Pods whose manager got requests of another client since the restart began.
     interfered: BTreeSet<String>,
+    /// When a slot was last given back because of a rule.
+    given_back_at: Option<u64>,
     /// The engine was red.
     pub(crate) was_red: bool,
 }
@@ -50,6 +52,7 @@ impl Laws {
             used: BTreeSet::new(),
             configs: BTreeMap::new(),
             interfered: BTreeSet::new(),
+            given_back_at: None,
             was_red: false,
         }
     }
@@ -117,6 +120,7 @@ impl Laws {
     /// The ledger was written.
     pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
         self.withdrawn(world, policy, old, new);
+        self.pauses(world, old, new);
         let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
         if id(old) != id(new) {
             // A restart that supersedes another one is responsible for its nodes as well.
@@ -143,6 +147,28 @@ impl Laws {
             }
         }
         self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
+    }
+
+    /// L5: after a slot was given back because of a rule, there is a pause before the next one.
+    fn pauses(&mut self, world: &World, old: &Ledger, new: &Ledger) {
+        let step = |ledger: &Ledger, uid: &str| {
+            ledger.members().find(|one| one.pod_uid == uid).map(|one| one.step)
+        };
+        for member in new.members() {
+            let before = step(old, &member.pod_uid);
+            match (before, member.step) {
+                (Some(Step::GivingBack), Step::Scheduled) if member.given_back > 0 => {
+                    self.given_back_at = Some(world.now);
+                }
+                (Some(Step::Scheduled), Step::Restarting)
+                    if member.given_back > 0
+                        && self.given_back_at.is_some_and(|at| world.now < at + 10_000) =>
+                {
+                    self.wrong.push(format!("L5: {} has a slot again at once", member.node));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A member that waits is left out for its absent pod only after a long absence.
