@@ -158,9 +158,10 @@ impl<'a> Evaluation<'a> {
         *self.missing_voters.get_or_init(|| voters::missing_voters(self.engine))
     }
 
-    /// Whether the cluster has only one node: it is never better than yellow.
+    /// Whether the cluster has only one node, and none that is kept stopped: it is never better than
+    /// yellow.
     pub(super) fn is_alone(&self) -> bool {
-        self.peers().len() == 1 && self.engine.nodes.len() == 1
+        self.peers.len() == 1 && self.engine.nodes.len() == 1
     }
 
     /// How many nodes may be down at once.

@@ -34,6 +34,8 @@ pub(crate) struct Laws {
     interfered: BTreeSet<String>,
     /// When a slot was last given back because of a rule.
     given_back_at: Option<u64>,
+    /// Pods that were absent for so long that nothing waited for them any more.
+    given_up: BTreeSet<String>,
     /// The engine was red.
     pub(crate) was_red: bool,
 }
@@ -53,6 +55,7 @@ impl Laws {
             configs: BTreeMap::new(),
             interfered: BTreeSet::new(),
             given_back_at: None,
+            given_up: BTreeSet::new(),
             was_red: false,
         }
     }
@@ -171,14 +174,15 @@ impl Laws {
         }
     }
 
-    /// A member that waits is left out for its absent pod only after a long absence.
+    /// A member is given up for its absent pod only after a long absence.
     fn withdrawn(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
-        for member in old.members().filter(|member| member.step == Step::Scheduled) {
+        for member in old.members().filter(|member| member.step != Step::Finished) {
             let ending = new.members().find(|other| other.pod_uid == member.pod_uid);
             let ending = ending.and_then(|other| other.ending.as_ref());
-            if !ending.is_some_and(|ending| ending.reason.contains("pod is gone")) {
+            if !ending.is_some_and(|ending| ending.reason.starts_with("its pod is gone")) {
                 continue;
             }
+            self.given_up.insert(member.pod_uid.clone());
             let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid);
             let since = pod.and_then(|pod| pod.absent_since);
             if since.is_none_or(|since| world.now < since + policy.phase_timeout) {
@@ -212,6 +216,7 @@ impl Laws {
             if member.expected.as_ref().is_some_and(has_had)
                 || new_pod
                 || self.interfered.contains(&member.pod_uid)
+                || self.given_up.contains(&member.pod_uid)
             {
                 continue;
             }

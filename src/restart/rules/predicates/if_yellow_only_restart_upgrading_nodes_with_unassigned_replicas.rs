@@ -17,7 +17,8 @@ pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
         return Ok(());
     }
     let health = evaluation.engine.health.as_ref().map_err(Blocker::engine_unreachable)?;
-    if health.color != Color::Yellow || evaluation.is_alone() {
+    let is_alone = evaluation.peers().len() == 1 && evaluation.engine.nodes.len() == 1;
+    if health.color != Color::Yellow || is_alone {
         return Ok(());
     }
     let is_settled =

@@ -78,10 +78,13 @@ fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Caus
 fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     let debts = &facts.snapshot.ledger.debts;
+    // A restart that only goes forward does not wait for nodes whose pod is gone.
+    let forward = facts.restart().is_some_and(|one| one.direction == Direction::Forward);
+    let is_waited_for = |uid: &String| !forward || facts.pod(uid).is_some();
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
         (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
-        (!debts.start.is_empty(), "while a start is owed"),
+        (debts.start.iter().any(|debt| is_waited_for(&debt.pod_uid)), "while a start is owed"),
         (
             votes::is_exclusion_unowned(facts),
             "while a voting exclusion is owed by no node under way",
