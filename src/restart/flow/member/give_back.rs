@@ -56,12 +56,12 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
 
 /// A turn that still waits when the time of a phase is over: the member is brought back instead.
 fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
-    match turn {
-        Turn::Wait(blocker) if is_over_time(context, member, 1) => {
-            Turn::Abort(format!("its slot could not be given back: {}", blocker.message))
-        }
-        other => other,
+    if let Turn::Wait(blocker) = &turn
+        && is_over_time(context, member, 1)
+    {
+        return Turn::Abort(format!("its slot could not be given back: {}", blocker.message));
     }
+    turn
 }
 
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
