@@ -61,7 +61,7 @@ pub(super) fn shown(mut snapshot: Snapshot) -> Snapshot {
     let Some(restart) = &snapshot.ledger.restart else { return snapshot };
     let word = |step: Step| match step {
         Step::Scheduled => Some("schedule-rolling"),
-        Step::Restarting | Step::Aborting => Some("stop"),
+        Step::Restarting | Step::GivingBack | Step::Aborting => Some("stop"),
         Step::Finished => None,
     };
     let words: BTreeMap<&str, Option<&str>> =

@@ -35,6 +35,8 @@ pub enum Code {
     NotReady,
     /// Allocation is being restored.
     RestoringAllocation,
+    /// A node gives its slot back, or has done so a short while ago.
+    GivingBack,
     /// Its restart is aborted, and its engine is being started again.
     Aborting,
     /// A coordinated restart waits for other nodes.
@@ -118,6 +120,7 @@ impl Code {
             Self::Joining => "joining",
             Self::NotReady => "not_ready",
             Self::RestoringAllocation => "restoring_allocation",
+            Self::GivingBack => "giving_back",
             Self::Aborting => "aborting",
             Self::Barrier => "barrier",
             Self::Recording => "recording",
@@ -174,6 +177,7 @@ impl Code {
             | Self::Joining
             | Self::NotReady
             | Self::RestoringAllocation
+            | Self::GivingBack
             | Self::Aborting
             | Self::Barrier
             | Self::Recording

@@ -173,6 +173,8 @@ pub enum Reason {
     NodeRestartStarted,
     /// The restart of a node that can be elected began.
     MasterRestartStarted,
+    /// A node is not stopped after all, and waits for its turn again.
+    SlotGivenBack,
     /// A node is back, as its manager and the cluster say.
     NodeRestarted,
     /// The restart of a node is aborted, and its engine is started again.
@@ -219,6 +221,7 @@ impl Reason {
             Self::RestartStarted
             | Self::NodeRestartStarted
             | Self::MasterRestartStarted
+            | Self::SlotGivenBack
             | Self::NodeRestarted
             | Self::RestartProgress
             | Self::RestartFinished
@@ -236,6 +239,7 @@ impl Reason {
             Self::RestartStarted => "RestartStarted",
             Self::NodeRestartStarted => "NodeRestartStarted",
             Self::MasterRestartStarted => "MasterRestartStarted",
+            Self::SlotGivenBack => "SlotGivenBack",
             Self::NodeRestarted => "NodeRestarted",
             Self::NodeRestartAborted => "NodeRestartAborted",
             Self::RestartProgress => "RestartProgress",

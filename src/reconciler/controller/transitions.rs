@@ -38,7 +38,8 @@ pub(super) fn of_actions(
     for action in actions {
         let Action::Start { uid, .. } = action else { continue };
         let member = restart.members.iter().find(|member| member.pod_uid == *uid);
-        if let Some(member) = member
+        // A start that gives a slot back only makes the manager refuse the stop.
+        if let Some(member) = member.filter(|member| member.step != Step::GivingBack)
             && !starts.0.contains_key(uid)
         {
             let strategy = restart.request.strategy.as_str();
@@ -108,6 +109,7 @@ const fn step_name(step: Step) -> &'static str {
     match step {
         Step::Scheduled => "scheduled",
         Step::Restarting => "restarting",
+        Step::GivingBack => "giving-back",
         Step::Aborting => "aborting",
         Step::Finished => "finished",
     }

@@ -91,7 +91,9 @@ fn steps_of(restart: Option<&Restart>) -> &'static [PlanStep] {
     let is_any = |step| restart.members.iter().any(|member| member.step == step);
     match restart.request.strategy {
         Strategy::Immediate | Strategy::Rolling => &ROLLING,
-        Strategy::Coordinated if is_any(Step::Aborting) => &COORDINATED_BACK,
+        Strategy::Coordinated if is_any(Step::Aborting) || is_any(Step::GivingBack) => {
+            &COORDINATED_BACK
+        }
         Strategy::Coordinated if is_any(Step::Scheduled) => &COORDINATED_BEGIN,
         Strategy::Coordinated if !is_any(Step::Restarting) => &[],
         Strategy::Coordinated if restart.frozen.is_some() => &COORDINATED_START,

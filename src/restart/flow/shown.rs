@@ -17,6 +17,7 @@ pub(crate) fn phase_of(
     match member.step {
         Step::Scheduled => Some(Phase::scheduled(strategy)),
         Step::Finished => None,
+        Step::GivingBack => Some(Phase::stop(strategy)),
         Step::Aborting => Some(start),
         Step::Restarting if shown == Some(start) => Some(start),
         Step::Restarting if strategy == Strategy::Coordinated => {

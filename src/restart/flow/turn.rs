@@ -12,10 +12,26 @@ pub(super) enum Turn {
     Act(Box<Changes>, Option<Blocker>),
     /// Its entry in the ledger changes, with further changes that belong to this.
     Change(Box<Member>, Box<Changes>),
+    /// It was not stopped, and gives its slot back.
+    GiveBack(GiveBack),
     /// It must be brought back, for this reason.
     Abort(String),
     /// The member is finished, with further changes that belong to this.
     Finish(Ending, Box<Changes>),
+}
+
+/// Why a member gives its slot back.
+#[derive(Debug)]
+pub(super) struct GiveBack {
+    pub(super) reason: String,
+    /// A rule changed its answer; otherwise a person asked for it.
+    pub(super) by_rule: bool,
+}
+
+impl GiveBack {
+    pub(super) fn paused() -> Self {
+        Self { reason: "paused (spec.paused)".into(), by_rule: false }
+    }
 }
 
 impl From<Blocker> for Turn {

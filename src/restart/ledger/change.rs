@@ -1,8 +1,8 @@
 //! Every change of a ledger that a plan can make.
 
 use super::{
-    AllocationDebt, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger, Member,
-    RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger,
+    Member, Once, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 use crate::lookup::Names;
 use crate::{Request, Time};
@@ -22,6 +22,8 @@ pub(crate) enum LedgerChange {
     },
     AddHistory(HistoryEntry),
     SetClusterUuid(String),
+    /// Everything is gone that could be paid, kept stopped or asked for.
+    ForgetDebts,
     AddStartDebt(StartDebt),
     RemoveStartDebt(StartDebt),
     SetAllocationDebt(Option<AllocationDebt>),
@@ -60,6 +62,8 @@ pub(crate) enum RestartChange {
     SetDirection(Direction),
     /// A coordinated restart has limited allocation and flushed; it does this only once.
     PrepareOnce,
+    /// It gives all slots back, and does this again when it has them again.
+    PrepareAgain,
     /// A coordinated restart starts all members on the checksums that the ledger has now.
     Freeze(Time),
     /// The first member got its slot.
@@ -92,6 +96,11 @@ impl LedgerChange {
             Self::RememberRequest { id, keep } => ledger.remember(&id, keep.as_deref()),
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),
+            Self::ForgetDebts => {
+                ledger.debts = Debts::default();
+                ledger.queued = None;
+                ledger.kept_stopped.clear();
+            }
             Self::AddStartDebt(debt) => ledger.debts.start.push(debt),
             Self::RemoveStartDebt(debt) => ledger.debts.start.retain(|one| *one != debt),
             Self::SetAllocationDebt(debt) => ledger.debts.allocation = debt,
@@ -132,6 +141,7 @@ impl RestartChange {
                 restart.once.allocation = true;
                 restart.once.flush = true;
             }
+            Self::PrepareAgain => restart.once = Once::default(),
             Self::Freeze(at) => {
                 restart.frozen = Some(at);
                 let members = restart.members.iter_mut();

@@ -145,12 +145,23 @@ pub struct Member {
     /// Can be elected: coordinated restarts start these first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub master_eligible: bool,
+    /// How often it gave its slot back because the rules did not allow its stop any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub given_back: u32,
+    /// Since when its pod has been absent without another one in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub absent_since: Option<Time>,
     /// How it is brought back, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+}
+
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// How far a member is. What the pod shows between (`stop`, `start`) follows from what its manager
@@ -176,6 +187,8 @@ pub enum Step {
     Scheduled,
     /// Holds a slot: it may be stopped and started with the sequences of this entry.
     Restarting,
+    /// Gives its slot back without a stop, and waits for its turn again.
+    GivingBack,
     /// Brought back: it may only be started.
     Aborting,
     /// Over; its ending says how.
@@ -219,6 +232,6 @@ impl Restart {
 impl Member {
     /// Whether it holds a slot.
     pub const fn is_under_way(&self) -> bool {
-        matches!(self.step, Step::Restarting | Step::Aborting)
+        matches!(self.step, Step::Restarting | Step::GivingBack | Step::Aborting)
     }
 }

@@ -34,46 +34,69 @@ impl Evaluation<'_> {
                 predicates::check(predicate, self, candidate)?;
             }
         }
-        unreplicated_index::check(self, candidate)
+        unreplicated_index::check(self, candidate)?;
+        // Otherwise its slot would be given back at once.
+        match self.check_state(candidate, strategy, candidate.is_in_batch) {
+            Err(blocker) if !self.is_only_moving(&blocker) => Err(blocker),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Passes if a pod that holds a slot may still be stopped, right before the stop request.
     pub(crate) fn check_before_stop(&self, pod: &Pod, request: &Request) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
-        let serves = candidate.node.is_some() && candidate.pod.ready;
-        if serves {
-            self.check_health_again(request.strategy)?;
-        }
-        if !request.is_at_once() {
-            self.check_budget_again(candidate, serves)?;
-        }
+        self.check_state(candidate, request.strategy, request.is_at_once())?;
         predicates::check(Predicate::StartedReplica, self, candidate)?;
         self.quorum_now(candidate)?;
         unreplicated_index::check(self, candidate)
     }
 
-    /// Blocks if the cluster is red, or if in a rolling restart copies are initializing or moving:
-    /// they were not when the slot was taken. A missing replica does not block, because allocation
-    /// is limited by us. Nor do copies that wait for another node under way.
+    /// Health and budget, as they are asked right before a stop.
+    fn check_state(&self, candidate: &Peer<'_>, strategy: Strategy, at_once: bool) -> Check {
+        if candidate.serves {
+            self.check_health_again(strategy)?;
+        }
+        if !at_once {
+            self.check_budget_again(candidate, candidate.serves)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a node is blocked only by copies that are being moved. All copies have a node, so
+    /// limited allocation does not delay them.
+    pub(crate) fn is_only_moving(&self, blocker: &Blocker) -> bool {
+        blocker.code == Code::Predicate(Predicate::Yellow)
+            && self.engine.health.as_ref().is_ok_and(|health| health.unassigned == 0)
+    }
+
+    /// Blocks a rolling restart if the cluster is red or unknown, or if copies are initializing or
+    /// moving: they were not when the slot was taken. A missing replica does not block, because
+    /// allocation is limited by us. Nor do copies that wait for another node under way.
     fn check_health_again(&self, strategy: Strategy) -> Check {
-        let Ok(health) = &self.engine.health else { return Ok(()) };
-        let missed = if self.under_way().len() > 1 { 0 } else { health.delayed };
-        let unsettled = health.initializing + health.relocating + missed + health.in_flight_fetch;
-        let (predicate, state) = if health.color == Color::Red {
-            (Predicate::GreenOrYellow, "the cluster is red now".to_owned())
-        } else if strategy == Strategy::Rolling && unsettled > 0 {
-            let state = format!(
-                "the cluster has changed since the slot was taken ({unsettled} shard copies are \
-                 initializing, moving or not found yet)"
-            );
-            (Predicate::Yellow, state)
-        } else {
-            return Ok(());
-        };
-        if self.policy.disabled.contains(predicate) {
+        if strategy != Strategy::Rolling {
             return Ok(());
         }
-        predicates::block(predicate, format!("{state}: waits until it is settled again"))
+        let disabled = |predicate| self.policy.disabled.contains(predicate);
+        let settled_again = "waits until it is settled again";
+        let health = match &self.engine.health {
+            Ok(health) => health,
+            Err(_) if disabled(Predicate::GreenOrYellow) => return Ok(()),
+            Err(unknown) => return Err(Blocker::engine_unreachable(unknown)),
+        };
+        if health.color == Color::Red && !disabled(Predicate::GreenOrYellow) {
+            let message = format!("the cluster is red now: {settled_again}");
+            return predicates::block(Predicate::GreenOrYellow, message);
+        }
+        let missed = if self.under_way().len() > 1 { 0 } else { health.delayed };
+        let unsettled = health.initializing + health.relocating + missed + health.in_flight_fetch;
+        if unsettled == 0 || self.is_alone() || disabled(Predicate::Yellow) {
+            return Ok(());
+        }
+        let message = format!(
+            "the cluster has changed since the slot was taken ({unsettled} shard copies are \
+             initializing, moving or not found yet): {settled_again}"
+        );
+        predicates::block(Predicate::Yellow, message)
     }
 
     /// Blocks if too many other nodes are down: some may have failed since the slot was taken.

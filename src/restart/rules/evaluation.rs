@@ -92,10 +92,12 @@ impl<'a> Evaluation<'a> {
             let step = steps.get(pod.uid.as_str());
             let under_way = step.is_some_and(|step| *step != Step::Scheduled);
             let fit = pod.ready && !pod.terminating && !pod.crash_looping;
+            let serves = fit && view.serves(pod, node);
             let peer = Peer {
                 pod,
                 node,
-                is_healthy: fit && !under_way && view.serves(pod, node),
+                serves,
+                is_healthy: serves && !under_way,
                 is_requested: step.is_some(),
                 under_way,
                 is_in_batch: batch.contains(pod.uid.as_str()),
@@ -156,6 +158,12 @@ impl<'a> Evaluation<'a> {
         *self.missing_voters.get_or_init(|| voters::missing_voters(self.engine))
     }
 
+    /// Whether the cluster has only one node, and none that is kept stopped: it is never better than
+    /// yellow.
+    pub(super) fn is_alone(&self) -> bool {
+        self.peers.len() == 1 && self.engine.nodes.len() == 1
+    }
+
     /// How many nodes may be down at once.
     pub(super) fn budget(&self) -> usize {
         self.policy.max_unavailable.of(self.counted)
@@ -203,7 +211,8 @@ impl<'a> Evaluation<'a> {
                 Code::Quorum,
                 format!(
                     "{} has the only vote, and {vote_recipient} has not taken it over: the stop would be an \
-                     outage of the whole cluster; spec.restart.allowOutage: true accepts an outage",
+                     outage of the whole cluster, so it waits until it has; as a last resort, \
+                     spec.restart.allowOutage: true accepts an outage",
                     candidate.name()
                 ),
             ),

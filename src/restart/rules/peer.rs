@@ -10,6 +10,8 @@ pub(crate) struct Peer<'a> {
     pub(super) node: Option<&'a Node>,
     /// It serves: ready, in the cluster, not terminating and not under way. A stop would end that.
     pub(super) is_healthy: bool,
+    /// It serves, also while it is under way and not stopped yet.
+    pub(super) serves: bool,
     /// Its restart is requested and not finished.
     pub(super) is_requested: bool,
     /// It holds a slot, perhaps only since this evaluation: down because of us, now or soon.

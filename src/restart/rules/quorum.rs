@@ -173,8 +173,8 @@ fn only_master_blocker(candidate: &str) -> Check {
         Code::Quorum,
         format!(
             "no other node than {candidate} can elect a master, so its restart is an outage of the \
-             whole cluster: set spec.restart.allowOutage: true to allow an outage, or give the \
-             cluster three master-eligible nodes"
+             whole cluster: give the cluster three master-eligible nodes; as a last resort, \
+             spec.restart.allowOutage: true allows an outage"
         ),
     )
 }

@@ -19,8 +19,8 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
             Code::UnreplicatedIndex,
             format!(
                 "{} holds the only copy of {shard}, which has no replica{}: add a replica \
-                 (index.number_of_replicas), or set spec.restart.allowOutage: true to accept that \
-                 it is unavailable until the node is back",
+                 (index.number_of_replicas); as a last resort, spec.restart.allowOutage: true \
+                 accepts that it is unavailable until the node is back",
                 candidate.name(),
                 super::more_shards(lost.single.len())
             ),

@@ -43,6 +43,8 @@ pub(crate) struct Driver {
     pub(crate) slow_allocation: Option<u64>,
     /// The same for the next voting exclusion.
     pub(crate) slow_exclusion: Option<u64>,
+    /// How long a flush takes, in milliseconds; the controller waits for it.
+    pub(crate) flush_time: u64,
     /// The least time between two plans while nothing is done, in milliseconds.
     pub(crate) idle: u64,
     pub(crate) flushed: BTreeSet<String>,
@@ -69,6 +71,7 @@ impl Driver {
             is_off: false,
             slow_allocation: None,
             slow_exclusion: None,
+            flush_time: 0,
             idle: ANSWER_TIME,
             flushed: BTreeSet::new(),
             last: None,
@@ -219,6 +222,7 @@ impl Driver {
                     let _ = self.world.carry_out(action);
                 }
                 if let Action::Flush { node } = action {
+                    self.world.advance(self.world.now + self.flush_time);
                     self.flushed.insert(node.clone());
                 }
                 self.page.action(&mut self.world, action, if done { "" } else { " (refused)" });
@@ -245,7 +249,7 @@ impl Driver {
             return;
         }
         self.ledger_writes += 1;
-        self.laws.ledger(&self.world, &snapshot.ledger, ledger);
+        self.laws.ledger(&self.world, &self.policy, &snapshot.ledger, ledger);
         let over = |ledger: &crate::Ledger| {
             ledger.restart.as_ref().map(|restart| restart.request.id.clone())
         };
@@ -285,7 +289,7 @@ impl Driver {
         ledger.restart.is_none()
             && ledger.queued.is_none()
             && ledger.debts.is_empty()
-            && !self.world.pods.iter().any(shows)
+            && !self.world.pods.iter().filter(|pod| !pod.gone).any(shows)
     }
 
     /// All complaints, with those about the end of the run.

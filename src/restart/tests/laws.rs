@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::{SimPod, Verdict, World};
 use crate::{
     AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
-    Restart, Strategy, annotation,
+    Restart, Step, Strategy, annotation,
 };
 use stayput_api::Desired;
 
@@ -32,6 +32,10 @@ pub(crate) struct Laws {
     configs: BTreeMap<String, BTreeSet<String>>,
     /// Pods whose manager got requests of another client since the restart began.
     interfered: BTreeSet<String>,
+    /// When a slot was last given back because of a rule.
+    given_back_at: Option<u64>,
+    /// Pods that were absent for so long that nothing waited for them any more.
+    given_up: BTreeSet<String>,
     /// The engine was red.
     pub(crate) was_red: bool,
 }
@@ -50,6 +54,8 @@ impl Laws {
             used: BTreeSet::new(),
             configs: BTreeMap::new(),
             interfered: BTreeSet::new(),
+            given_back_at: None,
+            given_up: BTreeSet::new(),
             was_red: false,
         }
     }
@@ -115,7 +121,9 @@ impl Laws {
     }
 
     /// The ledger was written.
-    pub(crate) fn ledger(&mut self, world: &World, old: &Ledger, new: &Ledger) {
+    pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
+        self.withdrawn(world, policy, old, new);
+        self.pauses(world, old, new);
         let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
         if id(old) != id(new) {
             // A restart that supersedes another one is responsible for its nodes as well.
@@ -144,6 +152,45 @@ impl Laws {
         self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
     }
 
+    /// L5: after a slot was given back because of a rule, there is a pause before the next one.
+    fn pauses(&mut self, world: &World, old: &Ledger, new: &Ledger) {
+        let step = |ledger: &Ledger, uid: &str| {
+            ledger.members().find(|one| one.pod_uid == uid).map(|one| one.step)
+        };
+        for member in new.members() {
+            let before = step(old, &member.pod_uid);
+            match (before, member.step) {
+                (Some(Step::GivingBack), Step::Scheduled) if member.given_back > 0 => {
+                    self.given_back_at = Some(world.now);
+                }
+                (Some(Step::Scheduled), Step::Restarting)
+                    if member.given_back > 0
+                        && self.given_back_at.is_some_and(|at| world.now < at + 10_000) =>
+                {
+                    self.wrong.push(format!("L5: {} has a slot again at once", member.node));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A member is given up for its absent pod only after a long absence.
+    fn withdrawn(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
+        for member in old.members().filter(|member| member.step != Step::Finished) {
+            let ending = new.members().find(|other| other.pod_uid == member.pod_uid);
+            let ending = ending.and_then(|other| other.ending.as_ref());
+            if !ending.is_some_and(|ending| ending.reason.starts_with("its pod is gone")) {
+                continue;
+            }
+            self.given_up.insert(member.pod_uid.clone());
+            let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid);
+            let since = pod.and_then(|pod| pod.absent_since);
+            if since.is_none_or(|since| world.now < since + policy.phase_timeout) {
+                self.wrong.push(format!("{} is given up after a short absence", member.node));
+            }
+        }
+    }
+
     /// S11: no restart ends with some nodes on one config and others on another.
     fn is_over(&mut self, world: &World, before: &Restart, new: &Ledger) {
         if before.request.strategy != Strategy::Coordinated {
@@ -169,6 +216,7 @@ impl Laws {
             if member.expected.as_ref().is_some_and(has_had)
                 || new_pod
                 || self.interfered.contains(&member.pod_uid)
+                || self.given_up.contains(&member.pod_uid)
             {
                 continue;
             }

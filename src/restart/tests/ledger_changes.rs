@@ -106,16 +106,26 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
             Step::Restarting => {
                 format!(", has its turn: stop {}, start {}", now.stop_sequence, now.start_sequence)
             }
-            Step::Scheduled | Step::Aborting | Step::Finished => String::new(),
+            Step::Scheduled | Step::GivingBack | Step::Aborting | Step::Finished => String::new(),
         };
         return Some(format!("{node} is a member ({}){turn}", now.pod_uid));
     };
     if before == now {
         return None;
     }
+    if before.step == now.step && before.absent_since.is_some() != now.absent_since.is_some() {
+        return Some(match now.absent_since {
+            Some(_) => format!("{node} is missed: its pod is not listed"),
+            None => format!("{node} is listed again"),
+        });
+    }
     let on = now.expected.as_deref().unwrap_or("what is mounted");
     Some(match now.step {
         Step::Scheduled => format!("{node} waits for its turn"),
+        Step::GivingBack => format!("{node} gives its slot back"),
+        Step::Restarting if before.step == Step::GivingBack => {
+            format!("{node} keeps its slot: its stop was taken")
+        }
         Step::Restarting
             if before.step == Step::Restarting && before.start_sequence != now.start_sequence =>
         {

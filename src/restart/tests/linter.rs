@@ -319,3 +319,45 @@ fn voting_exclusions_against_the_rules_are_found() {
     finds("S8: the exclusion of logs-0 is forgotten", &snapshot, &forgets);
     finds("no entry remembers", &snapshot, &forgets);
 }
+
+#[test]
+fn a_slot_that_keeps_copies_from_coming_back_is_found() {
+    let (snapshot, made) = moment(|made, _| has(made, is_stop));
+    let waits = Plan { actions: Vec::new(), ..made };
+    let mut lost = snapshot.clone();
+    let engine = lost.engine.as_mut().unwrap();
+    engine.health.as_mut().unwrap().unassigned = 1;
+    let nodes: BTreeSet<String> = snapshot.ledger.under_way().map(|one| one.node.clone()).collect();
+    engine
+        .shards
+        .as_mut()
+        .unwrap()
+        .retain(|copy| copy.node.as_ref().is_some_and(|one| nodes.contains(one)));
+    finds("L5: ", &lost, &waits);
+    let mut paused = snapshot.clone();
+    paused.cluster.paused = true;
+    finds("keeps its slot while paused", &paused, &waits);
+}
+
+#[test]
+fn a_slot_given_back_too_early_is_found() {
+    let (mut snapshot, made) = moment(|made, _| has(made, is_stop));
+    let mut next = snapshot.ledger.clone();
+    for (ledger, step) in [(&mut snapshot.ledger, Step::GivingBack), (&mut next, Step::Scheduled)] {
+        let members = &mut ledger.restart.as_mut().unwrap().members;
+        members.iter_mut().find(|one| one.step == Step::Restarting).unwrap().step = step;
+    }
+    let early = Plan { actions: vec![Action::WriteLedger(Box::new(next))], ..made };
+    finds("its stop may still arrive", &snapshot, &early);
+    finds("with the sequences of its slot", &snapshot, &early);
+    finds("waits again and holds allocation", &snapshot, &early);
+}
+
+#[test]
+fn advice_that_costs_something_first_is_found() {
+    let (snapshot, mut made) = moment(|made, _| !made.waiting.is_empty());
+    made.waiting[0].message = "waits; spec.restart.allowOutage: true accepts it".into();
+    finds("advises first what costs something", &snapshot, &made);
+    made.waiting[0].message = "disable it with spec.restart.disabledPredicates: [x]".into();
+    finds("advises first what costs something", &snapshot, &made);
+}

@@ -145,22 +145,21 @@ const REFUSED: &[Refused] = &[
             "change config logs-* v2",
             "request rolling r1",
             "run 1s",
-            "pause",
         ],
         but: NOTHING_ELSE,
-        code: Code::Paused,
+        code: Code::ConfigNotMounted,
         reported: None,
     },
     Refused {
-        // Everything is prepared, and a rule blocks the stop.
+        // Everything is prepared, and a copy is being moved, which ends by itself.
         step: "advance_member",
         script: &["three nodes", "request rolling r1", "run until logs-2 is stopping"],
         but: |snapshot| {
             back_to_its_stop(snapshot);
             let engine = snapshot.engine.as_mut().unwrap();
-            engine.health.as_mut().unwrap().color = crate::Color::Red;
+            engine.health.as_mut().unwrap().relocating = 1;
         },
-        code: Code::Predicate(crate::Predicate::GreenOrYellow),
+        code: Code::Predicate(crate::Predicate::Yellow),
         reported: None,
     },
     Refused {
@@ -231,10 +230,9 @@ const REFUSED: &[Refused] = &[
             "change config logs-* v2",
             "request coordinated r1",
             "run 1s",
-            "pause",
         ],
         but: NOTHING_ELSE,
-        code: Code::Paused,
+        code: Code::ConfigNotMounted,
         reported: None,
     },
     Refused {

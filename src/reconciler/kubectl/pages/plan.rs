@@ -44,7 +44,7 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
         Some(pod) => message(view, pod),
         None => "its pod no longer exists".into(),
     };
-    for member in in_steps(&[Step::Restarting, Step::Aborting]) {
+    for member in in_steps(&[Step::Restarting, Step::GivingBack, Step::Aborting]) {
         page.fact("under way", format!("{}: {}", member.node, message_of(&member.node)));
     }
     let order = view.restart_order();

@@ -84,6 +84,7 @@ fn add_restart(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     let step = match member.step {
         Step::Scheduled => "waits for its turn",
         Step::Restarting => "is being restarted",
+        Step::GivingBack => "is not stopped now and gives its slot back",
         Step::Aborting => "aborts: its engine is being started again",
         Step::Finished => "is finished",
     };

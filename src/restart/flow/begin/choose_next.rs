@@ -5,6 +5,7 @@ use super::slot::begin;
 use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
+use crate::flow::member::give_back::is_long_ago;
 use crate::lookup::Lookup;
 use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
 use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
@@ -73,6 +74,7 @@ fn begin_in_order<'a>(
     };
     let strategy = restart.request.strategy;
     let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
+        is_long_ago(context, restart)?;
         let index = scheduled[&*pod.uid];
         let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
         changes.merge(begun);

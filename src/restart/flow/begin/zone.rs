@@ -4,6 +4,7 @@
 use super::slot::begin;
 use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
+use crate::flow::member::give_back::is_long_ago;
 use crate::flow::observed::describe_zone;
 use crate::lookup::{Lookup, Names};
 use crate::rules::{Evaluation, StopImpact, list_names, preflight};
@@ -30,6 +31,10 @@ pub(super) fn begin_zone<'a>(
         blocked_as_a_whole(context, ledger, restart, candidates, &blocked)
     };
     let judged = judge_together(context, ledger, restart, candidates).map_err(block_all)?;
+    let waits = |blocker: Blocker| -> Waits {
+        candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
+    };
+    is_long_ago(context, restart).map_err(waits)?;
     let mut changes = Changes::default();
     for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
         let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);

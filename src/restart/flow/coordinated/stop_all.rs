@@ -8,13 +8,13 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{describe_state, is_overtaken, overtaken};
 use crate::flow::engine::allocation::tighten;
-use crate::flow::member::{changes_of, mounted::until_mounted, replaced};
+use crate::flow::member::{changes_of, give_back, mounted::until_mounted, replaced};
 use crate::flow::observed::{is_over_time, not_paused};
-use crate::flow::turn::Turn;
+use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::Names;
 use crate::rules::preflight;
-use crate::{Action, Blocker, Code, Ledger, Member, Restart};
+use crate::{Action, Blocker, Code, Direction, Ledger, Member, Restart};
 use stayput_api::{Desired, State};
 
 /// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all
@@ -22,6 +22,9 @@ use stayput_api::{Desired, State};
 pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
+    if context.snapshot.cluster.paused && none_was_stopped(context, restart) {
+        return give_all_back(context, restart);
+    }
     let mut ready = true;
     let mut stopped = true;
     for (index, member) in active(restart) {
@@ -52,6 +55,26 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
     changes
 }
 
+/// Whether it is certain that no node has taken its stop, so that all can wait again.
+fn none_was_stopped(context: &Context<'_>, restart: &Restart) -> bool {
+    let waits = |member: &Member| {
+        let manager = context.index.manager(&member.pod_uid);
+        manager.is_ok_and(|manager| manager.sequence < member.stop_sequence)
+    };
+    restart.direction == Direction::Open
+        && restart.ending.is_none()
+        && active(restart).all(|(_, member)| waits(member))
+}
+
+/// Paused before any stop: all give their slots back, in one write.
+fn give_all_back(context: &Context<'_>, restart: &Restart) -> Changes {
+    let mut changes = Changes::of_ledger(RestartChange::PrepareAgain);
+    for (index, member) in active(restart) {
+        changes.merge(give_back::begin(context, index, member, &GiveBack::paused()));
+    }
+    changes
+}
+
 /// How far a member is with its stop.
 enum Stop {
     Due,
@@ -70,6 +93,7 @@ fn stop_member(
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return Err(replaced::taken_over(context, ledger, member));
     };
+    replaced::is_listed_again(member)?;
     let late = |message: String| Turn::Abort(format!("not stopped in time: {message}"));
     // If nodes are down that can only be started on the new config, the restart does not turn back.
     let forward = !replaced::may_turn_back(ledger);
@@ -152,7 +176,9 @@ fn prepare_once(
         let (mut changes, blocker) = match turn {
             Turn::Act(changes, blocker) => (changes, blocker),
             Turn::Wait(blocker) => (Box::default(), Some(blocker)),
-            Turn::Change(..) | Turn::Abort(_) | Turn::Finish(..) => (Box::default(), None),
+            Turn::Change(..) | Turn::GiveBack(_) | Turn::Abort(_) | Turn::Finish(..) => {
+                (Box::default(), None)
+            }
         };
         // If allocation was limited already by the superseded restart, a cluster that no longer
         // answers is not waited for.

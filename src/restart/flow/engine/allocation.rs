@@ -145,10 +145,30 @@ pub(in crate::flow) fn tighten(
     })
 }
 
+/// Whether we have limited allocation, for this member too.
+pub(in crate::flow) fn is_limited_for(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+) -> bool {
+    let debt = ledger.debts.allocation.as_ref();
+    debt.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
+        && context.index.allocation().is_ok_and(|allocation| allocation.marker.is_some())
+}
+
 /// Restores allocation once no other member holds it.
 pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
+    loosen_unless(context, ledger, |holder| holder != member.pod_uid)
+}
+
+/// Restores allocation if none of the pods that it is limited for needs that.
+pub(in crate::flow) fn loosen_unless(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    needs: impl Fn(&str) -> bool,
+) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
-    if debt.holders.iter().any(|holder| *holder != member.pod_uid) {
+    if debt.holders.iter().any(|holder| needs(holder)) {
         return Ok(());
     }
     match restore(context, context.index.allocation()?) {

@@ -4,10 +4,13 @@ pub(super) mod progress;
 pub(super) mod show_phases;
 
 use super::history::record_end;
+use super::observed::is_to_be_stopped;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
-use crate::{Action, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation};
+use crate::{
+    Action, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation, ended_recently,
+};
 
 /// Ends the restart once no node is under way and none waits for its turn.
 pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -37,22 +40,36 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
         // whole restart.
         return changes;
     }
-    let is_done = |member: &&Member| {
-        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
-    };
-    let nodes = restart.members.iter().filter(is_done).count();
     let ending = ending.unwrap_or_else(|| ending_of_members(restart));
-    changes.merge(record_end(context, restart, ending, nodes));
+    changes.merge(record_end(context, restart, ending, finished(restart)));
     changes.change(LedgerChange::CloseRestart);
     changes
 }
 
-/// Removes our finalizer from a SearchCluster that is being deleted, once no debt is left, nothing
-/// of ours is left on its pods, and every node that is not to be kept stopped is started. Nodes
-/// that are to be kept stopped stay stopped.
+/// How many members are done.
+pub(super) fn finished(restart: &Restart) -> usize {
+    let is_done = |member: &&Member| {
+        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
+    };
+    restart.members.iter().filter(is_done).count()
+}
+
+/// Removes our finalizer once no debt is left, nothing of ours is left on the pods, and every node
+/// that is not to be kept stopped is started. Of a SearchCluster that is being deleted, nodes that
+/// are to be kept stopped stay stopped; one that stays keeps the finalizer for them, and as long as
+/// a late request of ours may arrive.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
-    if !cluster.deleting || !cluster.finalizer || context.has_changed(ledger) {
+    if !cluster.finalizer || context.has_changed(ledger) {
+        return Changes::default();
+    }
+    let is_kept = |pod: &Pod| is_to_be_stopped(context, pod);
+    let may_be_needed = ledger.queued.is_some()
+        || !ledger.kept_stopped.is_empty()
+        || ended_recently(context.snapshot)
+        || ledger.removed_exclusions.iter().any(|one| one.may_come_again(context.snapshot.now))
+        || context.index.pods().any(is_kept);
+    if !cluster.deleting && may_be_needed {
         return Changes::default();
     }
     let ours = |pod: &Pod| pod.annotations.contains_key(annotation::SHOWN);

@@ -3,7 +3,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, interfered, is_ending, is_opposite, is_refused, was_refused,
+    describe_state, interfered, is_ending, is_opposite, is_refused, start_above, was_refused,
 };
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
@@ -235,6 +235,14 @@ fn change_compensation(
     again.compensation = Some(next);
     again.ending = Some(Ending { outcome, ..ending.clone() });
     Turn::change(again)
+}
+
+/// The pod is gone, and the restart only goes forward: the member ends, and its start is a debt
+/// until it is certain that the pod does not come back.
+pub(super) fn owe_start_of_gone(context: &Context<'_>, member: &Member, reason: &str) -> Turn {
+    let (start_sequence, config) = (start_above(member, 0), ConfigChoice::Mounted);
+    let back = Compensation { stop_sequence: None, start_sequence, config };
+    owe_start(context, member, &back, Outcome::Aborted, reason.to_owned())
 }
 
 /// The start cannot be sent now: it becomes a debt.

@@ -4,7 +4,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::engine::{allocation, record, voting};
 use crate::ledger::RestartChange;
-use crate::{Ending, Ledger, Member, Outcome, Reason, Step};
+use crate::{Ending, Ledger, Member, Outcome, Reason, Step, Strategy};
 
 /// Finishes a member, and settles its debts.
 pub(in crate::flow) fn finish_member(
@@ -27,7 +27,10 @@ pub(in crate::flow) fn finish_member(
         ),
     };
     changes.event(Some(uid), reason, message);
-    if ending.outcome != Outcome::Done {
+    let restart = ledger.restart.as_ref();
+    let all = restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
+    // One that only waited is left out alone, unless the restart needs all of its nodes.
+    if ending.outcome != Outcome::Done && (all || member.step != Step::Scheduled) {
         changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
     }
     let mut finished = member.clone();

@@ -22,17 +22,36 @@ pub(super) fn may_stop(
     may_stop_alone(context, ledger, restart, pod)
 }
 
+/// Why a member has to give its slot back: a rule no longer allows its stop, or in a zone that of
+/// any of its nodes. Copies that only move are ready soon, also while allocation is limited: they
+/// are waited for until it is late.
+pub(super) fn why_not(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+    is_late: bool,
+) -> Option<Blocker> {
+    let evaluation = context.stop_evaluation(ledger).ok()?;
+    let says_no = |pod: &Pod| {
+        let blocker = evaluation.check_before_stop(pod, &restart.request).err()?;
+        let by_rule = blocker.code.passes_by_itself() || blocker.code == Code::UnreplicatedIndex;
+        let waits = !is_late && evaluation.is_only_moving(&blocker);
+        (by_rule && !waits).then_some(blocker)
+    };
+    if restart.request.is_at_once() && !has_begun(context, restart) {
+        let members = restart.members.iter().filter(|member| member.step == Step::Restarting);
+        return members.filter_map(|member| context.index.pod(&member.pod_uid)).find_map(says_no);
+    }
+    says_no(pod)
+}
+
 fn may_stop_alone(context: &Context<'_>, ledger: &Ledger, restart: &Restart, pod: &Pod) -> Check {
     context.stop_evaluation(ledger)?.check_before_stop(pod, &restart.request)
 }
 
 fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
-    let took_stop = |member: &Member| {
-        let manager = context.index.manager(&member.pod_uid);
-        member.stop_sequence > 0
-            && manager.is_ok_and(|manager| manager.sequence >= member.stop_sequence)
-    };
-    if restart.members.iter().any(took_stop) {
+    if has_begun(context, restart) {
         return Ok(());
     }
     for member in restart.members.iter().filter(|member| member.step == Step::Restarting) {
@@ -47,6 +66,15 @@ fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> C
         })?;
     }
     Ok(())
+}
+
+/// Whether a node of the zone has taken its stop.
+fn has_begun(context: &Context<'_>, restart: &Restart) -> bool {
+    restart.members.iter().any(|member| {
+        let manager = context.index.manager(&member.pod_uid);
+        member.stop_sequence > 0
+            && manager.is_ok_and(|manager| manager.sequence >= member.stop_sequence)
+    })
 }
 
 /// Passes if everything for the stop of a member is ready.

@@ -1,8 +1,9 @@
 //! The steps of one member in a rolling or immediate restart: stopped, started, proven back; or
-//! aborted.
+//! aborted; or its slot is given back before the stop.
 
 pub(super) mod abort;
 pub(super) mod finish;
+pub(super) mod give_back;
 mod last_check;
 pub(super) mod mounted;
 pub(super) mod replaced;
@@ -32,6 +33,7 @@ pub(super) fn advance_member(
             None => return Changes::default(),
         },
         Step::Restarting => restart_member(context, ledger, restart, member),
+        Step::GivingBack => give_back::give_back(context, ledger, member),
         Step::Aborting => abort::bring_back(context, ledger, member),
     };
     changes_of(context, ledger, index, member, turn)
@@ -61,6 +63,7 @@ pub(super) fn changes_of(
             changes.change(RestartChange::SetMember { index, member });
             *changes
         }
+        Turn::GiveBack(why) => give_back::begin(context, index, member, &why),
         Turn::Abort(reason) => abort::abort(context, index, member, &reason),
         Turn::Finish(ending, mut changes) => {
             changes.merge(finish::finish_member(context, ledger, index, member, ending));

@@ -1,5 +1,6 @@
 //! A member whose pod is not listed, or was replaced by another pod.
 
+use super::abort::owe_start_of_gone;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::draft::LATER;
@@ -14,19 +15,40 @@ use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Sources};
 /// replaces it becomes the member's pod.
 pub(in crate::flow) fn before_its_turn(context: &Context<'_>, member: &Member) -> Option<Turn> {
     if context.index.pod(&member.pod_uid).is_some() {
-        return None;
+        return is_listed_again(member).err();
     }
     if let Some(successor) = context.index.successor(member) {
         let mut new = member.clone();
         new.pod_uid.clone_from(&successor.uid);
+        new.absent_since = None;
         return Some(Turn::change(new));
     }
-    if is_over_time(context, member, 1) {
-        return Some(Turn::untouched("its pod is gone and no other took its place"));
+    match is_gone_for_good(context, member) {
+        Err(turn) => return Some(turn),
+        Ok(true) => return Some(Turn::untouched("its pod is gone and no other took its place")),
+        Ok(false) => {}
     }
     let message = "the pod is gone; waiting for the one in its place".to_owned();
     let changes = Changes { requeue: Some(LATER), ..Changes::default() };
     Some(Turn::Act(Box::new(changes), Some(Blocker { code: Code::PodGone, message })))
+}
+
+/// Whether the pod has been absent for the time of a phase. That time begins with the first look
+/// that misses it, which is written to the ledger.
+fn is_gone_for_good(context: &Context<'_>, member: &Member) -> Result<bool, Turn> {
+    let now = context.snapshot.now;
+    match member.absent_since {
+        Some(since) => Ok(now.since(since) >= context.policy.phase_timeout),
+        None => Err(Turn::change(Member { absent_since: Some(now), ..member.clone() })),
+    }
+}
+
+/// Passes once the ledger no longer says that the pod, which is listed, is absent.
+pub(in crate::flow) fn is_listed_again(member: &Member) -> Result<(), Turn> {
+    match member.absent_since {
+        Some(_) => Err(Turn::change(Member { absent_since: None, ..member.clone() })),
+        None => Ok(()),
+    }
 }
 
 /// A member whose pod was replaced while it held a slot: the new pod has a new process on what is
@@ -68,12 +90,14 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
 pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
     let Some(successor) = context.index.successor(member) else {
-        // A list may lack a pod whose engine still runs. If the restart only goes forward, giving
-        // up would leave that engine on another config.
-        if gives_up() {
-            return Turn::Abort("its pod is gone and no other took its place".into());
-        }
-        return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+        let reason = "its pod is gone and no other took its place";
+        return match is_gone_for_good(context, member) {
+            Err(turn) => turn,
+            Ok(false) => wait(Code::PodGone, "the pod is gone; waiting for the one in its place"),
+            Ok(true) if may_turn_back(ledger) => Turn::Abort(reason.into()),
+            // The list may lack a pod whose engine still runs: its start stays a debt.
+            Ok(true) => owe_start_of_gone(context, member, reason),
+        };
     };
     let manager = match context.index.manager(&successor.uid) {
         Ok(manager) => manager,
@@ -86,6 +110,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
     let changes = Changes::of_ledger(LedgerChange::ReplacePod { old, new });
     let mut new = member.clone();
     new.pod_uid.clone_from(&successor.uid);
+    new.absent_since = None;
     new.stop_sequence = manager.sequence + SEQUENCE_GAP;
     new.start_sequence = new.stop_sequence + SEQUENCE_GAP;
     Turn::Change(Box::new(new), Box::new(changes))

@@ -1,12 +1,12 @@
 //! The `stop` phase of one node: first the config, then the preparation of the engine, then the
 //! rules again, then the stop.
 
-use super::last_check::may_stop;
+use super::last_check::{may_stop, why_not};
 use super::mounted::until_mounted;
 use crate::context::Context;
-use crate::flow::engine::{prepare, voting::hand_over};
-use crate::flow::observed::{expected_now, is_over_time, not_paused};
-use crate::flow::turn::Turn;
+use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over};
+use crate::flow::observed::{expected_now, is_over_time};
+use crate::flow::turn::{GiveBack, Turn};
 use crate::rules::preflight;
 use crate::{Action, Code, Ledger, Manager, Member, Pod, Restart};
 
@@ -43,18 +43,32 @@ fn prepare_stop(
         // still arrive.
         return Err(Turn::Abort(ending.reason.clone()));
     }
-    if is_over_time(context, member, 1) {
+    if context.snapshot.cluster.paused {
+        return Err(Turn::GiveBack(GiveBack::paused()));
+    }
+    // The engine has failed together with its whole set: a stop costs nothing.
+    let has_failed = context.failed_sets().whole_set_failed(pod);
+    let is_late = is_over_time(context, member, 1);
+    let rules_allow = || match why_not(context, ledger, restart, pod, is_late) {
+        Some(blocker) => Err(Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true })),
+        None => Ok(()),
+    };
+    // What is limited for this stop may be what keeps the cluster from recovering.
+    if !has_failed && is_limited_for(context, ledger, member) {
+        rules_allow()?;
+    }
+    if is_late {
         let why = why_not_stopped(context, ledger, restart, pod, manager);
         return Err(Turn::Abort(format!("not stopped in time: {why}")));
     }
-    not_paused(context)?;
     preflight(pod)?;
     until_mounted(context, member, pod, manager, false)?;
-    // The engine has failed together with its whole set: a stop costs nothing.
-    if context.failed_sets().whole_set_failed(pod) {
+    if has_failed {
         return prepare_failed(context, ledger, restart, member);
     }
     hand_over(context, ledger, member)?;
+    // Nothing is limited in vain.
+    rules_allow()?;
     prepare(context, ledger, restart, member)?;
     if !context.snapshot.flushed.contains(&member.node) && context.index.engine().is_ok() {
         let flush = Action::Flush { node: member.node.clone() };

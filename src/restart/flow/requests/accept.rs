@@ -5,13 +5,26 @@ use super::open::{open, remember};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::coordinated::supersede::why_not_superseded;
-use crate::flow::history::record_unbegun;
+use crate::flow::finish::finished;
+use crate::flow::history::{record_end, record_unbegun};
+use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::LedgerChange;
-use crate::{Action, Ledger, Outcome, Phase, Reason, Request, annotation};
+use crate::{Action, Ending, Ledger, Outcome, Phase, Reason, Request, annotation};
 
 /// A SearchCluster that is being deleted accepts nothing, and ends what is under way.
-pub(in crate::flow) fn end_for_deletion(_: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
+    if is_deleted_with_its_pods(context) {
+        // Nobody is left to wait for, and nobody who could be paid.
+        if let Some(restart) = &ledger.restart {
+            let reason = "the SearchCluster was deleted together with its pods".to_owned();
+            let ending = Ending { outcome: Outcome::Aborted, reason };
+            changes.merge(record_end(context, restart, ending, finished(restart)));
+            changes.change(LedgerChange::CloseRestart);
+        }
+        changes.change(LedgerChange::ForgetDebts);
+        return changes;
+    }
     if ledger.restart.is_some() {
         changes.end_with(Outcome::Aborted, "the SearchCluster is being deleted");
     }

@@ -70,7 +70,7 @@ fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)
             });
             changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
         }
-        Step::Restarting => match restart.why_not_cancellable() {
+        Step::Restarting | Step::GivingBack => match restart.why_not_cancellable() {
             // `show_phases` writes the phase again.
             Some(why) => {
                 let message = format!(

@@ -39,5 +39,6 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
     )
 }
 
-const OUTAGE_HINT: &str =
-    "spec.restart.allowOutage: true accepts that the shard is unavailable until the node is back";
+const OUTAGE_HINT: &str = "GET _cluster/allocation/explain says why there is none; as a last resort, \
+                           spec.restart.allowOutage: true accepts that the shard is unavailable until \
+                           the node is back";

@@ -125,8 +125,8 @@ impl<'a> VoterSet<'a> {
             Code::Quorum,
             format!(
                 "without {candidate} {left}{of} {name} would be in the cluster{missing}, and {needed} \
-                 are needed to elect a master: waits until more are in; spec.restart.allowOutage: \
-                 true accepts an outage"
+                 are needed to elect a master: waits until more are in; as a last resort, \
+                 spec.restart.allowOutage: true accepts an outage"
             ),
         )
     }

@@ -8,6 +8,9 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     if old.is_empty() && !new.debts.is_empty() && !facts.snapshot.cluster.finalizer {
         wrong.push("a debt is made before the finalizer is on".into());
     }
+    if facts.is_deleted_with_its_pods() {
+        return;
+    }
     for debt in &old.start {
         let stays = new.debts.start.iter().find(|other| other.pod_uid == debt.pod_uid);
         match stays {

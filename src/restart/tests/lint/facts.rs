@@ -124,6 +124,11 @@ impl<'a> Facts<'a> {
         down
     }
 
+    /// Nobody is left who could be paid.
+    pub(super) fn is_deleted_with_its_pods(&self) -> bool {
+        self.snapshot.cluster.deleting && self.snapshot.pods.is_empty()
+    }
+
     /// The pod that replaced the member's pod, if that is gone.
     fn successor(&self, member: &Member) -> Option<&'a Pod> {
         let in_its_place = |pod: &&Pod| pod.node == member.node && pod.uid != member.pod_uid;

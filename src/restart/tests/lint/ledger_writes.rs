@@ -45,7 +45,7 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     {
         let in_history = new.history.iter().any(|entry| entry.id == queued.id);
         let begun = new.restart.as_ref().is_some_and(|now| now.request.id == queued.id);
-        if !in_history && !begun {
+        if !in_history && !begun && !facts.snapshot.cluster.deleting {
             wrong.push(format!("L1: the queued {} is forgotten", queued.id));
         }
     }
@@ -95,7 +95,10 @@ fn check_restart(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     if before.ending.is_some() && after.ending.is_none() {
         wrong.push(format!("S4: {id} was ending and goes on"));
     }
-    if before.once.allocation && !after.once.allocation || before.once.flush && !after.once.flush {
+    let gives_back = after.members.iter().any(|member| member.step == Step::GivingBack);
+    let forgets =
+        before.once.allocation && !after.once.allocation || before.once.flush && !after.once.flush;
+    if forgets && !gives_back {
         wrong.push(format!("S4: {id} does once what it has done"));
     }
     if before.frozen.is_some() && before.frozen != after.frozen {
@@ -127,7 +130,7 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
                 wrong.push(format!("S3: {id} is done and {} had no turn", member.node));
             }
             Step::Scheduled => {}
-            Step::Restarting | Step::Aborting => {
+            Step::Restarting | Step::GivingBack | Step::Aborting => {
                 let proven = facts.is_proven(member);
                 let taken_over = new.restart.as_ref().is_some_and(|next| {
                     next.members
@@ -151,6 +154,7 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
 
 fn allocation_is_settled(facts: &Facts, id: &str, new: &Ledger, wrong: &mut Vec<String>) {
     let held = facts.snapshot.ledger.debts.allocation.as_ref();
+    let held = held.filter(|_| !facts.is_deleted_with_its_pods());
     if held.is_some_and(|debt| debt.restart == id)
         && new.debts.allocation.is_none()
         && !debts::allocation_is_paid(facts)
@@ -187,6 +191,9 @@ fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
         // it.
         let missing = facts.pod(&entry.pod_uid).is_none()
             && !facts.snapshot.pods.iter().any(|pod| pod.node == entry.node);
+        if facts.is_deleted_with_its_pods() {
+            continue;
+        }
         if !stays && missing {
             wrong.push(format!("the entry of {} is dropped while its pod is not seen", entry.node));
         }

@@ -81,8 +81,16 @@ fn check_member(
     wrong: &mut Vec<String>,
 ) {
     let node = &old.node;
-    if new.step < old.step {
+    if (old.step, new.step) == (Step::GivingBack, Step::Scheduled) {
+        return given_back(facts, ledger, old, new, wrong);
+    }
+    let was_stopped =
+        (old.step, new.step) == (Step::GivingBack, Step::Restarting) && facts.may_be_stopped(old);
+    if new.step < old.step && !was_stopped {
         wrong.push(format!("S4: {node} goes from {:?} back to {:?}", old.step, new.step));
+    }
+    if new.step == Step::GivingBack && old.step == Step::Restarting && facts.may_be_stopped(old) {
+        wrong.push(format!("S7: {node} gives its slot back and may be stopped"));
     }
     if new.stop_sequence < old.stop_sequence || new.start_sequence < old.start_sequence {
         wrong.push(format!("S4: a sequence of {node} falls"));
@@ -125,10 +133,31 @@ fn check_member(
         (Step::Scheduled, Step::Aborting) => {
             wrong.push(format!("{node} was not under way and is being brought back"));
         }
-        (Step::Restarting | Step::Aborting, Step::Finished) => {
+        (Step::Restarting | Step::GivingBack | Step::Aborting, Step::Finished) => {
             finished(facts, ledger, old, new, wrong)
         }
         _ => {}
+    }
+}
+
+/// A slot was given back: the stop that may still arrive will be refused, and nothing is held.
+fn given_back(facts: &Facts, ledger: &Ledger, old: &Member, new: &Member, wrong: &mut Vec<String>) {
+    let node = &old.node;
+    let fenced = facts
+        .manager(&old.pod_uid)
+        .is_none_or(|manager| manager.sequence >= old.start_sequence && manager.durable);
+    if !fenced || (facts.manager(&old.pod_uid).is_none() && facts.pod(&old.pod_uid).is_some()) {
+        wrong.push(format!("S8: {node} waits again, and its stop may still arrive"));
+    }
+    if new.stop_sequence != 0 || new.start_sequence != 0 || new.compensation.is_some() {
+        wrong.push(format!("S6: {node} waits again with the sequences of its slot"));
+    }
+    if new.given_back != old.given_back {
+        wrong.push(format!("{node} forgets how often it gave its slot back"));
+    }
+    let holds = ledger.debts.allocation.iter().any(|debt| debt.holders.contains(&old.pod_uid));
+    if holds {
+        wrong.push(format!("L5: {node} waits again and holds allocation"));
     }
 }
 

@@ -6,9 +6,11 @@ mod engine_calls;
 mod facts;
 mod ledger_writes;
 mod members;
+mod messages;
 mod outages;
 mod patches;
 mod requests;
+mod slots;
 mod superseding;
 mod votes;
 mod waits;
@@ -21,6 +23,8 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
     let mut wrong = Vec::new();
     let facts = Facts::new(snapshot, policy);
     waits::check(&facts, plan, &mut wrong);
+    slots::check(&facts, plan, &mut wrong);
+    messages::check(plan, &mut wrong);
     shape(plan, &mut wrong);
     for action in &plan.actions {
         match action {

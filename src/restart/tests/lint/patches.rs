@@ -20,6 +20,10 @@ pub(super) fn check(facts: &Facts, action: &Action, wrong: &mut Vec<String>) {
             if !ledger.debts.is_empty() || ledger.restart.is_some() {
                 wrong.push("L2: the finalizer is removed and something is owed".into());
             }
+            let is_kept = !ledger.kept_stopped.is_empty() || ledger.queued.is_some();
+            if !cluster.deleting && is_kept {
+                wrong.push("L2: the finalizer is removed and still needed".into());
+            }
         }
         Action::ClaimTrigger { phase, request } => {
             if cluster.annotations.get(annotation::PHASE) != Some(phase) {

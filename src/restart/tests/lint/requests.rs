@@ -78,10 +78,13 @@ fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Caus
 fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     let debts = &facts.snapshot.ledger.debts;
+    // A restart that only goes forward does not wait for nodes whose pod is gone.
+    let forward = facts.restart().is_some_and(|one| one.direction == Direction::Forward);
+    let is_waited_for = |uid: &String| !forward || facts.pod(uid).is_some();
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
         (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
-        (!debts.start.is_empty(), "while a start is owed"),
+        (debts.start.iter().any(|debt| is_waited_for(&debt.pod_uid)), "while a start is owed"),
         (
             votes::is_exclusion_unowned(facts),
             "while a voting exclusion is owed by no node under way",
@@ -231,7 +234,11 @@ fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
     let missed = if others > 0 { 0 } else { health.delayed };
     let settled = health.color == Color::Yellow
         && health.initializing + health.relocating + missed + health.in_flight_fetch == 0;
-    if is_in && health.color != Color::Green && !settled {
+    // A cluster of one node is never better than yellow.
+    let is_alone = facts.snapshot.pods.len() == 1
+        && facts.engine().is_some_and(|engine| engine.nodes.len() == 1)
+        && health.color == Color::Yellow;
+    if is_in && health.color != Color::Green && !settled && !is_alone {
         wrong.push(format!("{} is healthy and stopped while {:?}", pod.name, health));
     }
 }
@@ -260,6 +267,13 @@ pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
         wrong.push(format!("{name} is kept stopped and started"));
     }
     if let Some(member) = facts.member(asked.uid) {
+        if member.step == Step::GivingBack && member.start_sequence == sequence {
+            // It makes the manager refuse the stop. Nothing is started on another config by it.
+            if asked.config != ConfigChoice::Mounted || asked.checksum != &member.expected {
+                wrong.push(format!("S3: {name} would be started on something else than expected"));
+            }
+            return;
+        }
         if member.step == Step::Restarting && member.start_sequence == sequence {
             return start_of_turn(facts, pod, member, asked, wrong);
         }

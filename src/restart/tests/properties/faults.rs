@@ -15,11 +15,17 @@ pub(super) enum Fault {
     Reconnect(usize),
     ContainerRestarts(usize),
     EngineDies(usize),
+    /// A shard copy fails, and its node stays.
+    CopyFails(usize),
     EngineRefuses(usize),
     EngineDoesNotEnd(usize),
     ConfigDoesNotArrive(usize),
     SourcesMove(usize),
     Replace(usize),
+    /// The list lacks its pod for a while that is shorter than a phase.
+    Missed(usize),
+    /// Only of a node that cannot be elected: without a majority nothing could end.
+    GoneForGood(usize),
     PersonStops(usize),
     PersonStarts(usize),
     PhaseAway(usize),
@@ -47,7 +53,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..16, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..19, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -63,6 +69,9 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         12 => PersonStarts(node),
         13 => PhaseAway(node),
         14 => PhaseMoved(node),
+        15 => CopyFails(node),
+        16 => Missed(node),
+        17 => GoneForGood(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -96,6 +105,10 @@ impl Fault {
     pub(super) fn happens(self, driver: &mut Driver) {
         let count = driver.world.pods.len();
         let name = |node: usize| format!("logs-{}", node % count);
+        let is_gone = |node: usize| driver.world.pods[node % count].gone;
+        if self.node().is_some_and(is_gone) && !matches!(self, Self::Replace(_)) {
+            return;
+        }
         let line = match self {
             Self::Freeze(node) => format!("freeze manager {}", name(node)),
             Self::Thaw(node) => format!("thaw manager {}", name(node)),
@@ -103,6 +116,16 @@ impl Fault {
             Self::Reconnect(node) => format!("reconnect manager {}", name(node)),
             Self::ContainerRestarts(node) => format!("container of {} restarts", name(node)),
             Self::EngineDies(node) => format!("engine of {} dies", name(node)),
+            Self::CopyFails(node) => format!("a copy on {} fails", name(node)),
+            Self::Missed(node) => {
+                play_line(driver, &format!("pod {} is not listed", name(node)));
+                driver.run(20_000, |_| false);
+                format!("pod {} is listed", name(node))
+            }
+            Self::GoneForGood(node) => match may_go(driver, &name(node)) {
+                true => format!("pod {} is gone for good", name(node)),
+                false => return,
+            },
             Self::EngineRefuses(node) => format!("engine of {} refuses v2", name(node)),
             Self::EngineDoesNotEnd(node) => format!("engine of {} does not end", name(node)),
             Self::ConfigDoesNotArrive(node) => format!("config of {} does not arrive", name(node)),
@@ -135,13 +158,44 @@ impl Fault {
         play_line(driver, &line);
     }
 
+    /// The number of the node that it happens to.
+    fn node(self) -> Option<usize> {
+        use Fault::*;
+        match self {
+            Freeze(node)
+            | Thaw(node)
+            | Disconnect(node)
+            | Reconnect(node)
+            | ContainerRestarts(node)
+            | EngineDies(node)
+            | CopyFails(node)
+            | EngineRefuses(node)
+            | EngineDoesNotEnd(node)
+            | ConfigDoesNotArrive(node)
+            | SourcesMove(node)
+            | Replace(node)
+            | Missed(node)
+            | GoneForGood(node)
+            | PersonStops(node)
+            | PersonStarts(node)
+            | PhaseAway(node)
+            | PhaseMoved(node)
+            | KeepStopped(node)
+            | LetRun(node) => Some(node),
+            BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
+            | Pause | Resume | Cancel | AskAgain | AskCoordinated(_) | AllSourcesMove | Crash
+            | Stale | BlindToEngine => None,
+        }
+    }
+
     fn blind(self, driver: &mut Driver) {
         driver.page.script(&format!("{self:?}"));
         let flushed = driver.flushed.clone();
         let (mut snapshot, version) = driver.world.observe(&flushed);
-        let at = |node: usize| node % snapshot.pods.len();
+        let at = |node: usize| node % snapshot.pods.len().max(1);
         let unknown = || Unknown { message: "not this time".into() };
         match self {
+            Self::BlindToManager(_) | Self::BlindToPod(_) if snapshot.pods.is_empty() => {}
             Self::BlindToManager(node) => {
                 let at = at(node);
                 snapshot.pods[at].manager = Err(unknown());
@@ -155,6 +209,28 @@ impl Fault {
         let made = driver.make(&snapshot);
         driver.follow(&snapshot, version, &made);
     }
+}
+
+/// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
+pub(super) fn failures(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    use Fault::*;
+    let fault = prop_oneof![
+        4 => (3_usize..6).prop_map(EngineDies),
+        4 => (3_usize..6).prop_map(CopyFails),
+        1 => Just(Pause),
+        2 => Just(Resume),
+        1 => Just(Crash),
+    ];
+    prop::collection::vec((0..within, fault), 4..16).prop_map(|mut faults| {
+        faults.sort_by_key(|(at, _)| *at);
+        faults
+    })
+}
+
+/// Whether a pod can be gone for good and everything still ends.
+fn may_go(driver: &Driver, name: &str) -> bool {
+    let there = driver.world.pods.iter().any(|pod| pod.name == name && !pod.gone);
+    there && !driver.world.engine.roles[name].roles.contains("master")
 }
 
 /// Makes a plan, lets a minute pass, and then carries the plan out.
@@ -183,6 +259,9 @@ pub(super) fn repair_all(driver: &mut Driver) {
             driver.world.thaw(&name);
         }
         let pod = driver.world.pod(&name);
+        if !pod.gone {
+            pod.is_listed_again();
+        }
         if stuck {
             pod.machine.lets_go(now);
         }

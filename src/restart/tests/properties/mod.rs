@@ -12,7 +12,7 @@ use super::driver::{ActionFate, Driver};
 use super::scenario::play_line;
 use super::world::World;
 use crate::{Direction, Policy, Share, Strategy as How};
-use faults::{Fault, faults};
+use faults::{Fault, failures, faults};
 pub(crate) use snapshots::snapshots;
 
 /// For how long faults happen, in milliseconds.
@@ -34,6 +34,9 @@ pub(crate) struct Case {
     part: &'static str,
     fates: Vec<ActionFate>,
     faults: Vec<(u64, Fault)>,
+    flush_time: u64,
+    /// How long the engines of the last nodes take to start.
+    starts: Vec<u64>,
 }
 
 fn fate() -> impl Strategy<Value = ActionFate> {
@@ -95,6 +98,8 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             part,
             fates,
             faults,
+            flush_time: 0,
+            starts: Vec::new(),
         }
     })
 }
@@ -114,6 +119,10 @@ impl Case {
         driver.world.engine.keeps_records = self.records;
         driver.fates.clone_from(&self.fates);
         driver.idle = 1_000;
+        driver.flush_time = self.flush_time;
+        for (pod, start) in driver.world.pods.iter_mut().rev().zip(&self.starts) {
+            pod.machine.habits.start = *start;
+        }
         driver
     }
 
@@ -209,8 +218,35 @@ fn two_masters() -> impl Strategy<Value = Case> {
     })
 }
 
+/// A cluster with masters of its own, whose data nodes lose copies by themselves.
+fn failing_data_nodes() -> impl Strategy<Value = Case> {
+    let times = prop::collection::vec(1_000_u64..25_000, 3);
+    let flush_time = 0_u64..20_000;
+    (case(), failures(FAULT_TIME / 2), times, flush_time).prop_map(
+        |(mut case, faults, starts, flush_time)| {
+            let roles = ["master", "master", "master", "data", "data", "data"];
+            let named = roles.iter().enumerate();
+            case.nodes =
+                named.map(|(at, roles)| (format!("logs-{at}"), (*roles).to_owned())).collect();
+            case.how = if case.how == How::Coordinated { How::Rolling } else { case.how };
+            case.allow_outage = false;
+            case.part = " role data";
+            case.faults = faults;
+            case.starts = starts;
+            case.flush_time = flush_time;
+            case
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(always_the_same(48))]
+
+    #[test]
+    fn copies_that_fail_are_never_kept_from_coming_back(case in failing_data_nodes()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
 
     #[test]
     fn two_masters_hand_the_vote_over_and_have_it_back(case in two_masters()) {

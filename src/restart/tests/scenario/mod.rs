@@ -94,17 +94,23 @@ scenarios! {
     cancel
     controller_crash
     coordinated_frozen_checksums
+    coordinated_paused_before_stop
     coordinated_pod_not_listed
     coordinated_pod_replaced
     coordinated_turned_back_early
+    copies_lost_in_a_slot
+    copy_fails_in_a_slot
+    deleted_with_its_pods
     drift
     engine_will_not_start
+    finalizer_leaves
     foreign_controller
     foreign_setting_beside
     frozen_before_stop
     frozen_manager
     half_of_coordinated
     half_of_coordinated_forward
+    half_of_coordinated_pod_gone
     half_of_them
     health_lost_before_stop
     immediate_one_node
@@ -122,6 +128,7 @@ scenarios! {
     one_node
     part_of_a_set_failed
     pause
+    paused_before_stop
     persons_stop
     phase_edited_by_hand
     phase_taken_from_all
@@ -152,6 +159,7 @@ scenarios! {
     two_masters_late_exclusion
     two_masters_pod_replaced
     two_masters_vote_stays
+    waiting_pod_not_listed
     whole_set_failed
     whole_set_failed_again
     whole_set_failed_engine_unreachable

@@ -19,6 +19,8 @@ pub(crate) struct SimPod {
     pub(crate) gone: bool,
     /// It exists, but the reconciler's list does not have it.
     pub(crate) unlisted: bool,
+    /// Since when the list does not have it.
+    pub(crate) absent_since: Option<u64>,
     pub(crate) outdated: Option<String>,
     pub(crate) deadly_probe: Option<String>,
     pub(crate) sources: Sources,
@@ -40,6 +42,7 @@ impl SimPod {
             terminating: false,
             gone: false,
             unlisted: false,
+            absent_since: None,
             outdated: None,
             deadly_probe: None,
             sources: Sources::Checksum(config.to_owned()),
@@ -47,6 +50,24 @@ impl SimPod {
             kubelet_at: None,
             container_back_at: None,
         }
+    }
+
+    /// The list does not have it from now on.
+    pub(crate) fn is_missed(&mut self, now: u64) {
+        self.unlisted = true;
+        self.absent_since.get_or_insert(now);
+    }
+
+    /// The list has it again.
+    pub(crate) fn is_listed_again(&mut self) {
+        self.unlisted = false;
+        self.absent_since = None;
+    }
+
+    /// It is deleted, and nothing takes its place.
+    pub(crate) fn goes_for_good(&mut self, now: u64) {
+        self.gone = true;
+        self.absent_since.get_or_insert(now);
     }
 
     /// A source of its config changes.

@@ -44,6 +44,20 @@ impl Shards {
         }
     }
 
+    /// A started copy on this node fails by itself, a replica if there is one. Whether it is created
+    /// again is decided by the allocation setting.
+    pub(crate) fn fail_one(&mut self, now: u64, node: &str) {
+        let failing = |copy: &&mut Copy| {
+            copy.node.as_deref() == Some(node) && copy.started_at.is_some_and(|at| at <= now)
+        };
+        let here = self.copies.iter_mut().filter(failing);
+        if let Some(copy) = here.min_by_key(|copy| copy.primary) {
+            copy.node = None;
+            copy.started_at = None;
+            copy.left = Some((node.to_owned(), now));
+        }
+    }
+
     pub(crate) fn settle(&mut self, now: u64, data: &BTreeSet<String>, setting: Option<&str>) {
         self.data_nodes = data.clone();
         for copy in &mut self.copies {
@@ -80,18 +94,18 @@ impl Shards {
         let (last, since) = copy.left.as_ref()?;
         let siblings: Vec<&Copy> = self.copies.iter().filter(same).collect();
         let holds = |node: &String| siblings.iter().any(|other| other.node.as_ref() == Some(node));
-        if data.contains(last) && !holds(last) {
-            return Some(last.clone());
-        }
+        let last = Some(last).filter(|last| data.contains(*last) && !holds(last)).cloned();
         if copy.primary {
-            return None;
+            return last;
         }
+        // A replica is copied from its primary.
         let has_source = siblings
             .iter()
             .any(|other| other.primary && other.started_at.is_some_and(|at| at <= now));
-        (has_source && now >= since + DELAY)
-            .then(|| data.iter().find(|node| !holds(node)).cloned())
-            .flatten()
+        if !has_source || last.is_some() {
+            return last.filter(|_| has_source);
+        }
+        (now >= since + DELAY).then(|| data.iter().find(|node| !holds(node)).cloned()).flatten()
     }
 
     /// A started replica replaces an unassigned primary.

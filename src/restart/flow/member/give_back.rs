@@ -1,0 +1,149 @@
+//! A member that holds a slot and may not be stopped now gives the slot back: what we have changed
+//! for its stop is undone, because that may delay what it waits for, and it waits for its turn again.
+//!
+//! A stop may have been sent before the rules changed. So its start is sent first: from then on the
+//! manager refuses the stop. If the stop was quicker, the member is restarted as planned.
+
+use super::super::answers::{is_ending, is_overtaken, overtaken, was_refused};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::engine::{allocation, clean_up, record, voting};
+use crate::flow::observed::{has_joined, is_over_time};
+use crate::flow::target::scheduled;
+use crate::flow::turn::{GiveBack, Turn, wait};
+use crate::ledger::RestartChange;
+use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Reason, Restart, Step, Strategy, Time};
+use stayput_api::{Desired, State};
+
+/// The least time until the next slot after one was given back, in milliseconds. It doubles each
+/// time, so that settings are not changed all the time in a cluster that never settles.
+const FIRST_PAUSE: u64 = 10_000;
+/// The longest of these times.
+const LONGEST_PAUSE: u64 = 300_000;
+
+/// Writes to the ledger that a member gives its slot back.
+pub(in crate::flow) fn begin(
+    context: &Context<'_>,
+    index: usize,
+    member: &Member,
+    why: &GiveBack,
+) -> Changes {
+    let mut giving = member.clone();
+    giving.step = Step::GivingBack;
+    giving.since = context.snapshot.now;
+    giving.given_back += u32::from(why.by_rule);
+    let mut changes = Changes::default();
+    let message = format!("{} is not stopped now, and waits again: {}", member.node, why.reason);
+    changes.event(Some(&member.pod_uid), Reason::SlotGivenBack, message);
+    changes.change(RestartChange::SetMember { index, member: Box::new(giving) });
+    changes
+}
+
+/// The next step of a member that gives its slot back.
+pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        if let Some(successor) = context.index.successor(member) {
+            return wait_again(context, ledger, member, successor);
+        }
+        let gone = Blocker { code: Code::PodGone, message: "the pod is gone".into() };
+        return late(context, member, Turn::Wait(gone));
+    };
+    match undo(context, ledger, member) {
+        Ok(()) => wait_again(context, ledger, member, pod),
+        Err(turn) => late(context, member, turn),
+    }
+}
+
+/// A turn that still waits when the time of a phase is over: the member is brought back instead.
+fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
+    if let Turn::Wait(blocker) = &turn
+        && is_over_time(context, member, 1)
+    {
+        return Turn::Abort(format!("its slot could not be given back: {}", blocker.message));
+    }
+    turn
+}
+
+/// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
+/// Allocation comes first, and does not wait for the manager.
+fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
+    let gives_back = |uid: &str| {
+        let mut giving = ledger.members().filter(|one| one.step == Step::GivingBack);
+        giving.any(|one| one.pod_uid == uid)
+    };
+    allocation::loosen_unless(context, ledger, |holder| !gives_back(holder))?;
+    let manager = context.index.manager(&member.pod_uid)?;
+    if is_overtaken(manager, member) {
+        return Err(overtaken(manager, member));
+    }
+    if manager.sequence < member.stop_sequence {
+        if is_ending(manager.state) || manager.state == State::Stuck {
+            let message = format!("its engine is {}", manager.state.as_str());
+            return Err(wait(Code::GivingBack, message));
+        }
+        return Err(super::start::send_start(member));
+    }
+    if was_stopped(context, member, manager)? {
+        let restart = ledger.restart.as_ref();
+        if restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated) {
+            return Err(Turn::Abort("it was stopped, and the others were not".into()));
+        }
+        let mut stopped = member.clone();
+        stopped.step = Step::Restarting;
+        return Err(Turn::change(stopped));
+    }
+    if !manager.durable || manager.desired != Desired::Running {
+        return Err(wait(Code::NotDurable, "its manager has not saved our last request"));
+    }
+    clean_up(context, ledger, member)
+}
+
+/// Whether our stop took effect before our start was decided on.
+fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Result<bool, Blocker> {
+    if manager.sequence < member.start_sequence {
+        return Ok(true);
+    }
+    let is_down = matches!(manager.state, State::Stopped | State::Stopping | State::Killing);
+    if was_refused(manager, member.start_sequence) && is_down {
+        return Ok(true);
+    }
+    // Of a node that was not listed when it took its slot, any process is a new one.
+    let had_process = member.ephemeral_id.is_some();
+    Ok(had_process && (manager.state != State::Running || has_joined(context, member)?))
+}
+
+/// The member waits for its turn again, and holds nothing any more.
+fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Turn {
+    let uid = &member.pod_uid;
+    let mut changes = Changes::default();
+    changes.ledger.extend(allocation::release(context, ledger, uid));
+    changes.ledger.extend(record::settle(context, ledger, uid));
+    changes.ledger.extend(voting::settle(context, ledger, uid));
+    let mut again = scheduled(pod, context.snapshot.now);
+    again.given_back = member.given_back;
+    Turn::Change(Box::new(again), Box::new(changes))
+}
+
+/// Passes unless a slot was given back a short while ago.
+pub(in crate::flow) fn is_long_ago(
+    context: &Context<'_>,
+    restart: &Restart,
+) -> Result<(), Blocker> {
+    let waits = restart.members.iter().filter(|member| member.step == Step::Scheduled);
+    let gave = waits.filter(|member| member.given_back > 0);
+    match gave.map(|member| (next_slot(member), &member.node)).max() {
+        Some((at, node)) if context.snapshot.now < at => Err(Blocker {
+            code: Code::GivingBack,
+            message: format!(
+                "{node} has given its slot back because the cluster changed: no slot before {at}"
+            ),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// When there may be a slot again after this member gave its one back.
+fn next_slot(member: &Member) -> Time {
+    let doubled = FIRST_PAUSE.saturating_mul(1 << (member.given_back - 1).min(16));
+    member.since.plus(doubled.min(LONGEST_PAUSE))
+}

@@ -1,0 +1,20 @@
+//! What a message advises: nothing that costs data or availability comes first.
+
+use crate::{Action, Plan};
+
+/// Settings that let a rule pass which protects something.
+const COSTLY: [&str; 2] = ["allowOutage: true", "disabledPredicates: ["];
+
+pub(super) fn check(plan: &Plan, wrong: &mut Vec<String>) {
+    let waits = plan.waiting.iter().map(|wait| &wait.message);
+    let events = plan.actions.iter().filter_map(|action| match action {
+        Action::RecordEvent(event) => Some(&event.message),
+        _ => None,
+    });
+    for message in waits.chain(events) {
+        let costly = COSTLY.iter().filter_map(|setting| message.find(setting)).min();
+        if costly.is_some_and(|at| !message[..at].contains("; as a last resort, ")) {
+            wrong.push(format!("a message advises first what costs something: {message}"));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! No node keeps its slot while it cannot be stopped, and what we have changed for it stays in force.
+
+use super::facts::Facts;
+use super::outages;
+use crate::{Action, Color, Direction, Member, Plan, Predicate, Restart, Step, Strategy};
+
+pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
+    // The step of a member may come after a change of the ledger that something else needs.
+    if matches!(plan.actions.first(), Some(Action::WriteLedger(_))) {
+        return;
+    }
+    let Some(restart) = facts.restart().filter(|restart| restart.ending.is_none()) else { return };
+    if restart.request.strategy == Strategy::Coordinated {
+        return coordinated(facts, restart, wrong);
+    }
+    for member in restart.members.iter().filter(|one| one.step == Step::Restarting) {
+        let Some(manager) = facts.manager(&member.pod_uid) else { continue };
+        if manager.sequence >= member.stop_sequence {
+            continue;
+        }
+        let node = &member.node;
+        if facts.snapshot.cluster.paused {
+            wrong.push(format!("S9: {node} keeps its slot while paused"));
+        }
+        if is_tight_for(facts, member)
+            && let Some(no) = why_not(facts, restart, member)
+        {
+            wrong.push(format!("L5: {node} keeps its slot and allocation, and {no}"));
+        }
+    }
+}
+
+/// While paused, either a node was stopped, or may have been, or all wait.
+fn coordinated(facts: &Facts, restart: &Restart, wrong: &mut Vec<String>) {
+    let mut slots = restart.members.iter().filter(|one| one.step == Step::Restarting).peekable();
+    let is_open = restart.direction == Direction::Open;
+    if facts.snapshot.cluster.paused
+        && is_open
+        && slots.peek().is_some()
+        && restart.members.iter().all(|member| {
+            let waits = member.step == Step::Restarting && !facts.may_be_stopped(member);
+            waits || member.step == Step::Finished
+        })
+    {
+        wrong.push("S9: all keep their slots while paused".into());
+    }
+}
+
+/// Whether allocation is limited by us, for this member too.
+fn is_tight_for(facts: &Facts, member: &Member) -> bool {
+    let owed = facts.snapshot.ledger.debts.allocation.as_ref();
+    let seen = facts.engine().and_then(|engine| engine.allocation.as_ref().ok());
+    owed.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
+        && seen.is_some_and(|seen| seen.marker.is_some())
+}
+
+/// Why the node may not be stopped now although allocation would change that.
+fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> {
+    let pod = facts.pod(&member.pod_uid)?;
+    let engine = facts.engine()?;
+    let health = engine.health.as_ref().ok()?;
+    if health.unassigned == 0 || facts.whole_set_failed(pod) {
+        // Copies that have a node become ready under every setting.
+        return None;
+    }
+    let disabled = |predicate| facts.policy.disabled.contains(predicate);
+    if !facts.policy.allow_outage
+        && !disabled(Predicate::StartedReplica)
+        && let Some(shard) = outages::copy_lost(engine, &pod.node, &facts.down_by_us())
+    {
+        return Some(format!("it has the last copy of {shard}"));
+    }
+    if !pod.ready || facts.node(&pod.node).is_none() {
+        return None;
+    }
+    if restart.request.strategy != Strategy::Rolling {
+        return None;
+    }
+    if health.color == Color::Red && !disabled(Predicate::GreenOrYellow) {
+        return Some("the cluster is red".into());
+    }
+    let others = restart.members.iter().filter(|one| one.is_under_way()).count();
+    let missed = if others > 1 { 0 } else { health.delayed };
+    let unsettled = health.initializing + health.relocating + missed + health.in_flight_fetch;
+    let is_alone = engine.nodes.len() == 1 && facts.snapshot.pods.len() == 1;
+    let asks = !is_alone && !disabled(Predicate::Yellow);
+    (asks && unsettled > 0).then(|| "the cluster is not settled".into())
+}
