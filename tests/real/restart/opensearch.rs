@@ -126,9 +126,13 @@ fn recovered_late(fixture: &Fixture, written: usize) {
     let late = "gateway.expected_data_nodes: 4\ngateway.recover_after_time: 30s";
     fixture.configure_all(late, ToOwned::to_owned);
     fixture.ask("late", "coordinated", &[]);
-    until("the engine reports that it has not read the disks", || {
-        let state = fixture.engine("/_cluster/state/blocks");
-        (state["blocks"]["global"]["1"].is_object()).then_some(())
+    let unread = || fixture.engine("/_cluster/state/blocks")["blocks"]["global"]["1"].is_object();
+    until("the engine reports that it has not read the disks", || unread().then_some(()));
+    until("the engine has read the disks", || {
+        let owed = fixture.status().ledger.debts.allocation.is_some();
+        let still = unread();
+        assert!(owed || !still, "nothing is known of the setting yet, and it is not owed any more");
+        (!still).then_some(())
     });
     let entry = fixture.until_over("late");
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
