@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -26,6 +27,9 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// By index, number, replica before primary. See [`super::unreplicated`].
     pub shards: Vec<Shard>,
+    /// Whether the elected master has read indices, persistent settings and shutdown records from
+    /// the disks of the nodes. Until then the engine reports none of them.
+    pub recovered: bool,
 }
 
 /// A node of the cluster.
@@ -93,10 +97,11 @@ impl EngineClient {
 /// The parameters leave out what would make the answer large: settings, mappings, allocation ids.
 pub(super) fn state_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/state/version,master_node,nodes,metadata,routing_table?master_timeout={timeout}\
+        "/_cluster/state/version,master_node,nodes,metadata,routing_table,blocks\
+         ?master_timeout={timeout}\
          &filter_path=cluster_uuid,version,master_node,cluster_manager_node,nodes.*.name,\
          nodes.*.ephemeral_id,nodes.*.transport_address,nodes.*.attributes,\
-         metadata.cluster_coordination,\
+         metadata.cluster_coordination,blocks.global,\
          routing_table.indices.*.shards.*.state,routing_table.indices.*.shards.*.primary,\
          routing_table.indices.*.shards.*.node,routing_table.indices.*.shards.*.relocating_node"
     ))
@@ -169,7 +174,20 @@ struct State {
     metadata: Metadata,
     #[serde(default)]
     routing_table: RoutingTable,
+    #[serde(default)]
+    blocks: Blocks,
 }
+
+/// What the cluster refuses at present, by number.
+#[derive(Debug, Default, Deserialize)]
+struct Blocks {
+    #[serde(default)]
+    global: BTreeMap<String, IgnoredAny>,
+}
+
+/// `state not recovered / initialized`; the number is the same in all versions of both engines
+/// (`GatewayService.STATE_NOT_RECOVERED_BLOCK`).
+const STATE_NOT_RECOVERED: &str = "1";
 
 #[derive(Debug, Deserialize)]
 struct Listed {
@@ -219,7 +237,7 @@ pub(super) fn parse(
     mut details: BTreeMap<String, Details>,
     minimum: Option<u32>,
 ) -> Result<Topology, EngineError> {
-    let State { cluster_uuid, version, master_node, nodes, metadata, routing_table } =
+    let State { cluster_uuid, version, master_node, nodes, metadata, routing_table, blocks } =
         answer.read()?;
     let voting = match (metadata.cluster_coordination, minimum) {
         (_, Some(minimum)) => Voting::MinimumMasterNodes(minimum),
@@ -249,5 +267,7 @@ pub(super) fn parse(
         })
         .collect();
     let cluster_uuid = cluster_uuid.and_then(identify::known);
-    Ok(Topology { cluster_uuid, version, elected_master: master_node, voting, nodes, shards })
+    let recovered = !blocks.global.contains_key(STATE_NOT_RECOVERED);
+    let elected_master = master_node;
+    Ok(Topology { cluster_uuid, version, elected_master, voting, nodes, shards, recovered })
 }

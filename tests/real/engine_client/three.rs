@@ -82,9 +82,10 @@ fn fill(cluster: &Cluster) {
 
 fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Members {
     let topology = wait(client.topology(engine)).expect("a topology");
-    let Topology { cluster_uuid, version, elected_master, voting, nodes, shards } = topology;
+    let Topology { cluster_uuid, version, elected_master, voting, nodes, shards, recovered } =
+        topology;
     assert_eq!(cluster_uuid, engine.cluster_uuid);
-    assert!(version > 0);
+    assert!(version > 0 && recovered);
     let ids: BTreeSet<String> = nodes.iter().map(|node| node.id.clone()).collect();
     assert!(ids.contains(elected_master.as_ref().expect("a master")));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis();

@@ -45,6 +45,10 @@ fn story(mut fixture: Fixture) {
     step("as a whole, to another cluster name, which no half of it could share");
     coordinated(&fixture, written);
     assert_eq!(fixture.settings(), before);
+
+    step("as a whole, by engines that read indices and settings from their disks late");
+    recovered_late(&fixture, written);
+    assert_eq!(fixture.settings(), before);
 }
 
 /// At random times from a seed, so that a failure can be repeated.
@@ -111,6 +115,28 @@ fn coordinated(fixture: &Fixture, written: usize) {
         .collect();
     assert_eq!(names.len(), 1, "split: {names:?}");
     assert!(names.iter().all(|name| name.starts_with("renamed-")), "{names:?} of {old_name}");
+    assert!(fixture.status().ledger.debts.is_empty());
+    load::assert_found(fixture.nodes()[0], written);
+}
+
+/// Until the elected master has read the disks, the cluster seems to have no settings and no
+/// indices. The settings that the restart has changed are there again afterwards.
+fn recovered_late(fixture: &Fixture, written: usize) {
+    // A fourth node does not exist, so the engine waits for the time to be over.
+    let late = "gateway.expected_data_nodes: 4\ngateway.recover_after_time: 30s";
+    fixture.configure_all(late, ToOwned::to_owned);
+    fixture.ask("late", "coordinated", &[]);
+    let unread = || fixture.engine("/_cluster/state/blocks")["blocks"]["global"]["1"].is_object();
+    until("the engine reports that it has not read the disks", || unread().then_some(()));
+    until("the engine has read the disks", || {
+        let owed = fixture.status().ledger.debts.allocation.is_some();
+        let still = unread();
+        assert!(owed || !still, "nothing is known of the setting yet, and it is not owed any more");
+        (!still).then_some(())
+    });
+    let entry = fixture.until_over("late");
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    fixture.until_formed();
     assert!(fixture.status().ledger.debts.is_empty());
     load::assert_found(fixture.nodes()[0], written);
 }

@@ -42,6 +42,11 @@ pub(super) enum ViewError {
     Engine(#[from] EngineError),
     #[error("the engine has not formed a cluster yet")]
     NoCluster,
+    #[error(
+        "the engine has not read its indices and settings from disk yet: it waits for more nodes \
+         (gateway.expected_data_nodes, gateway.recover_after_data_nodes)"
+    )]
+    NotRecovered,
     #[error("the engine lists {0}, which has not reported its roles yet")]
     RolesUnknown(String),
 }
@@ -112,6 +117,10 @@ impl EngineView {
                 return Err(error.into());
             }
         };
+        if !topology.recovered {
+            // An empty list of indices, settings or records would be taken for one without any.
+            return Err(ViewError::NotRecovered);
+        }
         let Some(cluster_uuid) = topology.cluster_uuid.clone() else {
             return Err(ViewError::NoCluster);
         };

@@ -85,6 +85,19 @@ fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
 }
 
 #[test]
+fn a_cluster_that_has_not_read_its_disks_yet_says_so() {
+    for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
+        // It answers as an empty cluster does.
+        let empty = topology_of(engine, "state_not_recovered");
+        assert_eq!((empty.recovered, empty.nodes.len(), empty.shards.len()), (false, 1, 0));
+        assert!(empty.cluster_uuid.is_some(), "{engine}");
+    }
+    for engine in ALL {
+        assert!(topology_of(engine, "state").recovered, "{engine}");
+    }
+}
+
+#[test]
 fn members_are_told_apart_by_both_ids() {
     for engine in ALL {
         let members = answer_to(&members::call(MASTER_TIMEOUT), engine, "members");

@@ -26,6 +26,7 @@ fn topology(nodes: Vec<engine_client::Node>) -> engine_client::Topology {
         voting: engine_client::Voting::MinimumMasterNodes(1),
         nodes,
         shards: vec![],
+        recovered: true,
     }
 }
 
