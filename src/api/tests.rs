@@ -124,16 +124,22 @@ fn names_in_answers_logs_and_metrics_are_the_same() {
     for config in [ConfigChoice::Mounted, ConfigChoice::LastGood] {
         assert_eq!(named(config), config.as_str());
     }
-    for reason in [ExitReason::Stopped, ExitReason::Exited, ExitReason::Killed, ExitReason::Oom] {
+    for reason in [
+        ExitReason::Stopped,
+        ExitReason::Exited,
+        ExitReason::Killed,
+        ExitReason::Oom,
+        ExitReason::EndedWithManager,
+    ] {
         assert_eq!(named(reason), reason.as_str());
     }
 }
 
 #[test]
 fn the_lists_are_complete_and_in_order() {
-    // `Code::NoJournal` and `State::Stuck` are declared last. A list without duplicates that
+    // `Code::TooManyWaiting` and `State::Stuck` are declared last. A list without duplicates that
     // is as long as the last discriminant is complete.
-    assert_eq!(Code::ALL.len(), Code::NoJournal as usize + 1);
+    assert_eq!(Code::ALL.len(), Code::TooManyWaiting as usize + 1);
     assert_eq!(State::ALL.len(), State::Stuck as usize + 1);
     assert!(Code::ALL.is_sorted() && State::ALL.is_sorted());
     assert_eq!(BTreeSet::from(Code::ALL).len(), Code::ALL.len());
@@ -202,7 +208,7 @@ fn sample() -> serde_json::Value {
 fn a_status_survives_reading_and_writing() {
     let status: Status = serde_json::from_value(sample()).unwrap();
     assert_eq!(serde_json::to_value(&status).unwrap(), sample());
-    assert_eq!(status.last_exit.unwrap().shell_code(), 137);
+    assert_eq!(status.last_exit.unwrap().shell_code(), Some(137));
 }
 
 #[test]

@@ -102,6 +102,41 @@ fn stopped_and_started_many_times() {
     }
 }
 
+/// As a kubelet from 1.28 on does when memory runs out (`memory.oom.group`).
+#[test]
+fn killed_as_a_whole_again_and_again() {
+    let Some(binary) = static_binary("killed_as_a_whole_again_and_again") else { return };
+    let work = work_directory(&[]);
+    let launch = Launch::new(work.path(), ["sh", "-c", "sleep 1001 & exec sleep 1000"]);
+    // Nobody listens there, so the engine is never ready.
+    let launch =
+        Launch { program: binary.into(), ..launch }.options(["--ready", "tcp://127.0.0.1:9"]);
+    let mut manager = launch.start();
+    manager.api.until_state("starting");
+    assert_eq!(manager.api.stop()["last_exit"]["reason"], "stopped");
+    let status = manager.api.post("/es/start", &json!({})).expect(202);
+    let mut run = status["run"]["id"].clone();
+    for kills in 1..=3 {
+        let journal = work.path().join("state/journal.json");
+        eventually("the run is in the journal", || {
+            let journal: serde_json::Value =
+                serde_json::from_slice(&fs::read(&journal).ok()?).ok()?;
+            (journal["run"]["id"] == run).then_some(())
+        });
+        manager.kill();
+        manager = launch.start();
+        let state = if kills < 3 { "starting" } else { "failed" };
+        let status = manager.api.until_state(state);
+        let exit = &status["last_exit"];
+        assert_eq!((&exit["run"], &exit["reason"]), (&run, &json!("ended_with_manager")));
+        assert_eq!((&exit["code"], &exit["signal"]), (&json!(null), &json!(null)), "{exit}");
+        run = status["run"]["id"].clone();
+    }
+    let status = manager.api.until_state("failed");
+    assert_eq!(status["reason"]["code"], "ended_with_manager", "{status:#}");
+    manager.assert_alone();
+}
+
 /// A root with one file in it, read-only; a small disk for the state. As uid 1000, without a way to
 /// get more privileges.
 const EMPTY_ROOT: &str = r#"

@@ -177,7 +177,11 @@ impl Page {
     fn exit(&mut self, exit: &Exit) {
         let took = humantime::format_duration(Duration::from_millis(exit.took_ms));
         let ran = rounded(Duration::from_millis(exit.ran_ms));
-        self.fact("last exit", format!("{}, took {took}, had run {ran}", ended(exit)));
+        let times = match exit.shell_code() {
+            Some(_) => format!("took {took}, had run {ran}"),
+            None => format!("had run at most {ran}"),
+        };
+        self.fact("last exit", format!("{}, {times}", ended(exit)));
         self.fact("", self.when(&exit.at));
         for (what, processes) in [("had to end", &exit.stragglers), ("left alone", &exit.strangers)]
         {

@@ -74,6 +74,7 @@ impl Pending {
         let mut intent = Intent {
             desired,
             held: None,
+            unseen_ends: 0,
             resume: self.resume(),
             fencing: self.fencing(true),
             ..self.before.clone()

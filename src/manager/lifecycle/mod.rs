@@ -21,6 +21,7 @@
 
 mod commit;
 mod effect;
+mod ended_with_manager;
 mod ending;
 mod event;
 mod intent;

@@ -13,21 +13,12 @@ impl Lifecycle {
         by: String,
         out: &mut Vec<Effect>,
     ) {
-        let exit = request.exit;
-        let act = Act::Stop { grace: request.grace, drain: request.drain, exit };
+        let act = Act::Stop { grace: request.grace, drain: request.drain, exit: request.exit };
         let Some((pending, verdict)) = self.fenced(now, Request::Stop(request), by, out) else {
             return;
         };
         match verdict {
             Verdict::Retry => out.push(Effect::Reply(self.outcome(&pending))),
-            Verdict::Fresh(_) if exit && !self.policy.journal => {
-                let refusal = Refusal::new(
-                    Code::NoJournal,
-                    "`exit` needs a journal: without --state-dir the next manager would start the \
-                     engine at once; nothing was stopped",
-                );
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
-            }
             Verdict::Fresh(_) => self.commit(now, pending.accepted(Desired::Stopped), act, out),
         }
     }

@@ -55,10 +55,14 @@ impl Lifecycle {
                 self.persist(out);
                 self.prepare_own(now, Origin::Boot, out);
             }
-            Recovered::Journal { intent, last_exit } => {
+            Recovered::Journal { intent, last_exit, run } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                if self.intent.limit_resume(now) {
+                let mut changed = self.intent.limit_resume(now);
+                if let Some(run) = run {
+                    changed |= self.ended_with_manager(now, &run);
+                }
+                if changed {
                     self.persist(out);
                 } else {
                     // The intent was read from the disk, so it is durable.
@@ -196,7 +200,11 @@ impl Lifecycle {
         // When a parent has ended, descent is only known if it was seen before.
         out.push(Effect::ScanTree);
         if self.intent.unproven {
-            self.amend(|intent| intent.unproven = false, out);
+            let proven = |intent: &mut Intent| {
+                intent.unproven = false;
+                intent.unseen_ends = 0;
+            };
+            self.amend(proven, out);
         }
         if let Some(run) = &mut self.run {
             run.was_ready = true;

@@ -185,6 +185,9 @@ impl Lifecycle {
             return "did not run".to_owned();
         };
         let ran = humantime::format_duration(Duration::from_millis(exit.ran_ms));
+        if exit.shell_code().is_none() {
+            return format!("ended together with its manager, at most {ran} after its start");
+        }
         let how = match (exit.code, exit.signal) {
             (Some(code), _) => format!("ended with code {code}"),
             (None, Some(signal)) => format!("was ended by signal {signal}"),
@@ -192,7 +195,10 @@ impl Lifecycle {
         };
         let reason = match exit.reason {
             api::ExitReason::Oom => " (out of memory)",
-            api::ExitReason::Stopped | api::ExitReason::Exited | api::ExitReason::Killed => "",
+            api::ExitReason::Stopped
+            | api::ExitReason::Exited
+            | api::ExitReason::Killed
+            | api::ExitReason::EndedWithManager => "",
         };
         format!("{how}{reason} after {ran}")
     }

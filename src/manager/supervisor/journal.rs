@@ -139,9 +139,11 @@ impl Journal {
     pub fn recover(&self, pod: Option<&str>) -> Recovered {
         match self.read(pod) {
             Ok(None) => Recovered::Fresh,
-            Ok(Some(record)) => {
-                Recovered::Journal { intent: Box::new(record.intent), last_exit: record.last_exit }
-            }
+            Ok(Some(record)) => Recovered::Journal {
+                intent: Box::new(record.intent),
+                last_exit: record.last_exit,
+                run: record.run,
+            },
             Err(error) => Recovered::Unreadable(format!(
                 "{error}; so it is not known whether the engine should run: start or stop it (the \
                  file is then kept as journal.json.unreadable)"

@@ -3,7 +3,6 @@
 use super::scenario::{done, on_exit, start, stop, stop_and_exit, under_way};
 use super::world::World;
 use crate::lifecycle::{OnExit, Phase, Policy};
-use stayput_api::Code;
 
 #[test]
 fn the_manager_ends_with_0_when_the_engine_is_stopped_and_the_next_one_waits() {
@@ -27,14 +26,6 @@ fn it_is_answered_before_the_manager_ends_at_once() {
     let mut world = World::stopped(Policy::default());
     assert_eq!(world.answer_to(stop_and_exit(2)), done(2));
     assert_eq!(world.exit, Some(0));
-}
-
-#[test]
-fn it_is_refused_without_a_journal() {
-    let mut world = World::running(Policy { journal: false, ..Policy::default() });
-    assert_eq!(world.answer_to(stop_and_exit(5)), Err(Code::NoJournal));
-    assert_eq!(world.phase(), Phase::Running);
-    assert_eq!(world.answer_to(stop(4)), Err(Code::StaleSequence), "as after every refusal");
 }
 
 #[test]
