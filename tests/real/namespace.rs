@@ -105,12 +105,13 @@ fn stopped_and_started_many_times() {
 /// As a kubelet from 1.28 on does when memory runs out (`memory.oom.group`).
 #[test]
 fn killed_as_a_whole_again_and_again() {
-    let Some(binary) = static_binary("killed_as_a_whole_again_and_again") else { return };
+    if let Some(why) = cannot_isolate() {
+        return skip("namespace::killed_as_a_whole_again_and_again", &why);
+    }
     let work = work_directory(&[]);
     let launch = Launch::new(work.path(), ["sh", "-c", "sleep 1001 & exec sleep 1000"]);
     // Nobody listens there, so the engine is never ready.
-    let launch =
-        Launch { program: binary.into(), ..launch }.options(["--ready", "tcp://127.0.0.1:9"]);
+    let launch = launch.options(["--ready", "tcp://127.0.0.1:9"]);
     let mut manager = launch.start();
     manager.api.until_state("starting");
     assert_eq!(manager.api.stop()["last_exit"]["reason"], "stopped");
