@@ -234,7 +234,7 @@ impl Lifecycle {
         let ends = self.exit.is_some() && self.deciding.is_none() && self.answered < self.written;
         if commits || ends || self.unrecorded_end.is_some() {
             self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
-        } else {
+        } else if self.exit.is_none() {
             self.timers.remove(&Timer::Journal);
         }
     }
