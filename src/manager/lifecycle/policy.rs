@@ -17,6 +17,10 @@ impl Limits {
     pub const JOURNAL_WRITE_TIMEOUT: Millis = 5_000;
     /// How long to wait before a failed write of the journal is tried again.
     pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
+    /// An engine that ended together with its manager so often in a row before it was ready is held.
+    pub const MAX_UNSEEN_ENDS: u32 = 3;
+    /// How long to wait before a start after `resumeAfter` that was refused is tried again.
+    pub const RESUME_RETRY_INTERVAL: Millis = 60_000;
     /// How long a config may take to be verified and staged.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
     /// First wait before a restart in place; it doubles with each end within the window.

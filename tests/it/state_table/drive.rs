@@ -104,7 +104,10 @@ impl Drive {
     }
 
     pub(crate) fn stop(&mut self) {
-        let request = StopRequest::default();
+        self.stop_with(StopRequest::default());
+    }
+
+    pub(crate) fn stop_with(&mut self, request: StopRequest) {
         self.event(Event::Stop { request, by: "somebody".to_owned() });
     }
 
@@ -136,6 +139,7 @@ impl Drive {
         let recovered = Recovered::Journal {
             intent: Box::new(self.lifecycle.journaled_intent().clone()),
             last_exit: self.lifecycle.last_exit().cloned(),
+            run: self.lifecycle.run(),
         };
         self.lifecycle = Lifecycle::new(self.lifecycle.policy().clone(), self.now);
         self.event(Event::Boot(recovered));

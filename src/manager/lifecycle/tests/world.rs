@@ -6,7 +6,7 @@ use crate::lifecycle::{
     Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared, Recovered,
     Request, Timer, Tree,
 };
-use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal};
+use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal, Run};
 
 /// Checksum of what is mounted.
 pub(super) const MOUNTED: &str = "sha256:mounted";
@@ -55,6 +55,7 @@ impl Engine {
 pub(super) struct Saved {
     pub(super) intent: Intent,
     pub(super) last_exit: Option<Exit>,
+    pub(super) run: Option<Run>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -102,9 +103,10 @@ impl World {
     pub(super) fn boot(&mut self) {
         let recovered = match &self.disk {
             None => Recovered::Fresh,
-            Some(Saved { intent, last_exit }) => Recovered::Journal {
+            Some(Saved { intent, last_exit, run }) => Recovered::Journal {
                 intent: Box::new(intent.clone()),
                 last_exit: last_exit.clone(),
+                run: run.clone(),
             },
         };
         self.happens(Event::Boot(recovered));
@@ -249,6 +251,7 @@ impl World {
                 let saved = Saved {
                     intent: self.lifecycle.journaled_intent().clone(),
                     last_exit: self.lifecycle.last_exit().cloned(),
+                    run: self.lifecycle.run(),
                 };
                 // One write at a time; of the versions that wait, only the last one counts.
                 self.writing.truncate(1);
