@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::observed::Shared;
+use super::observed::{Shared, Work};
+use super::progress::Progress;
 use super::watches::{Changes, Source, Watches, no_inotify};
 
 /// How often to read again because a directory appeared that was not watched yet.
@@ -91,8 +91,12 @@ impl Follower {
             }
         }
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
+        let turn = self.shared.work.turn_after_all().await;
         let began = Instant::now();
-        match spawn_blocking(move || read(&shared, watches, problems)).await {
+        let reading = turn.begin(move |work, progress| {
+            read(&shared, work, progress, watches, problems)
+        });
+        match reading.done().await {
             Ok((watches, complete)) => {
                 self.trusted = complete && !overflow;
                 self.watches = watches;
@@ -139,14 +143,15 @@ async fn next_changes(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Wat
 /// the watches, and whether they report every change.
 fn read(
     shared: &Shared,
+    work: &mut Work,
+    progress: &Progress,
     mut watches: Option<Watches>,
     problems: Vec<String>,
 ) -> (Option<Watches>, bool) {
-    let mut work = shared.work();
     let period = shared.settings.rescan;
     let slow = |problem| format!("{problem}; until then it is read every {period:?}");
     work.unwatched = problems.into_iter().map(slow).collect();
-    let (mut read, _) = shared.observe(&mut work);
+    let (mut read, _) = shared.observe(work, progress);
     let mut complete = false;
     if let Some(watches) = &mut watches {
         for _ in 0..MAX_READINGS {
@@ -157,9 +162,9 @@ fn read(
             if !synced.fresh {
                 break;
             }
-            (read, _) = shared.observe(&mut work);
+            (read, _) = shared.observe(work, progress);
         }
-        shared.publish(&work);
+        shared.publish(work);
     }
     (watches, complete)
 }

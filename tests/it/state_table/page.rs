@@ -110,6 +110,7 @@ fn timer(name: &'static str, timer: Timer) -> Happening {
         Timer::TreeGrace => (|d| runs(d, Timer::TreeGrace), |d| d.fires(Timer::TreeGrace)),
         Timer::Kill => (|d| runs(d, Timer::Kill), |d| d.fires(Timer::Kill)),
         Timer::Settle => (|d| runs(d, Timer::Settle), |d| d.fires(Timer::Settle)),
+        Timer::Prove => (|d| runs(d, Timer::Prove), |d| d.fires(Timer::Prove)),
         Timer::Backoff => (|d| runs(d, Timer::Backoff), |d| d.fires(Timer::Backoff)),
         Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),
         Timer::Rewrite => (|d| runs(d, Timer::Rewrite), |d| d.fires(Timer::Rewrite)),
@@ -159,6 +160,7 @@ fn events() -> String {
         timer("the dump had its time", Timer::Dump),
         timer("the tree's grace is over", Timer::TreeGrace),
         timer("KILL had its time", Timer::Kill),
+        timer("it was up for a minute", Timer::Prove),
         timer("the back-off is over", Timer::Backoff),
         happening("TERM to the manager", |_| true, |drive| drive.event(Event::Terminate)),
         happening(

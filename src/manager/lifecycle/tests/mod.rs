@@ -3,6 +3,7 @@
 mod defects_of_2019;
 mod held;
 mod journal;
+mod kept_config;
 mod ladder;
 mod model;
 mod own_end;

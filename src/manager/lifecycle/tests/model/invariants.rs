@@ -167,9 +167,17 @@ fn structure(world: &World) -> Result<(), &'static str> {
         Phase::Stopped | Phase::Failed | Phase::Running | Phase::Lingering | Phase::Stuck => true,
     };
     require(due, "a phase without its deadline")?;
+    require(
+        !has(Timer::Prove) || phase == Phase::Running,
+        "an engine that is not up proves its config",
+    )?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
     let rewrites = !lifecycle.is_durable();
-    let only = |timer: &Timer| rewrites && matches!(timer, Timer::Rewrite);
+    let only = |timer: &Timer| match timer {
+        Timer::Rewrite => rewrites,
+        Timer::Prove => phase == Phase::Running,
+        _ => false,
+    };
     let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);
     require(!rest || awake, "a timer at rest")
 }
