@@ -7,6 +7,7 @@
 //! * [`http`]: listeners, TLS, who may call, routes.
 //! * [`errors`]: what is wrong with the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
+//! * [`worker`]: threads for work that may block.
 //! * [`settings`]: the options of `stayput run`, checked.
 //! * [`cli`]: the subcommands of `stayput`.
 
@@ -19,3 +20,4 @@ pub mod metrics;
 pub mod process;
 pub mod settings;
 pub mod supervisor;
+pub mod worker;

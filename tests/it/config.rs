@@ -11,9 +11,17 @@ mod watching;
 use std::path::Path;
 
 use stayput_api::checksum::Checksum;
-use stayput_manager::config_watch::{ConfigDir, ConfigSettings, Stage};
+use stayput_manager::config_watch::{ConfigDir, ConfigSettings, ConfigWatch, Stage};
+use stayput_manager::errors::Errors;
+use stayput_manager::worker::Worker;
 
 use crate::support::atomic_writer::Payload;
+
+/// A watch with threads of its own.
+async fn start(settings: ConfigSettings) -> ConfigWatch {
+    let worker = |name| Worker::start(name, &Errors::default()).unwrap();
+    ConfigWatch::start(settings, worker("config"), worker("staging")).await
+}
 
 /// Settings for one directory without a name.
 fn only(path: &Path) -> ConfigSettings {

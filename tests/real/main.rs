@@ -15,6 +15,7 @@ mod engine_stories;
 mod hung_config;
 mod kubernetes;
 mod namespace;
+mod pids;
 mod pods;
 mod restart;
 mod rules;

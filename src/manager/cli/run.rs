@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,25 +11,21 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::failure::USAGE;
-use crate::config_watch::ConfigWatch;
+use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
 use crate::http::{Limits, Server};
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Engine, Journal, Supervisor};
+use crate::worker::Worker;
 use stayput_net::telemetry;
 
 /// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
 /// match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
-/// The thread count for blocking work: journal, config, staging. Further work waits.
-const BLOCKING_THREADS: usize = 4;
-/// An idle thread costs memory and is seldom needed.
-const THREAD_KEEP_ALIVE: Duration = Duration::from_millis(500);
 /// How long the first access to a volume may take.
 const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where the kubelet reads why a container ended.
@@ -57,13 +54,7 @@ fn supervise(settings: Settings) -> ExitCode {
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(BLOCKING_THREADS)
-        .thread_keep_alive(THREAD_KEEP_ALIVE)
-        .build();
-    let runtime = match runtime {
+    let runtime = match Builder::new_current_thread().enable_io().enable_time().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&[format!("cannot set up: {error}")], UNAVAILABLE),
     };
@@ -90,30 +81,23 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
     }
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
-    let journal = settings.state_dir.as_deref().map(Journal::new);
-    if let Some(journal) = journal.clone() {
-        // On a timeout the supervisor takes over: a disk that hangs must not keep the engine down.
-        let checked = timeout(VOLUME_TIMEOUT, spawn_blocking(move || journal.check())).await;
-        if let Ok(Ok(Err(problem))) = checked {
-            return Err(vec![problem.to_string()]);
-        }
-    }
-    let config = if settings.config.dirs.is_empty() {
+    let errors = Errors::default();
+    let journal = open_journal(settings.state_dir.as_deref(), &errors).await?;
+    // One is enough: a start first stages and then empties the directory.
+    let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
         None
     } else {
-        let dirs = settings.config.dirs.clone();
-        let watch = timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings.config)).await;
-        let watch = watch.map_err(|_| {
-            let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();
-            vec![format!(
-                "--config {} did not answer within {VOLUME_TIMEOUT:?}: repair the volume",
-                dirs.join(", ")
-            )]
-        })?;
-        Some(Arc::new(watch))
+        Some(worker("staging", &errors)?)
     };
+    let config = match &staging {
+        Some(staging) if !settings.config.dirs.is_empty() => {
+            Some(watch_config(settings.config, staging.clone(), &errors).await?)
+        }
+        Some(_) | None => None,
+    };
+    let temp_dir = settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent)));
     let server = if settings.policy.api {
-        let server = Server::bind(settings.http.clone(), Limits::default()).await;
+        let server = Server::bind(settings.http.clone(), Limits::default(), &errors).await;
         Some(server.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?)
     } else {
         None
@@ -123,10 +107,10 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         policy: settings.policy,
         probe: settings.ready,
         config,
-        temp_dir: settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent))),
+        temp_dir: temp_dir.zip(staging),
         journal,
         pod: settings.http.pod,
-        errors: Errors::default(),
+        errors,
     };
     let (supervisor, handle, ended) = Supervisor::new(engine, signals);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -157,6 +141,58 @@ async fn manage(settings: Settings) -> Result<Ended, Vec<String>> {
         }
     }
     ended.ok_or_else(|| vec!["the supervisor ended without a reason".to_owned()])
+}
+
+/// Makes a thread, which is possible now: the engine has none yet.
+fn worker(name: &'static str, errors: &Errors) -> Result<Worker, Vec<String>> {
+    Worker::start(name, errors).map_err(|error| vec![error.to_string()])
+}
+
+/// The journal, and a thread that shares neither its time nor its open files.
+async fn open_journal(
+    state_dir: Option<&Path>,
+    errors: &Errors,
+) -> Result<Option<(Journal, Worker)>, Vec<String>> {
+    let Some(state_dir) = state_dir else { return Ok(None) };
+    let (journal, worker) = (Journal::new(state_dir), worker("journal", errors)?);
+    own_descriptors(&worker).await;
+    let checked = journal.clone();
+    // On a timeout the supervisor takes over: a disk that hangs must not keep the engine down.
+    match timeout(VOLUME_TIMEOUT, worker.run(move || checked.check())).await {
+        Ok(Ok(Err(problem))) => Err(vec![problem.to_string()]),
+        Ok(_) | Err(_) => Ok(Some((journal, worker))),
+    }
+}
+
+/// For a thread that uses the state directory: it may hang without a start being impossible.
+async fn own_descriptors(worker: &Worker) {
+    if let Ok(Err(error)) = worker.run(process::own_descriptors).await {
+        tracing::warn!(
+            %error,
+            "files of the state directory are open in all threads: if the disk hangs, a start may \
+             hang, too"
+        );
+    }
+}
+
+async fn watch_config(
+    settings: ConfigSettings,
+    staging: Worker,
+    errors: &Errors,
+) -> Result<Arc<ConfigWatch>, Vec<String>> {
+    let dirs = settings.dirs.clone();
+    let keeper = worker("kept configs", errors)?;
+    own_descriptors(&keeper).await;
+    match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, staging, keeper)).await {
+        Ok(watch) => Ok(Arc::new(watch)),
+        Err(_) => {
+            let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();
+            Err(vec![format!(
+                "--config {} did not answer within {VOLUME_TIMEOUT:?}: repair the volume",
+                dirs.join(", ")
+            )])
+        }
+    }
 }
 
 /// Writes the reason to the kubelet's file, if there is one. Nothing else depends on it.

@@ -1,22 +1,23 @@
-//! Work on volumes, one piece at a time, on a blocking thread. A volume may hang without end, and
-//! nothing can interrupt a thread that waits for it. So at most one thread waits, what comes after
-//! it waits without one, and whoever cannot wait is told what hangs.
+//! Work on volumes, one piece at a time, on a thread of its own. A volume may hang without end, and
+//! nothing can interrupt a thread that waits for it. So whoever comes next and cannot wait is told
+//! what hangs.
 
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::progress::{ANSWER_TIMEOUT, Hanging, Progress};
+use crate::worker::{WorkPanicked, Worker};
 
 /// Data for the work of one thread at a time.
 #[derive(Debug)]
 pub(super) struct Exclusive<T> {
     data: Arc<Mutex<T>>,
     progress: Arc<Progress>,
+    worker: Worker,
 }
 
 /// The right to work.
@@ -24,6 +25,7 @@ pub(super) struct Exclusive<T> {
 pub(super) struct Turn<T> {
     data: OwnedMutexGuard<T>,
     progress: Arc<Progress>,
+    worker: Worker,
 }
 
 impl<T> Deref for Turn<T> {
@@ -35,15 +37,14 @@ impl<T> Deref for Turn<T> {
 }
 
 /// Work that was begun. It ends by itself, also if this is dropped.
-#[derive(Debug)]
 pub(super) struct Working<R> {
-    thread: JoinHandle<R>,
+    result: Pin<Box<dyn Future<Output = Result<R, WorkPanicked>> + Send>>,
     progress: Arc<Progress>,
 }
 
 impl<T: Send + 'static> Exclusive<T> {
-    pub(super) fn new(data: T, progress: Progress) -> Self {
-        Self { data: Arc::new(Mutex::new(data)), progress: Arc::new(progress) }
+    pub(super) fn new(data: T, progress: Progress, worker: Worker) -> Self {
+        Self { data: Arc::new(Mutex::new(data)), progress: Arc::new(progress), worker }
     }
 
     /// Waits for the work before.
@@ -64,7 +65,7 @@ impl<T: Send + 'static> Exclusive<T> {
     /// Waits for the work before, however long that takes.
     pub(super) async fn turn_after_all(&self) -> Turn<T> {
         let data = Arc::clone(&self.data).lock_owned().await;
-        Turn { data, progress: Arc::clone(&self.progress) }
+        Turn { data, progress: Arc::clone(&self.progress), worker: self.worker.clone() }
     }
 }
 
@@ -74,13 +75,13 @@ impl<T: Send + 'static> Turn<T> {
         self,
         work: impl FnOnce(&mut T, &Progress) -> R + Send + 'static,
     ) -> Working<R> {
-        let Self { mut data, progress } = self;
+        let Self { mut data, progress, worker } = self;
         let watched = Arc::clone(&progress);
-        let thread = spawn_blocking(move || {
+        let result = worker.run(move || {
             let _ended = Ended(&progress);
             work(&mut data, &progress)
         });
-        Working { thread, progress: watched }
+        Working { result: Box::pin(result), progress: watched }
     }
 }
 
@@ -98,9 +99,9 @@ impl<R> Working<R> {
     ///
     /// # Errors
     /// It hangs. It may be waited for again.
-    pub(super) async fn done_or_hanging(&mut self) -> Result<Result<R, JoinError>, Hanging> {
+    pub(super) async fn done_or_hanging(&mut self) -> Result<Result<R, WorkPanicked>, Hanging> {
         loop {
-            match timeout(self.progress.patience(), Pin::new(&mut self.thread)).await {
+            match timeout(self.progress.patience(), &mut self.result).await {
                 Ok(done) => return Ok(done),
                 Err(_) => {
                     if let Some(hanging) = self.progress.hanging() {
@@ -112,13 +113,13 @@ impl<R> Working<R> {
     }
 
     /// Waits for the result however long that takes; that it hangs is shown.
-    pub(super) async fn done(mut self) -> Result<R, JoinError> {
+    pub(super) async fn done(mut self) -> Result<R, WorkPanicked> {
         loop {
             if let Ok(done) = self.done_or_hanging().await {
                 return done;
             }
             // The next access may hang as well.
-            if let Ok(done) = timeout(ANSWER_TIMEOUT, Pin::new(&mut self.thread)).await {
+            if let Ok(done) = timeout(ANSWER_TIMEOUT, &mut self.result).await {
                 return done;
             }
         }

@@ -25,7 +25,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Follower {
     shared: Arc<Shared>,
-    /// None while a blocking thread sets watches, and where there is no inotify.
+    /// None while the reader sets watches, and where there is no inotify.
     watches: Option<Watches>,
     ready: Option<AsyncFd<Arc<Source>>>,
     /// Every change wakes this task.
@@ -33,9 +33,6 @@ pub(super) struct Follower {
     /// The next reading must not begin before this time.
     next_reading: Instant,
 }
-
-/// The runtime is shutting down.
-struct Ending;
 
 impl Follower {
     /// Reads everything for the first time, and is then ready to follow.
@@ -47,8 +44,7 @@ impl Follower {
             trusted: false,
             next_reading: Instant::now(),
         };
-        // A reading fails only when the runtime ends.
-        let _ = follower.read(false).await;
+        follower.read(false).await;
         follower
     }
 
@@ -63,9 +59,7 @@ impl Follower {
             // in a row.
             sleep_until(self.next_reading).await;
             let more = self.watches.as_ref().map(Watches::read).unwrap_or_default();
-            if self.read(changes.overflow || more.overflow).await.is_err() {
-                return;
-            }
+            self.read(changes.overflow || more.overflow).await;
         }
     }
 
@@ -82,7 +76,7 @@ impl Follower {
         }
     }
 
-    async fn read(&mut self, overflow: bool) -> Result<(), Ending> {
+    async fn read(&mut self, overflow: bool) {
         let mut problems = Vec::new();
         if self.watches.is_none() {
             match watched() {
@@ -93,24 +87,21 @@ impl Follower {
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
         let turn = self.shared.work.turn_after_all().await;
         let began = Instant::now();
-        let reading = turn.begin(move |work, progress| {
-            read(&shared, work, progress, watches, problems)
-        });
+        let reading =
+            turn.begin(move |work, progress| read(&shared, work, progress, watches, problems));
         match reading.done().await {
             Ok((watches, complete)) => {
                 self.trusted = complete && !overflow;
                 self.watches = watches;
             }
-            Err(error) if error.is_panic() => {
-                // The watches were lost with the thread: new ones are set at the next reading.
+            Err(_) => {
+                // The watches were lost in the panic: new ones are set at the next reading.
                 self.ready = None;
                 self.trusted = false;
             }
-            Err(_) => return Err(Ending),
         }
         let pause = (began.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE);
         self.next_reading = Instant::now() + pause;
-        Ok(())
     }
 }
 

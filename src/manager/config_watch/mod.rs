@@ -42,6 +42,8 @@ pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
 
+use crate::errors::Errors;
+use crate::worker::Worker;
 use follow::Follower;
 use kept::Role;
 use observed::{Shared, Work};
@@ -61,16 +63,16 @@ pub struct ConfigWatch {
 }
 
 impl ConfigWatch {
-    /// Reads the config for the first time and watches it from then on. Needs a runtime with I/O
-    /// and time. What is wrong with the directories is in [`Observed::errors`]: a manager whose
-    /// config is missing must still answer.
-    pub async fn start(mut settings: ConfigSettings) -> Self {
+    /// Reads the config for the first time and watches it from then on. On the thread `worker` it is
+    /// read and staged, on `keeper` kept. Needs a runtime with I/O and time. What is wrong with the
+    /// directories is in [`Observed::errors`]: a manager whose config is missing must still answer.
+    pub async fn start(mut settings: ConfigSettings, worker: Worker, keeper: Worker) -> Self {
         // Links to live files contain these paths, so they must not depend on the working
         // directory.
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
         let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
         dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(Shared::new(settings, worker, keeper));
         let finding = tokio::spawn(Arc::clone(&shared).find_last_good());
         // Without it the manager can do everything else.
         let _ = timeout(STATE_DIR_TIMEOUT, finding).await;
@@ -157,7 +159,9 @@ impl ConfigWatch {
     /// # Errors
     /// Why there is no checksum; one message per problem.
     pub fn read_once(settings: &ConfigSettings) -> Result<Observed, Vec<String>> {
-        let shared = Shared::new(settings.clone());
+        let worker = Worker::start("config", &Errors::default());
+        let worker = worker.map_err(|error| vec![error.to_string()])?;
+        let shared = Shared::new(settings.clone(), worker.clone(), worker);
         let (read, _) = shared.observe(&mut Work::default(), &Progress::unseen());
         let observed = Observed::clone(&shared.subscribe().borrow());
         if read.checksum.is_some() { Ok(observed) } else { Err(observed.errors) }

@@ -14,6 +14,7 @@ use super::progress::Progress;
 use super::read::read;
 use super::settings::ConfigSettings;
 use super::subpath;
+use crate::worker::Worker;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::Checksum;
 
@@ -142,7 +143,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Nothing read yet.
-    pub(super) fn new(settings: ConfigSettings) -> Self {
+    pub(super) fn new(settings: ConfigSettings, worker: Worker, keeper: Worker) -> Self {
         let published = Arc::new(Published::new());
         let shown = Arc::clone(&published);
         let hanging = Progress::new(move |message| {
@@ -154,9 +155,10 @@ impl Shared {
             let hanging = Progress::new(move |message| {
                 shown.change(|known, _| known.kept_hanging = message);
             });
-            Exclusive::new(Store::new(root), hanging)
+            Exclusive::new(Store::new(root), hanging, keeper)
         });
-        Self { settings, published, work: Exclusive::new(Work::default(), hanging), store }
+        let work = Exclusive::new(Work::default(), hanging, worker);
+        Self { settings, published, work, store }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {

@@ -175,7 +175,7 @@ impl Shared {
         match turn.begin(|store, progress| store.last_good(progress)).done().await {
             Ok(Ok(kept)) => self.published.last_good(kept.map(|kept| kept.checksum)),
             Ok(Err(error)) => self.published.kept_problem(Some(error.to_string())),
-            // The runtime ends.
+            // The panic is reported.
             Err(_) => {}
         }
     }

@@ -18,10 +18,11 @@ use thiserror::Error;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::key_files::{KeyFiles, Keys};
+use crate::errors::Errors;
+use crate::worker::{NoThread, Worker};
 
 /// From the first change to reading the files: certificate and key are written one by one.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
@@ -39,6 +40,8 @@ pub enum WatchError {
         directory.display()
     )]
     Directory { directory: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Thread(#[from] NoThread),
 }
 
 /// A watch on the directories of the key files.
@@ -47,6 +50,8 @@ pub(super) struct Watch {
     inotify: AsyncFd<Fd>,
     directories: BTreeSet<PathBuf>,
     names: BTreeSet<OsString>,
+    /// Reads the files.
+    worker: Worker,
 }
 
 /// nix implements only the newer trait, tokio asks for the older one.
@@ -67,6 +72,7 @@ impl Watch {
     /// [`WatchError`] if the kernel grants no watch or a directory does not exist.
     pub(super) fn new<'a>(
         files: impl Iterator<Item = &'a Path>,
+        errors: &Errors,
     ) -> Result<Option<Self>, WatchError> {
         let (mut directories, mut names) = (BTreeSet::new(), BTreeSet::new());
         for file in files {
@@ -84,7 +90,8 @@ impl Watch {
         #[allow(deprecated)]
         let inotify =
             AsyncFd::with_interest(Fd(inotify), Interest::READABLE).map_err(WatchError::Inotify)?;
-        let watch = Self { inotify, directories, names };
+        let worker = Worker::start("keys", errors)?;
+        let watch = Self { inotify, directories, names, worker };
         watch.set().map(|()| Some(watch))
     }
 
@@ -154,7 +161,7 @@ pub(super) async fn reload_on_change(
         sleep(SETTLE_TIME).await;
         watch.drain();
         let lost_watch = watch.set().err();
-        let reread = spawn_blocking(move || (files.reread(), files)).await;
+        let reread = watch.worker.run(move || (files.reread(), files)).await;
         let Ok((changed, reread_files)) = reread else { return };
         files = reread_files;
         if !changed && lost_watch.is_none() {

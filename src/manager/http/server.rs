@@ -18,6 +18,7 @@ use super::limits::Limits;
 use super::listener::{self, BindError, Socket};
 use super::reload::{self, Watch, WatchError};
 use super::settings::HttpSettings;
+use crate::errors::Errors;
 use crate::supervisor::Handle;
 use stayput_api::Status;
 
@@ -58,13 +59,18 @@ impl Server {
     ///
     /// # Errors
     /// Everything that is wrong, at once.
-    pub async fn bind(settings: HttpSettings, limits: Limits) -> Result<Self, Vec<ServerError>> {
+    pub async fn bind(
+        settings: HttpSettings,
+        limits: Limits,
+        errors: &Errors,
+    ) -> Result<Self, Vec<ServerError>> {
         let contradictions = settings.validate();
         if !contradictions.is_empty() {
             return Err(contradictions.into_iter().map(ServerError::Settings).collect());
         }
         // Before the files are read, so that no change is missed.
-        let watch = Watch::new(KeyFiles::paths(&settings)).map_err(|error| vec![error.into()])?;
+        let watch =
+            Watch::new(KeyFiles::paths(&settings), errors).map_err(|error| vec![error.into()])?;
         let files = KeyFiles::read(&settings)
             .map_err(|errors| errors.into_iter().map(ServerError::from).collect::<Vec<_>>())?;
         let mut errors: Vec<ServerError> = Vec::new();

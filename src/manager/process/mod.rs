@@ -33,7 +33,7 @@ mod terminal;
 mod tree;
 
 pub use delivery::Delivery;
-pub use descriptors::with_own_descriptors;
+pub use descriptors::own_descriptors;
 pub use exit_status::ExitStatus;
 pub use identity::{become_subreaper, is_pid_1, own_pid, tune_allocator};
 pub use inherited::Inherited;

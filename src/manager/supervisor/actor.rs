@@ -22,6 +22,7 @@ use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
 use crate::process::{Inherited, Reaper, Signals, TempDir, Tree, oom};
+use crate::worker::Worker;
 use stayput_api::{self as api, ManagerError};
 
 /// Most requests that wait for the supervisor; more wait in their connections.
@@ -37,10 +38,10 @@ pub struct Engine {
     /// How to find out whether it is ready.
     pub probe: Option<Probe>,
     pub config: Option<Arc<ConfigWatch>>,
-    /// Its temporary directory, emptied between runs.
-    pub temp_dir: Option<Arc<TempDir>>,
-    /// The directory of the journal.
-    pub journal: Option<Journal>,
+    /// Its temporary directory, emptied between runs by this thread.
+    pub temp_dir: Option<(Arc<TempDir>, Worker)>,
+    /// The journal, and the thread that does nothing else.
+    pub journal: Option<(Journal, Worker)>,
     /// Which pod this is.
     pub pod: api::Pod,
     /// What is wrong with the manager itself; shown in the status.

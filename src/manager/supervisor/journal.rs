@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
-use crate::process::with_own_descriptors;
+use crate::worker::WorkPanicked;
 use stayput_api::{Exit, MAX_SEQUENCE, Run};
 
 /// Version of the file's layout. With a newer one, the engine is held.
@@ -39,7 +39,7 @@ pub(super) enum JournalError {
     Content { path: PathBuf, source: ContentError },
     /// The work was not done.
     #[error("the journal was not written: {0}")]
-    NotDone(#[from] tokio::task::JoinError),
+    NotDone(#[from] WorkPanicked),
 }
 
 /// What is wrong with the content of a journal. The message continues after its path.
@@ -158,7 +158,7 @@ impl Journal {
             Ok(meta) if meta.len() > MAX_BYTES => {
                 return Err(content(ContentError::TooLarge));
             }
-            Ok(_) => with_own_descriptors(|| fs::read(&path)),
+            Ok(_) => fs::read(&path),
             Err(error) => Err(error),
         };
         let bytes = bytes.map_err(|source| JournalError::Read { path: path.clone(), source })?;
@@ -171,8 +171,7 @@ impl Journal {
     /// The system's error, with the file it is about.
     pub(super) fn write(&self, record: &Record) -> Result<(), JournalError> {
         let path = self.path();
-        with_own_descriptors(|| self.replace(&path, record))
-            .map_err(|source| JournalError::Write { path, source })
+        self.replace(&path, record).map_err(|source| JournalError::Write { path, source })
     }
 
     fn replace(&self, path: &Path, record: &Record) -> io::Result<()> {

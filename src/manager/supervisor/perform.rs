@@ -94,7 +94,7 @@ impl Supervisor {
         }
         let id = random_id();
         let mut set_env = vec![(OsString::from(RUN_VARIABLE), OsString::from(&id))];
-        if let Some(temp_dir) = &self.engine.temp_dir {
+        if let Some((temp_dir, _)) = &self.engine.temp_dir {
             set_env.extend(temp_dir.variables());
         }
         self.oom_kills = self.count_oom_kills();

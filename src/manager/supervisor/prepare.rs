@@ -1,5 +1,5 @@
 //! What a start needs before its spawn: the config verified and staged, the temporary directory
-//! emptied. On the blocking pool: a slow disk must not keep the supervisor from answering.
+//! emptied. On threads of their own: a slow disk must not keep the supervisor from answering.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::config_watch::{self, ConfigWatch};
 use crate::lifecycle;
 use crate::process::{TempDir, TempDirError};
+use crate::worker::Worker;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
 
@@ -24,7 +25,7 @@ pub(super) struct Ready {
 /// Prepares a start: verifies and stages the config, empties the temporary directory.
 pub(super) async fn prepare(
     config: Option<Arc<ConfigWatch>>,
-    temp_dir: Option<Arc<TempDir>>,
+    temp_dir: Option<(Arc<TempDir>, Worker)>,
     choice: ConfigChoice,
     expected: Option<String>,
     pinned: Option<String>,
@@ -33,8 +34,8 @@ pub(super) async fn prepare(
         Some(config) => verified(&config, choice, expected, pinned).await?,
         None => Ready { known: without_config(choice, expected)?, config: None },
     };
-    if let Some(temp_dir) = temp_dir {
-        emptied(temp_dir).await?;
+    if let Some((temp_dir, worker)) = temp_dir {
+        emptied(temp_dir, &worker).await?;
     }
     Ok(ready)
 }
@@ -62,8 +63,8 @@ async fn verified(
     Ok(Ready { known, config: Some(prepared) })
 }
 
-async fn emptied(temp_dir: Arc<TempDir>) -> Result<(), Refusal> {
-    match tokio::task::spawn_blocking(move || temp_dir.prepare()).await {
+async fn emptied(temp_dir: Arc<TempDir>, worker: &Worker) -> Result<(), Refusal> {
+    match worker.run(move || temp_dir.prepare()).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error @ TempDirError::NotEmptied { .. })) => {
             // A directory with old files in it is still as good as /tmp.

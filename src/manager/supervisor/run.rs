@@ -37,9 +37,9 @@ impl Supervisor {
     }
 
     async fn recover(&mut self) -> Recovered {
-        let Some(journal) = self.engine.journal.clone() else { return Recovered::Fresh };
+        let Some((journal, worker)) = self.engine.journal.clone() else { return Recovered::Fresh };
         let (reader, pod) = (journal.clone(), self.engine.pod.uid.clone());
-        let read = tokio::task::spawn_blocking(move || reader.recover(pod.as_deref()));
+        let read = worker.run(move || reader.recover(pod.as_deref()));
         let recovered = match timeout(JOURNAL_READ_TIMEOUT, read).await {
             Ok(Ok(recovered)) => recovered,
             Ok(Err(error)) => Recovered::Unreadable(format!("cannot read the journal: {error}")),
@@ -49,7 +49,7 @@ impl Supervisor {
             )),
         };
         let set_aside = matches!(recovered, Recovered::Unreadable(_));
-        self.journal = Some(JournalWriter::spawn(journal, set_aside));
+        self.journal = Some(JournalWriter::new(journal, worker, set_aside));
         recovered
     }
 

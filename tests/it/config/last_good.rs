@@ -9,7 +9,7 @@ use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::{TempDir, tempdir};
 
-use super::{checksum, only, staged};
+use super::{checksum, only, staged, start};
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
 
 pub(super) const MOUNTED: ConfigChoice = ConfigChoice::Mounted;
@@ -45,7 +45,7 @@ impl Pod {
 
     /// A manager that starts; it finds the files of the one before it.
     pub(super) async fn manager(&self) -> ConfigWatch {
-        ConfigWatch::start(self.settings()).await
+        start(self.settings()).await
     }
 
     pub(super) fn staged(&self, path: &str) -> String {
@@ -113,7 +113,11 @@ fn all_below(dir: &Path) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !path.is_symlink() { all.extend(all_below(&path)) } else { all.push(path) }
+        if path.is_dir() && !path.is_symlink() {
+            all.extend(all_below(&path))
+        } else {
+            all.push(path)
+        }
     }
     all
 }
@@ -237,7 +241,7 @@ async fn without_staging_there_is_none_and_the_remedy_is_told() {
         ConfigSettings { stage: Vec::new(), ..pod.settings() },
         ConfigSettings::default(),
     ] {
-        let manager = ConfigWatch::start(settings).await;
+        let manager = start(settings).await;
         let prepared = manager.prepare(MOUNTED, None).await.unwrap();
         manager.keep_last_good(&prepared).await.unwrap();
         assert_eq!(manager.subscribe().borrow().last_good, None);

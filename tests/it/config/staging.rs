@@ -6,10 +6,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use nix::unistd::geteuid;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice};
-use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
+use stayput_manager::config_watch::ConfigSettings;
 use tempfile::tempdir;
 
-use super::{checksum, only, staged};
+use super::{checksum, only, staged, start};
 use crate::support::atomic_writer::{AtomicWriter, payload};
 use crate::support::isolated::{isolated, test_name};
 use crate::support::skip::skip;
@@ -21,7 +21,7 @@ async fn another_checksum_is_refused_with_what_is_mounted_and_nothing_is_staged(
     let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
     let files = payload([("elasticsearch.yml", "a: 1")]);
     AtomicWriter::new(source.path()).write(&files);
-    let config = ConfigWatch::start(staged(source.path(), target.path())).await;
+    let config = start(staged(source.path(), target.path())).await;
     let other = Checksum::of_contents([("elasticsearch.yml", "a: 2")]);
     let refusal = config.prepare(MOUNTED, Some(&other)).await.unwrap_err();
     assert_eq!(refusal.code, Code::ChecksumMismatch);
@@ -36,18 +36,18 @@ async fn a_config_that_cannot_be_told_is_refused_when_one_is_expected_or_staged(
     let dir = tempdir().unwrap();
     let missing = dir.path().join("missing");
     let any = Checksum::of_contents([("x", "")]);
-    let config = ConfigWatch::start(only(&missing)).await;
+    let config = start(only(&missing)).await;
     let refusal = config.prepare(MOUNTED, Some(&any)).await.unwrap_err();
     assert_eq!(refusal.code, Code::ConfigUnknown);
     assert!(refusal.message.contains("does not exist"), "{}", refusal.message);
     assert_eq!(config.prepare(MOUNTED, None).await.unwrap().checksum, None);
 
-    let config = ConfigWatch::start(staged(&missing, dir.path())).await;
+    let config = start(staged(&missing, dir.path())).await;
     let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
     assert_eq!(refusal.code, Code::StageFailed);
     assert!(refusal.message.contains("does not exist"), "{}", refusal.message);
 
-    let config = ConfigWatch::start(ConfigSettings::default()).await;
+    let config = start(ConfigSettings::default()).await;
     let refusal = config.prepare(MOUNTED, Some(&any)).await.unwrap_err();
     assert_eq!(refusal.code, Code::ConfigUnknown);
     assert!(refusal.message.contains("no --config"), "{}", refusal.message);
@@ -58,8 +58,8 @@ async fn what_is_prepared_is_fresh_and_known_to_be_stale_after_a_change() {
     let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
     let mut writer = AtomicWriter::new(source.path());
     writer.write(&payload([("x", "1")]));
-    let mounted = ConfigWatch::start(only(source.path())).await;
-    let staging = ConfigWatch::start(staged(source.path(), target.path())).await;
+    let mounted = start(only(source.path())).await;
+    let staging = start(staged(source.path(), target.path())).await;
     let next = payload([("x", "2")]);
     // The watching tasks have not run since: they need this thread.
     writer.write(&next);
@@ -77,7 +77,7 @@ async fn what_is_prepared_is_fresh_and_known_to_be_stale_after_a_change() {
 async fn an_edit_in_a_plain_directory_makes_what_was_prepared_stale() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("x"), "1").unwrap();
-    let config = ConfigWatch::start(only(dir.path())).await;
+    let config = start(only(dir.path())).await;
     let prepared = config.prepare(MOUNTED, None).await.unwrap();
     assert!(config.still_current(&prepared));
     fs::write(dir.path().join("x"), "longer").unwrap();
@@ -92,7 +92,7 @@ async fn the_target_holds_the_generation_and_what_the_engine_wrote() {
     let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
     let live = vec![glob::Pattern::new("users").unwrap()];
     let settings = ConfigSettings { live, ..staged(source.path(), target.path()) };
-    let config = ConfigWatch::start(settings).await;
+    let config = start(settings).await;
     let mut writer = AtomicWriter::new(source.path());
     let at = |path: &str| target.path().join(path);
 
@@ -129,7 +129,7 @@ async fn copies_keep_owner_group_and_permissions() {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         }
     }
-    let config = ConfigWatch::start(staged(source.path(), target.path())).await;
+    let config = start(staged(source.path(), target.path())).await;
     config.prepare(MOUNTED, None).await.unwrap();
     for (name, mode) in [("a", 0o440), ("b", 0o644), ("c", 0o600)] {
         let (from, to) = (source.path().join(name), target.path().join(name));
@@ -143,7 +143,7 @@ async fn copies_keep_owner_group_and_permissions() {
 async fn a_target_that_does_not_exist_is_refused_with_what_to_do() {
     let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
     fs::write(source.path().join("x"), "1").unwrap();
-    let config = ConfigWatch::start(staged(source.path(), &target.path().join("no"))).await;
+    let config = start(staged(source.path(), &target.path().join("no"))).await;
     let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
     assert_eq!(refusal.code, Code::StageFailed);
     assert!(refusal.message.contains("mount a writable volume there"), "{}", refusal.message);
@@ -163,7 +163,7 @@ fn a_target_that_is_not_writable_is_refused_with_who_may_not_and_what_to_do() {
             let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
             fs::write(source.path().join("x"), "1").unwrap();
             fs::set_permissions(target.path(), Permissions::from_mode(0o555)).unwrap();
-            let config = ConfigWatch::start(staged(source.path(), target.path())).await;
+            let config = start(staged(source.path(), target.path())).await;
             let refusal = config.prepare(MOUNTED, None).await.unwrap_err();
             assert_eq!(refusal.code, Code::StageFailed);
             assert!(refusal.message.contains("must be able to write there"), "{}", refusal.message);
@@ -188,7 +188,7 @@ fn a_full_target_is_refused_and_left_as_it_was() {
             assert!(mounted.unwrap().success());
             let file = source.path().join("x");
             fs::write(&file, "small").unwrap();
-            let config = ConfigWatch::start(staged(source.path(), target.path())).await;
+            let config = start(staged(source.path(), target.path())).await;
             config.prepare(MOUNTED, None).await.unwrap();
             fs::write(&file, vec![b'x'; 128 * 1024]).unwrap();
             let refusal = config.prepare(MOUNTED, None).await.unwrap_err();

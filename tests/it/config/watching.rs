@@ -12,7 +12,7 @@ use tempfile::tempdir;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{checksum, only};
+use super::{checksum, only, start};
 use crate::support::atomic_writer::{AtomicWriter, payload};
 
 /// Longer than any step takes: these tests wait for events, not for this.
@@ -35,7 +35,7 @@ async fn a_swap_is_seen_and_is_one_generation() {
     let dir = tempdir().unwrap();
     let mut writer = AtomicWriter::new(dir.path());
     writer.write(&payload([("elasticsearch.yml", "a: 1")]));
-    let config = ConfigWatch::start(only(dir.path())).await;
+    let config = start(only(dir.path())).await;
     let mut receiver = config.subscribe();
     let first = receiver.borrow_and_update().clone();
     assert_eq!(first.checksum, Some(checksum(&payload([("elasticsearch.yml", "a: 1")]))));
@@ -56,7 +56,7 @@ async fn a_swap_is_seen_and_is_one_generation() {
 async fn a_plain_directory_is_followed_into_its_subdirectories() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("elasticsearch.yml"), "1").unwrap();
-    let config = ConfigWatch::start(only(dir.path())).await;
+    let config = start(only(dir.path())).await;
     let mut receiver = config.subscribe();
     fs::write(dir.path().join("elasticsearch.yml"), "2").unwrap();
     until_content(&mut receiver, &[("elasticsearch.yml", "2")]).await;
@@ -75,7 +75,7 @@ async fn a_plain_directory_is_followed_into_its_subdirectories() {
 async fn a_directory_that_is_missing_is_found_when_it_appears() {
     let dir = tempdir().unwrap();
     let root = dir.path().join("not/yet/there");
-    let config = ConfigWatch::start(only(&root)).await;
+    let config = start(only(&root)).await;
     let mut receiver = config.subscribe();
     let missing = receiver.borrow_and_update().clone();
     assert_eq!(missing.checksum, None);
@@ -92,7 +92,7 @@ async fn a_directory_that_is_replaced_is_found_again() {
     let root = dir.path().join("config");
     fs::create_dir(&root).unwrap();
     AtomicWriter::new(&root).write(&payload([("x", "1")]));
-    let config = ConfigWatch::start(only(&root)).await;
+    let config = start(only(&root)).await;
     let mut receiver = config.subscribe();
 
     fs::rename(&root, dir.path().join("away")).unwrap();
@@ -107,7 +107,7 @@ async fn a_directory_that_is_replaced_is_found_again() {
     // In one step, by a rename over the link.
     let link = dir.path().join("link");
     std::os::unix::fs::symlink("config", &link).unwrap();
-    let config = ConfigWatch::start(only(&link)).await;
+    let config = start(only(&link)).await;
     let mut receiver = config.subscribe();
     std::os::unix::fs::symlink("away", dir.path().join("link.new")).unwrap();
     fs::rename(dir.path().join("link.new"), &link).unwrap();
@@ -118,7 +118,7 @@ async fn a_directory_that_is_replaced_is_found_again() {
 async fn what_is_wrong_appears_and_goes() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("x"), "1").unwrap();
-    let config = ConfigWatch::start(only(dir.path())).await;
+    let config = start(only(dir.path())).await;
     let mut receiver = config.subscribe();
     mkfifo(&dir.path().join("fifo"), Mode::S_IRWXU).unwrap();
     let wrong = until(&mut receiver, |observed| observed.checksum.is_none()).await;
@@ -134,7 +134,7 @@ async fn a_live_file_changes_the_files_and_not_the_checksum() {
     fs::write(dir.path().join("x"), "1").unwrap();
     fs::write(dir.path().join("users"), "1").unwrap();
     let live = vec![glob::Pattern::new("users").unwrap()];
-    let config = ConfigWatch::start(ConfigSettings { live, ..only(dir.path()) }).await;
+    let config = start(ConfigSettings { live, ..only(dir.path()) }).await;
     let mut receiver = config.subscribe();
     let before = receiver.borrow_and_update().clone();
     fs::write(dir.path().join("users"), "2").unwrap();
@@ -169,7 +169,7 @@ async fn changes_that_are_lost_in_an_overflow_are_found() {
         path: path.to_owned(),
     };
     let dirs = vec![named("one", dir.path()), named("other", other.path())];
-    let config = ConfigWatch::start(ConfigSettings { dirs, ..ConfigSettings::default() }).await;
+    let config = start(ConfigSettings { dirs, ..ConfigSettings::default() }).await;
     let mut receiver = config.subscribe();
     // Nothing else runs on this thread: the queue overflows before it is read.
     storm(dir.path());
@@ -179,7 +179,7 @@ async fn changes_that_are_lost_in_an_overflow_are_found() {
 
 #[tokio::test]
 async fn without_directories_there_is_nothing_to_know() {
-    let config = ConfigWatch::start(ConfigSettings::default()).await;
+    let config = start(ConfigSettings::default()).await;
     let observed = config.subscribe().borrow().clone();
     assert_eq!((&observed.checksum, observed.errors.len()), (&None, 0));
 }

@@ -2,7 +2,8 @@
 
 use stayput_api::{Accepted, Code, Process, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
-    KeepAs, Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered, Timer, Tree,
+    Effect, Event, ExitStatus, KeepAs, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered,
+    Timer, Tree,
 };
 
 /// Checksum of the mounted config and of the running one.
@@ -50,7 +51,8 @@ impl Drive {
     /// The events that lead to a phase; none if this `on_exit` never leads there.
     pub(crate) fn into(phase: Phase, on_exit: OnExit) -> Option<Self> {
         let drain = if phase == Phase::Draining { 5_000 } else { 0 };
-        let mut drive = Self::boot(Policy { on_exit, drain, keep_last_good: true, ..Policy::default() });
+        let mut drive =
+            Self::boot(Policy { on_exit, drain, keep_last_good: true, ..Policy::default() });
         let ready = |drive: &mut Self| drive.event(Event::Ready);
         match phase {
             Phase::Starting => {}

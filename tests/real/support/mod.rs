@@ -9,6 +9,7 @@ pub(crate) mod kubernetes;
 pub(crate) mod manager;
 pub(crate) mod mounts;
 pub(crate) mod namespace_processes;
+pub(crate) mod pids;
 pub(crate) mod programs;
 pub(crate) mod wait;
 

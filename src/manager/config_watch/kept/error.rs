@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 
+use crate::worker::WorkPanicked;
 use stayput_api::checksum::{InvalidChecksum, InvalidDigest};
 
 /// Why there is no kept generation, or why a new one is not kept.
@@ -40,9 +41,9 @@ pub enum KeptError {
         /// Path of the file in the config.
         file: PathBuf,
     },
-    /// The blocking task was not run.
+    /// The work was not done.
     #[error("the config was not kept: {0}")]
-    NotDone(#[from] tokio::task::JoinError),
+    NotDone(#[from] WorkPanicked),
 }
 
 /// What is wrong with the record of a kept generation.

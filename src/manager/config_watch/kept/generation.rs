@@ -111,8 +111,10 @@ impl Kept {
     /// Whether every content is what the record says.
     pub(super) fn is_intact(&self) -> bool {
         self.files.iter().all(|(_, item)| {
-            open(&item.source, READ, Mode::empty())
-                .is_ok_and(|fd| content::read(fd, u64::MAX, |_| Ok(())).is_ok_and(|found| found.sha256 == item.sha256))
+            open(&item.source, READ, Mode::empty()).is_ok_and(|fd| {
+                content::read(fd, u64::MAX, |_| Ok(()))
+                    .is_ok_and(|found| found.sha256 == item.sha256)
+            })
         })
     }
 }

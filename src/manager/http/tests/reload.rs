@@ -7,6 +7,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::world::{Signer, World, eventually, token, write_certificates};
+use crate::errors::Errors;
 use crate::http::Limits;
 
 async fn served(world: &World) -> Option<CertificateDer<'static>> {
@@ -106,7 +107,9 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
         allow_subject: vec![("s".into(), stayput_net::jwt::Scopes::READ)],
         ..Default::default()
     };
-    let errors = crate::http::Server::bind(settings, Limits::default()).await.unwrap_err();
+    let errors = crate::http::Server::bind(settings, Limits::default(), &Errors::default())
+        .await
+        .unwrap_err();
     assert_eq!(errors.len(), 3, "{errors:#?}");
     for (error, parts) in errors.iter().map(ToString::to_string).zip([
         ["tls.crt", "not the certificate's"],

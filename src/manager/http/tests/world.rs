@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::super::{HttpSettings, Limits, Server};
+use crate::errors::Errors;
 use crate::supervisor::{Call, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
@@ -87,7 +88,7 @@ impl World {
             ..HttpSettings::default()
         };
         change(&mut settings);
-        let server = Server::bind(settings, limits).await.unwrap();
+        let server = Server::bind(settings, limits, &Errors::default()).await.unwrap();
         let address = server.address().unwrap();
         let (status, published) = watch::channel(Arc::new(running()));
         let (calls, asked) = mpsc::channel(4);

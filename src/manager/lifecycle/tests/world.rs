@@ -3,8 +3,8 @@
 //! `broken`.
 
 use crate::lifecycle::{
-    Effect, Event, ExitStatus, Intent, KeepAs, Lifecycle, Millis, Phase, Policy, Prepared, Recovered,
-    Request, Timer, Tree,
+    Effect, Event, ExitStatus, Intent, KeepAs, Lifecycle, Millis, Phase, Policy, Prepared,
+    Recovered, Request, Timer, Tree,
 };
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal};
 
