@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use stayput_manager::config_watch::{ConfigSettings, ConfigWatch, Observed};
+use stayput_manager::config_watch::{ConfigSettings, Observed};
 use tempfile::tempdir;
 use tokio::sync::watch;
 use tokio::time::timeout;
