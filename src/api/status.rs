@@ -283,7 +283,7 @@ pub struct Config {
     pub drift: Option<bool>,
     /// Every file, sorted by path.
     pub files: Vec<ConfigFile>,
-    /// Checksum of the kept generation.
+    /// Checksum of the last generation whose engine was ready and then up for a minute.
     pub last_good: Option<String>,
     /// What is wrong with the mounts and what to do; one message per problem.
     pub errors: Vec<String>,

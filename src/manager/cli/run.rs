@@ -193,17 +193,23 @@ async fn open_journal(
 ) -> Result<Option<(Journal, Worker)>, Vec<String>> {
     let Some(state_dir) = state_dir else { return Ok(None) };
     let (journal, worker) = (Journal::new(state_dir), worker("journal", errors)?);
-    if let Ok(Err(error)) = worker.run(process::own_descriptors).await {
-        tracing::warn!(
-            %error,
-            "files of the journal are open in all threads: if the disk hangs, a start may hang, too"
-        );
-    }
+    own_descriptors(&worker).await;
     let checked = journal.clone();
     // On a timeout the supervisor takes over: a disk that hangs must not keep the engine down.
     match timeout(VOLUME_TIMEOUT, worker.run(move || checked.check())).await {
         Ok(Ok(Err(problem))) => Err(vec![problem.to_string()]),
         Ok(_) | Err(_) => Ok(Some((journal, worker))),
+    }
+}
+
+/// For a thread that uses the state directory: it may hang without a start being impossible.
+async fn own_descriptors(worker: &Worker) {
+    if let Ok(Err(error)) = worker.run(process::own_descriptors).await {
+        tracing::warn!(
+            %error,
+            "files of the state directory are open in all threads: if the disk hangs, a start may \
+             hang, too"
+        );
     }
 }
 
@@ -213,8 +219,9 @@ async fn watch_config(
     errors: &Errors,
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
     let dirs = settings.dirs.clone();
-    let reader = worker("config", errors)?;
-    match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, reader, staging)).await {
+    let keeper = worker("kept configs", errors)?;
+    own_descriptors(&keeper).await;
+    match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, staging, keeper)).await {
         Ok(watch) => Ok(Arc::new(watch)),
         Err(_) => {
             let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();

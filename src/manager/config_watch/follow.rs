@@ -9,9 +9,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::observed::Shared;
+use super::observed::{Shared, Work};
+use super::progress::Progress;
 use super::watches::{Changes, Source, Watches, no_inotify};
-use crate::worker::Worker;
 
 /// How often to read again because a directory appeared that was not watched yet.
 const MAX_READINGS: usize = 8;
@@ -25,7 +25,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Follower {
     shared: Arc<Shared>,
-    reader: Worker,
     /// None while the reader sets watches, and where there is no inotify.
     watches: Option<Watches>,
     ready: Option<AsyncFd<Arc<Source>>>,
@@ -37,10 +36,9 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Reads everything for the first time, and is then ready to follow.
-    pub(super) async fn start(shared: Arc<Shared>, reader: Worker) -> Self {
+    pub(super) async fn start(shared: Arc<Shared>) -> Self {
         let mut follower = Self {
             shared,
-            reader,
             watches: None,
             ready: None,
             trusted: false,
@@ -87,8 +85,11 @@ impl Follower {
             }
         }
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
+        let turn = self.shared.work.turn_after_all().await;
         let began = Instant::now();
-        match self.reader.run(move || read(&shared, watches, problems)).await {
+        let reading =
+            turn.begin(move |work, progress| read(&shared, work, progress, watches, problems));
+        match reading.done().await {
             Ok((watches, complete)) => {
                 self.trusted = complete && !overflow;
                 self.watches = watches;
@@ -133,14 +134,15 @@ async fn next_changes(ready: Option<&AsyncFd<Arc<Source>>>, watches: Option<&Wat
 /// the watches, and whether they report every change.
 fn read(
     shared: &Shared,
+    work: &mut Work,
+    progress: &Progress,
     mut watches: Option<Watches>,
     problems: Vec<String>,
 ) -> (Option<Watches>, bool) {
-    let mut work = shared.work();
     let period = shared.settings.rescan;
     let slow = |problem| format!("{problem}; until then it is read every {period:?}");
     work.unwatched = problems.into_iter().map(slow).collect();
-    let (mut read, _) = shared.observe(&mut work);
+    let (mut read, _) = shared.observe(work, progress);
     let mut complete = false;
     if let Some(watches) = &mut watches {
         for _ in 0..MAX_READINGS {
@@ -151,9 +153,9 @@ fn read(
             if !synced.fresh {
                 break;
             }
-            (read, _) = shared.observe(&mut work);
+            (read, _) = shared.observe(work, progress);
         }
-        shared.publish(&work);
+        shared.publish(work);
     }
     (watches, complete)
 }

@@ -151,6 +151,8 @@ pub enum Timer {
     Kill,
     /// An engine without a probe has run long enough to count as ready.
     Settle,
+    /// The config of a ready engine has proved itself.
+    Prove,
     /// The next restart in place is due.
     Backoff,
     /// The start after a stop with `resumeAfter` is due, or is tried again.

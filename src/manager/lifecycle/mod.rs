@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use stayput_api::Exit;
 
 pub use commit::Act;
-pub use effect::Effect;
+pub use effect::{Effect, KeepAs};
 pub use ending::Ending;
 pub use event::{Event, ExitStatus, Prepared, Recovered, Timer, Tree};
 pub use intent::{Asked, Fencing, Held, HeldCode, Intent, Judged, Request, Resume};
@@ -150,7 +150,7 @@ impl Lifecycle {
             Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
             Event::ConfigOutdated => self.config_outdated(now, out),
             Event::ConfigChanged => self.config_changed(out),
-            Event::Ready => self.became_ready(out),
+            Event::Ready => self.became_ready(now, out),
             Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
             Event::Tree(tree) => self.tree_seen(now, tree, out),
             Event::Timer(timer) => self.timer_fired(now, timer, out),
@@ -183,7 +183,8 @@ impl Lifecycle {
             }
             Timer::Rewrite => self.record(out),
             Timer::Prepare => self.prepare_timed_out(now, out),
-            Timer::Settle => self.became_ready(out),
+            Timer::Settle => self.became_ready(now, out),
+            Timer::Prove => out.push(Effect::Keep(KeepAs::LastGood)),
             Timer::Backoff => self.backoff_over(now, out),
             Timer::Resume => self.resume_due(now, out),
             Timer::Drain => self.drain_over(now, out),

@@ -48,7 +48,7 @@ impl Lifecycle {
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => {
-                self.prepare(now, request.config, request.checksum.clone(), out);
+                self.prepare_requested(now, &request, out);
                 self.deciding = Some(Deciding::Verifying(pending));
             }
             Phase::Starting | Phase::Running => match self.runs_as_asked(&request) {

@@ -51,9 +51,12 @@ impl Lifecycle {
     pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Some(resume) = &self.intent.resume else { return };
         let expected = resume.checksum.clone();
-        let choice = if expected.is_some() { ConfigChoice::Mounted } else { self.intent.config };
         self.deciding = Some(Deciding::Resuming { mounted: None });
-        self.prepare(now, choice, expected, out);
+        if expected.is_some() {
+            self.prepare_exactly(now, ConfigChoice::Mounted, expected, out);
+        } else {
+            self.prepare_own(now, out);
+        }
     }
 
     /// Spawns the engine. What is written beside it needs no wait: until it is on disk, the next
@@ -95,7 +98,7 @@ impl Lifecycle {
         let expected = resume.checksum.clone();
         if mounted.is_none() && expected.is_some() {
             self.deciding = Some(Deciding::Resuming { mounted: Some(refusal.message) });
-            self.prepare(now, ConfigChoice::LastGood, expected, out);
+            self.prepare_exactly(now, ConfigChoice::LastGood, expected, out);
             return;
         }
         let at = super::timestamp(resume.at);

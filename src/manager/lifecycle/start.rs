@@ -1,7 +1,9 @@
 //! From the journal or a request to a ready engine.
 
 use super::commit::Deciding;
-use super::{Effect, Held, HeldCode, Intent, Lifecycle, Limits, Millis, Phase, Recovered, Timer};
+use super::{
+    Effect, Held, HeldCode, Intent, KeepAs, Lifecycle, Limits, Millis, Phase, Recovered, Timer,
+};
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 
 /// Why a run was started.
@@ -53,7 +55,7 @@ impl Lifecycle {
         match recovered {
             Recovered::Fresh => {
                 self.persist(out);
-                self.prepare_own(now, Origin::Boot, out);
+                self.start_unasked(now, Origin::Boot, out);
             }
             Recovered::Journal { intent, last_exit, run } => {
                 self.intent = *intent;
@@ -73,7 +75,7 @@ impl Lifecycle {
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
                     (None, Desired::Stopped) => self.phase = Phase::Stopped,
-                    (None, Desired::Running) => self.prepare_own(now, origin, out),
+                    (None, Desired::Running) => self.start_unasked(now, origin, out),
                 }
             }
             Recovered::Unreadable(message) => {
@@ -87,10 +89,10 @@ impl Lifecycle {
         self.since = now;
     }
 
-    /// Prepares a start without a request.
-    fn prepare_own(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
+    /// Begins a start without a request.
+    fn start_unasked(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
         self.deciding = Some(Deciding::Preparing(origin));
-        self.prepare(now, self.intent.config, None, out);
+        self.prepare_own(now, out);
     }
 
     pub(super) fn backoff_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
@@ -101,7 +103,7 @@ impl Lifecycle {
             // A request is being decided; if it is refused, the restart is still due.
             self.timers.insert(Timer::Backoff, now + Limits::MIN_BACKOFF);
         } else {
-            self.prepare_own(now, Origin::Restart, out);
+            self.start_unasked(now, Origin::Restart, out);
         }
     }
 
@@ -130,6 +132,9 @@ impl Lifecycle {
             self.timers.insert(Timer::Settle, now + Limits::SETTLE_TIME);
         }
         self.record(out);
+        if self.policy.pin_config {
+            out.push(Effect::Keep(KeepAs::Pinned));
+        }
         if config_changed {
             self.config_changed(out);
         }
@@ -191,7 +196,7 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn became_ready(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn became_ready(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if self.phase != Phase::Starting {
             return;
         }
@@ -212,7 +217,8 @@ impl Lifecycle {
                 && run.config == ConfigChoice::Mounted
                 && run.checksum.is_some()
             {
-                out.push(Effect::KeepLastGood);
+                out.push(Effect::Keep(KeepAs::Candidate));
+                self.timers.insert(Timer::Prove, now + Limits::PROOF_TIME);
             }
         }
     }

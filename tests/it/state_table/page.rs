@@ -116,6 +116,7 @@ fn timer(name: &'static str, timer: Timer) -> Happening {
         Timer::TreeGrace => (|d| runs(d, Timer::TreeGrace), |d| d.fires(Timer::TreeGrace)),
         Timer::Kill => (|d| runs(d, Timer::Kill), |d| d.fires(Timer::Kill)),
         Timer::Settle => (|d| runs(d, Timer::Settle), |d| d.fires(Timer::Settle)),
+        Timer::Prove => (|d| runs(d, Timer::Prove), |d| d.fires(Timer::Prove)),
         Timer::Backoff => (|d| runs(d, Timer::Backoff), |d| d.fires(Timer::Backoff)),
         Timer::Resume => (|d| runs(d, Timer::Resume), |d| d.fires(Timer::Resume)),
         Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),
@@ -166,6 +167,7 @@ fn events() -> String {
         timer("the dump had its time", Timer::Dump),
         timer("the tree's grace is over", Timer::TreeGrace),
         timer("KILL had its time", Timer::Kill),
+        timer("it was up for a minute", Timer::Prove),
         timer("the back-off is over", Timer::Backoff),
         happening(
             "the time of `resumeAfter` is over",

@@ -5,6 +5,7 @@ mod ended_with_manager;
 mod exit;
 mod held;
 mod journal;
+mod kept_config;
 mod ladder;
 mod model;
 mod own_end;

@@ -203,12 +203,17 @@ fn structure(world: &World) -> Result<(), &'static str> {
         Phase::Stopped | Phase::Failed | Phase::Running | Phase::Lingering | Phase::Stuck => true,
     };
     require(due, "a phase without its deadline")?;
+    require(
+        !has(Timer::Prove) || phase == Phase::Running,
+        "an engine that is not up proves its config",
+    )?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
     let rewrites = !lifecycle.is_durable();
     let only = |timer: &Timer| match timer {
         Timer::Rewrite => rewrites,
         Timer::Journal => !lifecycle.end_is_recorded(),
         Timer::Resume => phase == Phase::Stopped,
+        Timer::Prove => phase == Phase::Running,
         _ => false,
     };
     let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);

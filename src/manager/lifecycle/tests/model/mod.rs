@@ -263,7 +263,7 @@ fn policies() -> [Policy; 3] {
     [
         Policy { on_exit: OnExit::Exit, drain: 5, ..Policy::default() },
         Policy { on_exit: OnExit::Hold, probe: true, ..bounded.clone() },
-        Policy { on_exit: OnExit::Restart, ..bounded },
+        Policy { on_exit: OnExit::Restart, keep_last_good: true, pin_config: true, ..bounded },
     ]
 }
 
