@@ -87,7 +87,8 @@ fn engine_facts(status: &Status) -> String {
         facts.push_str(&format!(" ready={ready}"));
     }
     if let (Some(exit), None) = (&status.last_exit, &status.run) {
-        facts.push_str(&format!(" last_exit={} ({})", exit.shell_code(), exit.reason.as_str()));
+        let code = exit.shell_code().map_or("?".to_owned(), |code| code.to_string());
+        facts.push_str(&format!(" last_exit={code} ({})", exit.reason.as_str()));
     }
     facts
 }

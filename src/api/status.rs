@@ -171,7 +171,7 @@ pub struct Pod {
 }
 
 /// One life of the engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Run {
     /// Random; also in the engine's environment as `STAYPUT_RUN`.
     pub id: String,
@@ -188,7 +188,8 @@ pub struct Run {
     pub config_uncertain: bool,
 }
 
-/// How a run ended. Exactly one of `code` and `signal` is set.
+/// How a run ended. Exactly one of `code` and `signal` is set, or none if no manager saw the end:
+/// then `took_ms` is 0, and `ran_ms` and `at` are those of the next manager's start.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Exit {
     /// Id of the run.
@@ -214,9 +215,9 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// The code a shell would show: the exit code, or 128 + signal.
-    pub fn shell_code(&self) -> i32 {
-        self.code.unwrap_or_else(|| 128 + self.signal.unwrap_or(0))
+    /// The code a shell would show: the exit code, or 128 + signal; none if nobody saw the end.
+    pub fn shell_code(&self) -> Option<i32> {
+        self.code.or_else(|| self.signal.map(|signal| 128 + signal))
     }
 }
 
@@ -232,6 +233,8 @@ pub enum ExitReason {
     Killed,
     /// The kernel killed it because memory ran out.
     Oom,
+    /// It ended together with its manager, so nobody saw how: the container was killed as a whole.
+    EndedWithManager,
 }
 
 impl ExitReason {
@@ -242,6 +245,7 @@ impl ExitReason {
             Self::Exited => "exited",
             Self::Killed => "killed",
             Self::Oom => "oom",
+            Self::EndedWithManager => "ended_with_manager",
         }
     }
 }
@@ -279,7 +283,7 @@ pub struct Config {
     pub drift: Option<bool>,
     /// Every file, sorted by path.
     pub files: Vec<ConfigFile>,
-    /// Checksum of the kept generation.
+    /// Checksum of the last generation whose engine was ready and then up for a minute.
     pub last_good: Option<String>,
     /// What is wrong with the mounts and what to do; one message per problem.
     pub errors: Vec<String>,

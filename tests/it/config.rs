@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
 mod last_good;
+mod pinned;
 mod reading;
 mod staging;
 mod watching;

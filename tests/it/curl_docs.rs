@@ -61,6 +61,7 @@ fn expected(block: &Block) -> &'static str {
     match block.heading.as_str() {
         "Status" if has("after=") => "204\n",
         "Status" => "\"state\":\"running\"",
+        "Stop" if has("resumeAfter") => "\"resume\":{\"at\":\"",
         "Stop" => "\"desired\":\"stopped\",\"state\":\"stopped\"",
         "Wait" => "",
         "Checksum" => "\"checksum\":\"sha256:",

@@ -21,6 +21,7 @@ mod plain;
 mod readiness;
 mod remote;
 mod requests;
+mod resume;
 mod service_account;
 mod settings;
 mod surroundings;

@@ -12,6 +12,7 @@ mod docker;
 mod engine;
 mod engine_client;
 mod engine_stories;
+mod hung_config;
 mod kubernetes;
 mod namespace;
 mod pids;

@@ -128,6 +128,42 @@ fn a_helper_without_environment_is_the_engines_and_a_visitors_daemon_is_not() {
     assert_eq!(exit["strangers"].as_array().map(Vec::len), Some(1), "{exit:#}");
 }
 
+/// As a kubelet from 1.28 on does when memory runs out (`memory.oom.group`).
+#[test]
+fn killed_as_a_whole_again_and_again() {
+    if let Some(why) = cannot_isolate() {
+        return skip("namespace::killed_as_a_whole_again_and_again", &why);
+    }
+    let work = work_directory(&[]);
+    let launch = Launch::new(work.path(), ["sh", "-c", "sleep 1001 & exec sleep 1000"]);
+    // Nobody listens there, so the engine is never ready.
+    let launch = launch.options(["--ready", "tcp://127.0.0.1:9"]);
+    let mut manager = launch.start();
+    manager.api.until_state("starting");
+    assert_eq!(manager.api.stop()["last_exit"]["reason"], "stopped");
+    let status = manager.api.post("/es/start", &json!({})).expect(202);
+    let mut run = status["run"]["id"].clone();
+    for kills in 1..=3 {
+        let journal = work.path().join("state/journal.json");
+        eventually("the run is in the journal", || {
+            let journal: serde_json::Value =
+                serde_json::from_slice(&fs::read(&journal).ok()?).ok()?;
+            (journal["run"]["id"] == run).then_some(())
+        });
+        manager.kill();
+        manager = launch.start();
+        let state = if kills < 3 { "starting" } else { "failed" };
+        let status = manager.api.until_state(state);
+        let exit = &status["last_exit"];
+        assert_eq!((&exit["run"], &exit["reason"]), (&run, &json!("ended_with_manager")));
+        assert_eq!((&exit["code"], &exit["signal"]), (&json!(null), &json!(null)), "{exit}");
+        run = status["run"]["id"].clone();
+    }
+    let status = manager.api.until_state("failed");
+    assert_eq!(status["reason"]["code"], "ended_with_manager", "{status:#}");
+    manager.assert_alone();
+}
+
 /// A root with one file in it, read-only; a small disk for the state. As uid 1000, without a way to
 /// get more privileges.
 const EMPTY_ROOT: &str = r#"

@@ -16,6 +16,12 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     if let Some(why) = &status.reason {
         page.fact("reason", format!("{} ({})", why.message, why.code));
     }
+    if let Some(resume) = &status.resume {
+        page.fact("resumes", page.when(&resume.at));
+        if let Some(checksum) = &resume.checksum {
+            page.fact("", format!("with {checksum}, mounted or last good"));
+        }
+    }
     let pod = &status.manager.pod;
     if let Some(name) = &pod.name {
         let namespace = pod.namespace.as_deref().unwrap_or("?");
@@ -171,7 +177,11 @@ impl Page {
     fn exit(&mut self, exit: &Exit) {
         let took = humantime::format_duration(Duration::from_millis(exit.took_ms));
         let ran = rounded(Duration::from_millis(exit.ran_ms));
-        self.fact("last exit", format!("{}, took {took}, had run {ran}", ended(exit)));
+        let times = match exit.shell_code() {
+            Some(_) => format!("took {took}, had run {ran}"),
+            None => format!("had run at most {ran}"),
+        };
+        self.fact("last exit", format!("{}, {times}", ended(exit)));
         self.fact("", self.when(&exit.at));
         for (what, processes) in [("had to end", &exit.stragglers), ("left alone", &exit.strangers)]
         {

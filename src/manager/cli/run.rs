@@ -193,14 +193,20 @@ async fn open_journal(
 ) -> Result<(Option<(Journal, Worker)>, bool), Vec<String>> {
     let Some(state_dir) = state_dir else { return Ok((None, true)) };
     let (journal, worker) = (Journal::new(state_dir), worker("journal", errors)?);
+    own_descriptors(&worker).await;
+    let is_first_start = boot::is_first_start(&journal, &worker).await?;
+    Ok((Some((journal, worker)), is_first_start))
+}
+
+/// For a thread that uses the state directory: it may hang without a start being impossible.
+async fn own_descriptors(worker: &Worker) {
     if let Ok(Err(error)) = worker.run(process::own_descriptors).await {
         tracing::warn!(
             %error,
-            "files of the journal are open in all threads: if the disk hangs, a start may hang, too"
+            "files of the state directory are open in all threads: if the disk hangs, a start may \
+             hang, too"
         );
     }
-    let is_first_start = boot::is_first_start(&journal, &worker).await?;
-    Ok((Some((journal, worker)), is_first_start))
 }
 
 async fn watch_config(
@@ -209,10 +215,10 @@ async fn watch_config(
     errors: &Errors,
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
     let dirs = settings.dirs.clone();
-    let reader = worker("config", errors)?;
-    match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, reader, staging, errors.clone()))
-        .await
-    {
+    let keeper = worker("kept configs", errors)?;
+    own_descriptors(&keeper).await;
+    let watch = ConfigWatch::start(settings, staging, keeper, errors.clone());
+    match timeout(VOLUME_TIMEOUT, watch).await {
         Ok(watch) => Ok(Arc::new(watch)),
         Err(_) => {
             let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();

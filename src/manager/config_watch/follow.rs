@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::observed::Shared;
+use super::observed::{Shared, Work};
+use super::progress::Progress;
 use super::watches::{Changes, Watches};
 use crate::errors::{ErrorCode, Errors};
 use crate::inotify::{self, Events};
-use crate::worker::Worker;
 
 /// How often to read again because a directory appeared that was not watched yet.
 const MAX_READINGS: usize = 8;
@@ -25,7 +25,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Follower {
     shared: Arc<Shared>,
     errors: Errors,
-    reader: Worker,
     /// None while the reader sets watches, and where there is no inotify.
     watches: Option<Watches>,
     ready: Option<Events>,
@@ -37,11 +36,10 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Reads everything for the first time, and is then ready to follow.
-    pub(super) async fn start(shared: Arc<Shared>, reader: Worker, errors: Errors) -> Self {
+    pub(super) async fn start(shared: Arc<Shared>, errors: Errors) -> Self {
         let mut follower = Self {
             shared,
             errors,
-            reader,
             watches: None,
             ready: None,
             trusted: false,
@@ -92,8 +90,10 @@ impl Follower {
             }
         }
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
+        let turn = self.shared.work.turn_after_all().await;
         let began = Instant::now();
-        match self.reader.run(move || read(&shared, watches)).await {
+        let reading = turn.begin(move |work, progress| read(&shared, work, progress, watches));
+        match reading.done().await {
             Ok(read) => {
                 self.trusted = read.complete && !overflow;
                 self.watches = read.watches;
@@ -146,9 +146,13 @@ struct Read {
 }
 
 /// Reads everything, and reads again while directories appear that were not watched before.
-fn read(shared: &Shared, mut watches: Option<Watches>) -> Read {
-    let mut work = shared.work();
-    let (mut read, _) = shared.observe(&mut work);
+fn read(
+    shared: &Shared,
+    work: &mut Work,
+    progress: &Progress,
+    mut watches: Option<Watches>,
+) -> Read {
+    let (mut read, _) = shared.observe(work, progress);
     let (mut complete, mut unwatched) = (false, Vec::new());
     if let Some(watches) = &mut watches {
         for _ in 0..MAX_READINGS {
@@ -159,7 +163,7 @@ fn read(shared: &Shared, mut watches: Option<Watches>) -> Read {
             if !synced.fresh {
                 break;
             }
-            (read, _) = shared.observe(&mut work);
+            (read, _) = shared.observe(work, progress);
         }
     }
     Read { watches, complete, unwatched }

@@ -2,23 +2,26 @@
 //!
 //! [`ConfigWatch`] reads the config directories, publishes what it finds, and sleeps until one of
 //! them changes. Right before a start, [`ConfigWatch::prepare`] reads them again, compares, and
-//! copies what it verified to where the engine reads it (`stage`). Once the engine was ready,
-//! [`ConfigWatch::keep_last_good`] keeps that copy.
+//! copies what it verified to where the engine reads it (`stage`). Copies that may be needed again
+//! are `kept`.
 //!
 //! ```text
 //! inotify ─► follow ─► observed ─► watch channel
 //!                         ▲ ▼
 //!                         │ read ─► walk
-//!                      prepare ─► stage   last_good
+//!                      prepare ─► stage ─► kept
 //! ```
 
 mod content;
+mod exclusive;
 mod fingerprint;
 mod follow;
 mod generation;
-mod last_good;
+mod kept;
 mod observed;
 mod prepare;
+mod prepare_kept;
+mod progress;
 mod read;
 mod settings;
 mod stage;
@@ -32,8 +35,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
-pub use last_good::{LastGoodError, RecordError};
+pub use kept::{KeptError, RecordError};
 pub use observed::Observed;
 pub use prepare::Prepared;
 pub use settings::{ConfigDir, ConfigSettings, Stage};
@@ -41,9 +45,15 @@ pub use settings::{ConfigDir, ConfigSettings, Stage};
 use crate::errors::Errors;
 use crate::worker::Worker;
 use follow::Follower;
-use observed::Shared;
+use kept::Role;
+use observed::{Shared, Work};
+use prepare::Wanted;
+use progress::Progress;
 use stayput_api::checksum::Checksum;
-use stayput_api::{Code, ConfigChoice, Refusal};
+use stayput_api::{ConfigChoice, Refusal};
+
+/// How long the manager's start waits for the kept generations.
+const STATE_DIR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A status shows a reading that is at most this much older than the request before it.
 const MAX_AGE: Duration = Duration::from_secs(10);
@@ -52,20 +62,18 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct ConfigWatch {
     shared: Arc<Shared>,
-    /// Copies; the follower's thread only reads.
-    staging: Worker,
     follower: AbortHandle,
 }
 
 impl ConfigWatch {
-    /// Reads the config for the first time on the thread `reader` and watches it from then on. On
-    /// the thread `staging` it is copied. Needs a runtime with I/O and time. What is wrong with the
+    /// Reads the config for the first time and watches it from then on. On the thread `worker` it is
+    /// read and staged, on `keeper` kept. Needs a runtime with I/O and time. What is wrong with the
     /// directories is in [`Observed::errors`]: a manager whose config is missing must still answer.
     /// What cannot be watched is reported to `errors`.
     pub async fn start(
         mut settings: ConfigSettings,
-        reader: Worker,
-        staging: Worker,
+        worker: Worker,
+        keeper: Worker,
         errors: Errors,
     ) -> Self {
         // Links to live files contain these paths, so they must not depend on the working
@@ -73,12 +81,12 @@ impl ConfigWatch {
         let dirs = settings.dirs.iter_mut().map(|dir| &mut dir.path);
         let staged = settings.stage.iter_mut().flat_map(|one| [&mut one.source, &mut one.target]);
         dirs.chain(staged).chain(&mut settings.keep_last_good).for_each(absolute);
-        let shared = Arc::new(Shared::new(settings));
-        let finder = Arc::clone(&shared);
-        // After a panic none is kept.
-        let _ = staging.run(move || finder.find_last_good(&mut finder.work())).await;
-        let follower = Follower::start(Arc::clone(&shared), reader, errors).await;
-        Self { shared, staging, follower: tokio::spawn(follower.follow()).abort_handle() }
+        let shared = Arc::new(Shared::new(settings, worker, keeper));
+        let finding = tokio::spawn(Arc::clone(&shared).find_last_good());
+        // Without it the manager can do everything else.
+        let _ = timeout(STATE_DIR_TIMEOUT, finding).await;
+        let follower = Follower::start(Arc::clone(&shared), errors).await;
+        Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
 
     /// Follows the published state of the config.
@@ -101,23 +109,35 @@ impl ConfigWatch {
     /// Reads the config anew, compares it with what the caller expects, and stages it. To be called
     /// while the engine is down. What it reads is published as well.
     ///
-    /// Dropping the future does not interrupt a staging that has begun; the next one waits for it.
+    /// Dropping the future does not interrupt a staging that has begun; the next one waits for it,
+    /// or is refused if it hangs.
     ///
     /// # Errors
-    /// * [`Code::ChecksumMismatch`]: another config is mounted or kept than expected.
-    /// * [`Code::ConfigUnknown`]: one is expected, and the mounted one is not known.
-    /// * [`Code::NoLastGood`]: none is kept, or it is damaged.
-    /// * [`Code::StageFailed`]: it cannot be copied.
+    /// * [`Code::ChecksumMismatch`](stayput_api::Code::ChecksumMismatch): another config is mounted or kept than expected.
+    /// * [`Code::ConfigUnknown`](stayput_api::Code::ConfigUnknown): one is expected, and the mounted one is not known.
+    /// * [`Code::NoLastGood`](stayput_api::Code::NoLastGood): none is kept, or it is damaged.
+    /// * [`Code::StageFailed`](stayput_api::Code::StageFailed): it cannot be copied, or a volume does not answer.
     pub async fn prepare(
         &self,
         choice: ConfigChoice,
         expected: Option<&Checksum>,
     ) -> Result<Prepared, Refusal> {
-        let (shared, expected) = (Arc::clone(&self.shared), expected.cloned());
-        let prepared = self.staging.run(move || shared.prepare(choice, expected.as_ref())).await;
-        prepared.unwrap_or_else(|error| {
-            Err(Refusal::new(Code::ConfigUnknown, format!("the config was not read: {error}")))
-        })
+        let expected = expected.cloned();
+        self.shared.prepare(Wanted { choice, expected, pinned: None }).await
+    }
+
+    /// As [`Self::prepare`], but stages the kept generation with this checksum, if there is one. If
+    /// not, that is in [`Observed::errors`], and `choice` is prepared.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn prepare_pinned(
+        &self,
+        pinned: &Checksum,
+        choice: ConfigChoice,
+    ) -> Result<Prepared, Refusal> {
+        let pinned = Some(pinned.clone());
+        self.shared.prepare(Wanted { choice, expected: None, pinned }).await
     }
 
     /// Whether the engine would still read what was verified. Cheap and synchronous: to be called
@@ -126,16 +146,31 @@ impl ConfigWatch {
         prepared.still_current()
     }
 
-    /// Keeps the generation that was last staged as the last good one; to be called when the engine
-    /// has become ready with it. Returns none if there is nothing to keep: keeping is not
-    /// configured, or the engine runs on the last good config already.
+    /// Keeps a generation, so that an engine that comes back by itself can run on it; to be called
+    /// when the engine was started with it. What is to be kept, this and the two below, does nothing
+    /// where keeping is not configured.
     ///
     /// # Errors
-    /// Why it is not kept; also in [`Observed::errors`] until a generation is kept. The one before
-    /// it stays.
-    pub async fn keep_last_good(&self) -> Result<Option<Checksum>, LastGoodError> {
-        let shared = Arc::clone(&self.shared);
-        self.staging.run(move || shared.keep_last_good()).await?
+    /// Why it is not kept; also in [`Observed::errors`] until a generation is kept. What was kept
+    /// before stays.
+    pub async fn keep_pinned(&self, prepared: &Prepared) -> Result<(), KeptError> {
+        self.shared.keep(prepared, Role::Pinned).await
+    }
+
+    /// Keeps a generation that became ready. If there is no last good one, it becomes that.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn keep_candidate(&self, prepared: &Prepared) -> Result<(), KeptError> {
+        self.shared.keep(prepared, Role::Candidate).await
+    }
+
+    /// Keeps a generation that has proved itself as the last good one.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn keep_last_good(&self, prepared: &Prepared) -> Result<(), KeptError> {
+        self.shared.keep(prepared, Role::LastGood).await
     }
 
     /// The checksum of directories, read once: what `stayput checksum` shows.
@@ -145,8 +180,10 @@ impl ConfigWatch {
     /// # Errors
     /// Why there is no checksum; one message per problem.
     pub fn read_once(settings: &ConfigSettings) -> Result<Observed, Vec<String>> {
-        let shared = Shared::new(settings.clone());
-        let (read, _) = shared.observe(&mut shared.work());
+        let worker = Worker::start("config", &Errors::default());
+        let worker = worker.map_err(|error| vec![error.to_string()])?;
+        let shared = Shared::new(settings.clone(), worker.clone(), worker);
+        let (read, _) = shared.observe(&mut Work::default(), &Progress::unseen());
         let observed = Observed::clone(&shared.subscribe().borrow());
         if read.checksum.is_some() { Ok(observed) } else { Err(observed.errors) }
     }

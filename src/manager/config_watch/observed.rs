@@ -1,17 +1,20 @@
 //! What is known about the mounted config, and how it is published.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use tokio::sync::{Notify, watch};
 
+use super::exclusive::Exclusive;
 use super::fingerprint::Mount;
 use super::generation::{Entry, Generation, lossy};
-use super::last_good::Staged;
+use super::kept::Store;
+use super::progress::Progress;
 use super::read::read;
 use super::settings::ConfigSettings;
 use super::subpath;
+use crate::worker::Worker;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::Checksum;
 
@@ -37,32 +40,52 @@ pub struct Observed {
     pub generation: u64,
 }
 
-/// What a reading leaves for the next one. Only blocking threads lock it.
+/// What a reading leaves for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Volumes with files that are not live.
     mounts: Vec<Mount>,
     /// What the last reading found wrong.
     problems: Vec<String>,
-    pub(super) last_good: Option<Checksum>,
-    pub(super) last_good_problem: Option<String>,
-    /// What the engine was last started with, while that is staged.
-    pub(super) staged: Option<Staged>,
 }
 
-/// Shared by the handle and its task.
+/// What is not known, or known to be wrong, by where it was found. Locked for moments only.
+#[derive(Debug, Default)]
+struct Known {
+    /// As last read; not published while the reading cannot be repeated.
+    checksum: Option<Checksum>,
+    mounts: Vec<String>,
+    kept: Option<String>,
+    unpinned: Option<String>,
+    /// The volume of the config, or of a staging target, does not answer.
+    hanging: Option<String>,
+    /// That of the kept generations does not.
+    kept_hanging: Option<String>,
+}
+
+impl Known {
+    fn errors(&self) -> Vec<String> {
+        let hanging = self.hanging.iter().chain(&self.kept_hanging);
+        let found = self.mounts.iter();
+        let kept = self.kept.iter().chain(&self.unpinned);
+        let mut errors: Vec<String> = hanging.chain(found).chain(kept).cloned().collect();
+        if let Some(more) = errors.len().checked_sub(MOST_ERRORS).filter(|more| *more > 0) {
+            errors.truncate(MOST_ERRORS);
+            errors.push(format!("and {more} more"));
+        }
+        errors
+    }
+}
+
+/// What receivers see.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) settings: ConfigSettings,
+pub(super) struct Published {
     sender: watch::Sender<Arc<Observed>>,
-    work: Mutex<Work>,
-    /// The directories shall be read again.
-    pub(super) asked: Notify,
+    known: Mutex<Known>,
 }
 
-impl Shared {
-    /// Nothing read yet.
-    pub(super) fn new(settings: ConfigSettings) -> Self {
+impl Published {
+    fn new() -> Self {
         let observed = Observed {
             checksum: None,
             files: Vec::new(),
@@ -71,65 +94,98 @@ impl Shared {
             observed_at: SystemTime::UNIX_EPOCH,
             generation: 0,
         };
-        let sender = watch::Sender::new(Arc::new(observed));
-        Self { settings, sender, work: Mutex::default(), asked: Notify::new() }
+        Self { sender: watch::Sender::new(Arc::new(observed)), known: Mutex::default() }
+    }
+
+    /// Changes what is known. Receivers wake up if more than the time of a reading is new.
+    fn change(&self, change: impl FnOnce(&mut Known, &mut Observed)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sender.send_if_modified(|shared| {
+            let before = Arc::clone(shared);
+            let observed = Arc::make_mut(shared);
+            change(&mut known, observed);
+            observed.checksum = known.checksum.clone().filter(|_| known.hanging.is_none());
+            observed.errors = known.errors();
+            let time = Observed { observed_at: observed.observed_at, ..Observed::clone(&before) };
+            time != *observed
+        });
+    }
+
+    pub(super) fn last_good(&self, checksum: Option<Checksum>) {
+        self.change(|_, observed| observed.last_good = checksum);
+    }
+
+    /// Why the last generation was not kept.
+    pub(super) fn kept_problem(&self, problem: Option<String>) {
+        self.change(|known, _| known.kept = problem);
+    }
+
+    /// Why the engine came back on another generation than it was told to run.
+    pub(super) fn unpinned(&self, problem: Option<String>) {
+        self.change(|known, _| known.unpinned = problem);
+    }
+}
+
+/// Shared by the handle and its task.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) settings: ConfigSettings,
+    pub(super) published: Arc<Published>,
+    /// Reading and staging: an earlier reading must not be published later, and two stagings must
+    /// not mix.
+    pub(super) work: Exclusive<Work>,
+    /// None where nothing is kept.
+    pub(super) store: Option<Exclusive<Store>>,
+    /// The directories shall be read again.
+    pub(super) asked: Notify,
+}
+
+impl Shared {
+    /// Nothing read yet.
+    pub(super) fn new(settings: ConfigSettings, worker: Worker, keeper: Worker) -> Self {
+        let published = Arc::new(Published::new());
+        let shown = Arc::clone(&published);
+        let hanging = Progress::new(move |message| {
+            shown.change(|known, _| known.hanging = message);
+        });
+        let root = settings.keep_last_good.as_deref().filter(|_| settings.all_staged());
+        let store = root.map(|root| {
+            let shown = Arc::clone(&published);
+            let hanging = Progress::new(move |message| {
+                shown.change(|known, _| known.kept_hanging = message);
+            });
+            Exclusive::new(Store::new(root), hanging, keeper)
+        });
+        let work = Exclusive::new(Work::default(), hanging, worker);
+        Self { settings, published, work, store, asked: Notify::new() }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Observed>> {
-        self.sender.subscribe()
+        self.published.sender.subscribe()
     }
 
-    /// One at a time: an earlier reading must not be published later, and two stagings must not
-    /// mix. Held for as long as the file system takes.
-    pub(super) fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads the mounts and publishes what is new. Returns also [`Observed::generation`].
-    pub(super) fn observe(&self, work: &mut Work) -> (Generation, u64) {
-        let read = read(&self.settings);
+    /// Reads the mounts and publishes what is new. Returns also [`Observed::generation`]. Takes as
+    /// long as the file system takes.
+    pub(super) fn observe(&self, work: &mut Work, progress: &Progress) -> (Generation, u64) {
+        let read = read(&self.settings, progress);
         work.problems = read.messages();
         work.problems.extend(self.subpaths());
         let files = files(&read);
         let mounts = counted_mounts(&read, &self.settings);
-        let errors = errors(work);
         let mut generation = 0;
-        self.sender.send_if_modified(|shared| {
+        self.published.change(|known, observed| {
             let swapped = work.mounts != mounts
-                || shared.checksum != read.checksum
-                || !counted(&shared.files).eq(counted(&files));
-            let changed = swapped
-                || shared.files != files
-                || shared.errors != errors
-                || shared.last_good != work.last_good;
-            let observed = Arc::make_mut(shared);
+                || known.checksum != read.checksum
+                || !counted(&observed.files).eq(counted(&files));
+            known.checksum.clone_from(&read.checksum);
+            known.mounts.clone_from(&work.problems);
             observed.observed_at = SystemTime::now();
             observed.generation += u64::from(swapped);
+            observed.files = files;
             generation = observed.generation;
-            if changed {
-                observed.checksum.clone_from(&read.checksum);
-                observed.files = files;
-                observed.errors = errors;
-                observed.last_good.clone_from(&work.last_good);
-            }
-            changed
         });
         work.mounts = mounts;
         (read, generation)
-    }
-
-    /// Publishes what is new except the mounts' content.
-    pub(super) fn publish(&self, work: &Work) {
-        let errors = errors(work);
-        self.sender.send_if_modified(|shared| {
-            if shared.errors == errors && shared.last_good == work.last_good {
-                return false;
-            }
-            let observed = Arc::make_mut(shared);
-            observed.errors = errors;
-            observed.last_good.clone_from(&work.last_good);
-            true
-        });
     }
 
     fn subpaths(&self) -> Vec<String> {
@@ -171,14 +227,4 @@ fn files(read: &Generation) -> Vec<ConfigFile> {
             live: entry.live,
         })
         .collect()
-}
-
-fn errors(work: &Work) -> Vec<String> {
-    let all = work.problems.iter().chain(&work.last_good_problem);
-    let mut errors: Vec<String> = all.cloned().collect();
-    if let Some(more) = errors.len().checked_sub(MOST_ERRORS).filter(|more| *more > 0) {
-        errors.truncate(MOST_ERRORS);
-        errors.push(format!("and {more} more"));
-    }
-    errors
 }

@@ -1,11 +1,13 @@
-//! Right before a start: read, verify, stage. After the engine is ready for the first time: keep.
+//! Right before a start: read, verify, stage.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::fingerprint::Fingerprint;
 use super::generation::{Entry, Generation, lossy};
-use super::last_good::{self, Candidate, LastGood, LastGoodError, Staged};
+use super::kept::{Staged, StagedFile, Store};
 use super::observed::{Shared, Work};
+use super::progress::{Access, Hanging, Progress};
 use super::stage::{self, Item, Job, Link};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
@@ -27,7 +29,9 @@ pub struct Prepared {
     /// reach it.
     pub staged: bool,
     /// The fingerprint of what the engine reads from the mounts.
-    fingerprint: Fingerprint,
+    pub(super) fingerprint: Fingerprint,
+    /// Where its content is, if generations are kept.
+    pub(super) to_keep: Option<Arc<Staged>>,
 }
 
 impl Prepared {
@@ -38,33 +42,88 @@ impl Prepared {
     }
 }
 
+/// What to prepare.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) choice: ConfigChoice,
+    pub(super) expected: Option<Checksum>,
+    /// The kept generation to use instead, if it can be used.
+    pub(super) pinned: Option<Checksum>,
+}
+
+impl Wanted {
+    /// The refusal because a volume hangs.
+    fn refused(&self, hanging: &Hanging) -> Refusal {
+        match (&hanging.access, &self.expected) {
+            (Access::Read(_), Some(expected)) => Refusal::new(
+                Code::ConfigUnknown,
+                format!("whether the mounted config is {expected} is not known: {hanging}"),
+            ),
+            _ => Refusal::new(Code::StageFailed, hanging.to_string()),
+        }
+    }
+}
+
 impl Shared {
-    pub(super) fn prepare(
-        &self,
-        choice: ConfigChoice,
-        expected: Option<&Checksum>,
-    ) -> Result<Prepared, Refusal> {
-        let mut work = self.work();
-        work.staged = None;
-        match choice {
-            ConfigChoice::Mounted => self.prepare_mounted(&mut work, expected),
-            ConfigChoice::LastGood => self.prepare_last_good(&mut work, expected),
+    /// Prepares, or refuses as soon as a volume hangs.
+    pub(super) async fn prepare(self: &Arc<Self>, wanted: Wanted) -> Result<Prepared, Refusal> {
+        let from_store = wanted.choice == ConfigChoice::LastGood || wanted.pinned.is_some();
+        let store = match self.store.as_ref().filter(|_| from_store) {
+            Some(store) => Some(store.turn().await.map_err(|hanging| wanted.refused(&hanging))?),
+            None => None,
+        };
+        let turn = self.work.turn().await.map_err(|hanging| wanted.refused(&hanging))?;
+        let (shared, asked) = (Arc::clone(self), wanted.clone());
+        let mut working = turn.begin(move |work, progress| match &asked.pinned {
+            Some(pinned) => {
+                shared.prepare_pinned(work, store.as_deref(), pinned, asked.choice, progress)
+            }
+            None => {
+                let expected = asked.expected.as_ref();
+                let prepared =
+                    shared.prepare_told(work, store.as_deref(), asked.choice, expected, progress);
+                shared.published.unpinned(None);
+                prepared
+            }
+        });
+        match working.done_or_hanging().await {
+            Ok(done) => done.unwrap_or_else(|error| {
+                Err(Refusal::new(Code::ConfigUnknown, format!("the config was not read: {error}")))
+            }),
+            Err(hanging) => Err(wanted.refused(&hanging)),
         }
     }
 
-    fn prepare_mounted(
+    /// Prepares the mounted config or the last good one.
+    pub(super) fn prepare_told(
+        &self,
+        work: &mut Work,
+        store: Option<&Store>,
+        choice: ConfigChoice,
+        expected: Option<&Checksum>,
+        progress: &Progress,
+    ) -> Result<Prepared, Refusal> {
+        match choice {
+            ConfigChoice::Mounted => self.prepare_mounted(work, expected, progress),
+            ConfigChoice::LastGood => self.prepare_last_good(work, store, expected, progress),
+        }
+    }
+
+    pub(super) fn prepare_mounted(
         &self,
         work: &mut Work,
         expected: Option<&Checksum>,
+        progress: &Progress,
     ) -> Result<Prepared, Refusal> {
         let mut changed = String::new();
         for _ in 0..ATTEMPTS {
-            let (read, generation) = self.observe(work);
+            let (read, generation) = self.observe(work, progress);
             self.verify(&read, expected)?;
+            let mut to_keep = None;
             if !self.settings.stage.is_empty() {
                 let jobs = self.jobs(&read)?;
-                match stage::stage(&jobs) {
-                    Ok(()) => work.staged = self.staged(&read, jobs),
+                match stage::stage(&jobs, progress) {
+                    Ok(()) => to_keep = self.to_keep(read.checksum.as_ref(), jobs),
                     Err(error @ stage::Error::Source { .. }) => {
                         changed = error.to_string();
                         continue;
@@ -84,6 +143,7 @@ impl Shared {
                 generation,
                 staged: self.settings.all_staged(),
                 fingerprint: read.fingerprint.below(mounted),
+                to_keep,
             });
         }
         Err(Refusal::new(
@@ -139,7 +199,7 @@ impl Shared {
         )
     }
 
-    fn for_each_stage(
+    pub(super) fn for_each_stage(
         &self,
         items: impl Fn(usize) -> Vec<Item>,
         read: &Generation,
@@ -164,16 +224,17 @@ impl Shared {
         jobs.collect()
     }
 
-    /// What to keep if the engine becomes ready with this.
-    fn staged(&self, read: &Generation, jobs: Vec<Job>) -> Option<Staged> {
-        let checksum = read.checksum.clone()?;
-        if self.settings.keep_last_good.is_none() || !self.settings.all_staged() {
-            return None;
-        }
-        let candidates = self.settings.stage.iter().zip(jobs).flat_map(|(stage, job)| {
+    /// What to keep of a generation that was just staged.
+    pub(super) fn to_keep(
+        &self,
+        checksum: Option<&Checksum>,
+        jobs: Vec<Job>,
+    ) -> Option<Arc<Staged>> {
+        let checksum = checksum.filter(|_| self.store.is_some())?.clone();
+        let files = self.settings.stage.iter().zip(jobs).flat_map(|(stage, job)| {
             let dir = self.settings.dir_of(&stage.source);
             let name = dir.and_then(|dir| self.settings.dirs[dir].name.clone());
-            job.items.into_iter().map(move |item| Candidate {
+            job.items.into_iter().map(move |item| StagedFile {
                 dir: name.clone(),
                 // The copy is used first, because the mount may have changed. The mount is used if
                 // the engine's entrypoint edited the copy.
@@ -183,95 +244,7 @@ impl Shared {
                 access: item.access,
             })
         });
-        Some(Staged { checksum, candidates: candidates.collect() })
-    }
-
-    fn prepare_last_good(
-        &self,
-        work: &mut Work,
-        expected: Option<&Checksum>,
-    ) -> Result<Prepared, Refusal> {
-        let none = |message: String| Refusal::new(Code::NoLastGood, message);
-        let root = self.settings.keep_last_good.as_ref().filter(|_| self.settings.all_staged());
-        let root = root.ok_or_else(|| {
-            none(
-                "no config is kept as last good: that needs --keep-last-good and --stage for every \
-                 --config directory"
-                    .to_owned(),
-            )
-        })?;
-        let kept = LastGood::load(root).map_err(|error| none(error.to_string()))?;
-        let kept = kept.ok_or_else(|| {
-            none("no config was ever ready here, so none is kept as last good".to_owned())
-        })?;
-        let checksum = kept.checksum.clone();
-        if let Some(expected) = expected.filter(|expected| **expected != checksum) {
-            return Err(Refusal::new(
-                Code::ChecksumMismatch,
-                format!("the last good config is {checksum}, not {expected}"),
-            ));
-        }
-        if let Some((name, _)) = kept
-            .files()
-            .iter()
-            .find(|(name, _)| !self.settings.dirs.iter().any(|dir| dir.name == *name))
-        {
-            let name = name.as_deref().unwrap_or("without a name");
-            return Err(none(format!(
-                "the last good config was kept from a --config directory {name}, which is not set"
-            )));
-        }
-        // Live files are linked to the mount, whichever config is used; a mount that cannot be read
-        // has none.
-        let (read, generation) = self.observe(work);
-        let jobs = self.for_each_stage(
-            |dir| {
-                let name = &self.settings.dirs[dir].name;
-                let items = kept.files().iter().filter(|(kept, _)| kept == name);
-                items.map(|(_, item)| item.clone()).collect()
-            },
-            &read,
-        )?;
-        match stage::stage(&jobs) {
-            Ok(()) => Ok(Prepared {
-                checksum: Some(checksum),
-                choice: ConfigChoice::LastGood,
-                generation,
-                staged: true,
-                fingerprint: Fingerprint::default(),
-            }),
-            Err(error @ stage::Error::Source { .. }) => Err(none(format!(
-                "the last good config is damaged: {error}; a new one is kept when the engine is \
-                 next ready"
-            ))),
-            Err(error @ stage::Error::Target { .. }) => {
-                Err(Refusal::new(Code::StageFailed, error.to_string()))
-            }
-        }
-    }
-
-    /// Keeps what was last staged from the mounts, and publishes it.
-    pub(super) fn keep_last_good(&self) -> Result<Option<Checksum>, LastGoodError> {
-        let mut work = self.work();
-        let Some(root) = &self.settings.keep_last_good else { return Ok(None) };
-        let Some(staged) = &work.staged else { return Ok(None) };
-        let checksum = staged.checksum.clone();
-        let kept = last_good::keep(root, staged);
-        if kept.is_ok() {
-            work.last_good = Some(checksum.clone());
-        }
-        work.last_good_problem = kept.as_ref().err().map(ToString::to_string);
-        self.publish(&work);
-        kept.map(|()| Some(checksum))
-    }
-
-    /// Reads the record that an earlier manager kept.
-    pub(super) fn find_last_good(&self, work: &mut Work) {
-        let Some(root) = &self.settings.keep_last_good else { return };
-        match LastGood::load(root) {
-            Ok(kept) => work.last_good = kept.map(|kept| kept.checksum),
-            Err(error) => work.last_good_problem = Some(error.to_string()),
-        }
+        Some(Arc::new(Staged { checksum, files: files.collect() }))
     }
 }
 

@@ -32,7 +32,7 @@ pub struct ConfigSettings {
     pub live: Vec<Pattern>,
     /// What is copied where at each start.
     pub stage: Vec<Stage>,
-    /// Directory of the kept generation, inside the state directory. It holds secrets.
+    /// Directory of the kept generations, inside the state directory. It holds secrets.
     pub keep_last_good: Option<PathBuf>,
     /// The most bytes all files together may have.
     pub max_bytes: u64,

@@ -92,6 +92,7 @@ where
 {
     let (listener, by) = (sent.listener, sent.by.clone());
     let (wait, request): (_, StopRequest) = sent.read(context).await?;
+    request.check()?;
     let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
     let reply = async move { handle.stop(request, caller).await };
     let accepted = submit(RequestKind::Stop, by, number, reply).await?;
@@ -109,10 +110,10 @@ where
     let (listener, by) = (sent.listener, sent.by.clone());
     let (wait, request): (_, StartRequest) = sent.read(context).await?;
     let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
-    let checksum = request.checksum.clone();
+    let asked = request.clone();
     let reply = async move { handle.start(request, caller).await };
     let accepted = submit(RequestKind::Start, by, number, reply).await?;
-    let outcome = |status: &Status| wait::start(accepted.sequence, checksum.as_deref(), status);
+    let outcome = |status: &Status| wait::start(accepted.sequence, &asked, status);
     answer(context, listener, accepted, wait, outcome).await
 }
 

@@ -1,7 +1,7 @@
 //! When the wait for a stop or a start is over. Pure: the status decides.
 
 use stayput_api::Refusal;
-use stayput_api::{Code, Desired, State, Status};
+use stayput_api::{Code, ConfigChoice, Desired, StartRequest, State, Status};
 
 /// How the wait for a request ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,14 @@ pub(super) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
         Relevance::Current => {}
         Relevance::Superseded(outcome) => return Some(outcome),
     }
+    if status.desired == Desired::Running {
+        return Some(Outcome::Failed(Refusal::new(
+            Code::Superseded,
+            "the time of `resumeAfter` is over, and the engine was started again",
+        )));
+    }
     match status.state {
-        State::Stopped if status.desired == Desired::Stopped && status.manager.durable => {
-            Some(Outcome::Done)
-        }
+        State::Stopped if status.manager.durable => Some(Outcome::Done),
         State::Stuck => Some(failed(Code::Stuck, status, "a process of the engine survives KILL")),
         State::Stopped
         | State::Starting
@@ -45,9 +49,8 @@ pub(super) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
     }
 }
 
-/// How the start that was accepted under `sequence`, with `checksum` if the request had one, ended;
-/// `None`: keep waiting.
-pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> Option<Outcome> {
+/// How the start that was accepted under `sequence` ended; `None`: keep waiting.
+pub(super) fn start(sequence: u64, request: &StartRequest, status: &Status) -> Option<Outcome> {
     match relevance(sequence, Desired::Running, status) {
         Relevance::Older => return None,
         Relevance::Current => {}
@@ -56,7 +59,11 @@ pub(super) fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> O
     match status.state {
         State::Running => {
             let running = status.run.as_ref().and_then(|run| run.checksum.as_deref());
-            match checksum {
+            let config = status.run.as_ref().map(|run| run.config);
+            match request.checksum.as_deref() {
+                _ if request.config == ConfigChoice::LastGood && config != Some(request.config) => {
+                    Some(Outcome::Failed(superseded(sequence, status)))
+                }
                 Some(wanted) if running != Some(wanted) => Some(Outcome::Failed(Refusal::new(
                     Code::WrongConfig,
                     wrong_config(wanted, running),
@@ -79,18 +86,23 @@ fn relevance(sequence: u64, wanted: Desired, status: &Status) -> Relevance {
     if last.sequence < sequence {
         return Relevance::Older;
     }
-    // A later request that was refused changed nothing, unless another one was accepted before it.
-    if last.sequence == sequence || (!last.accepted && status.desired == wanted) {
+    // The engine is still to be what was asked for: the later request was refused, or somebody else
+    // asked for the same. What this one asked for is what decides.
+    if last.sequence == sequence || status.desired == wanted {
         return Relevance::Current;
     }
-    Relevance::Superseded(Outcome::Failed(Refusal::new(
+    Relevance::Superseded(Outcome::Failed(superseded(sequence, status)))
+}
+
+fn superseded(sequence: u64, status: &Status) -> Refusal {
+    Refusal::new(
         Code::Superseded,
         format!(
             "request {sequence} was accepted, and then request {} took its place: read the \
              status before asking again",
-            last.sequence
+            status.sequence
         ),
-    )))
+    )
 }
 
 fn failed(code: Code, status: &Status, otherwise: &str) -> Outcome {

@@ -3,6 +3,17 @@
 use super::Prepared;
 use stayput_api::{Accepted, ConfigChoice, Refusal};
 
+/// What a generation is kept as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeepAs {
+    /// What an engine that comes back by itself runs on.
+    Pinned,
+    /// It became ready. If there is no last good one, there is nothing better: it is that at once.
+    Candidate,
+    /// It has proved itself.
+    LastGood,
+}
+
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
@@ -12,6 +23,9 @@ pub enum Effect {
         choice: ConfigChoice,
         /// The checksum it must have.
         expected: Option<String>,
+        /// The kept generation with this checksum is to be used instead. If there is none, `choice`
+        /// is used all the same: an engine that comes back by itself must come back.
+        pinned: Option<String>,
     },
     /// Write this version of the journal ([`super::Lifecycle::journaled_intent`]); answered by
     /// [`super::Event::Persisted`] or [`super::Event::PersistFailed`].
@@ -31,8 +45,8 @@ pub enum Effect {
     KillTree,
     /// Scan the tree; answered by [`super::Event::Tree`].
     ScanTree,
-    /// Keep the staged generation as the last good one.
-    KeepLastGood,
+    /// Keep the generation of the present run.
+    Keep(KeepAs),
     /// Answer the request that is being decided.
     Reply(Result<Accepted, Refusal>),
     /// End the manager with this code.

@@ -109,6 +109,7 @@ impl Lifecycle {
                 self.phase = Phase::Lingering;
                 self.timers.remove(&Timer::Drain);
                 self.timers.remove(&Timer::Settle);
+                self.timers.remove(&Timer::Prove);
             }
             // The remaining processes were sent KILL; their own timers continue.
             Phase::Dumping | Phase::Killing | Phase::Stuck => {}

@@ -1,7 +1,7 @@
 //! The events of the lifecycle.
 
 use super::{Intent, Millis};
-use stayput_api::{ConfigChoice, Exit, Process, Refusal, StartRequest, StopRequest};
+use stayput_api::{ConfigChoice, Exit, Process, Refusal, Run, StartRequest, StopRequest};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +79,8 @@ pub enum Recovered {
         intent: Box<Intent>,
         /// How the last run ended, as far as the manager saw it.
         last_exit: Option<Exit>,
+        /// The run whose end no manager wrote down.
+        run: Option<Run>,
     },
     /// There is a journal that cannot be used, for this reason.
     Unreadable(String),
@@ -149,8 +151,12 @@ pub enum Timer {
     Kill,
     /// An engine without a probe has run long enough to count as ready.
     Settle,
+    /// The config of a ready engine has proved itself.
+    Prove,
     /// The next restart in place is due.
     Backoff,
+    /// The start after a stop with `resumeAfter` is due, or is tried again.
+    Resume,
     /// The time for writing the journal is over.
     Journal,
     /// The intent is not on disk and is written again.

@@ -22,8 +22,19 @@ pub struct Intent {
     /// held, also by the next container.
     #[serde(default)]
     pub unproven: bool,
+    /// How often in a row the engine ended together with its manager since then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unseen_ends: u32,
+    /// A start that the manager makes by itself; only while the engine is to be stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Resume>,
     /// The highest sequence and its request.
     pub fencing: Fencing,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Who sent a request, and when.
@@ -35,6 +46,17 @@ pub struct Asked {
     pub at: u64,
 }
 
+/// A start without a request, unless a request is accepted before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Resume {
+    /// When, in milliseconds since the Unix epoch.
+    pub at: u64,
+    /// How long after the stop was accepted that is.
+    pub after: u64,
+    /// Checksum of the config that the engine must be started with.
+    pub checksum: Option<String>,
+}
+
 impl Default for Intent {
     fn default() -> Self {
         Self {
@@ -44,6 +66,8 @@ impl Default for Intent {
             held: None,
             asked: None,
             unproven: false,
+            unseen_ends: 0,
+            resume: None,
             fencing: Fencing::default(),
         }
     }
@@ -144,6 +168,8 @@ pub enum HeldCode {
     EndedByItself,
     /// It ended by itself too often.
     TooManyRestarts,
+    /// It ended together with its manager too often before it was ready.
+    EndedWithManager,
     /// The journal cannot be read, so it is not known whether it should run.
     JournalUnreadable,
 }
@@ -157,6 +183,7 @@ impl HeldCode {
             Self::PrepareFailed => "prepare_failed",
             Self::EndedByItself => "ended_by_itself",
             Self::TooManyRestarts => "too_many_restarts",
+            Self::EndedWithManager => "ended_with_manager",
             Self::JournalUnreadable => "journal_unreadable",
         }
     }

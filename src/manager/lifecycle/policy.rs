@@ -17,6 +17,13 @@ impl Limits {
     pub const JOURNAL_WRITE_TIMEOUT: Millis = 5_000;
     /// How long to wait before a failed write of the journal is tried again.
     pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
+    /// An engine that ended together with its manager so often in a row before it was ready is held.
+    pub const MAX_UNSEEN_ENDS: u32 = 3;
+    /// How long to wait before a start after `resumeAfter` that was refused is tried again.
+    pub const RESUME_RETRY_INTERVAL: Millis = 60_000;
+    /// How long an engine must have been up since it was ready before its config replaces the last
+    /// good one.
+    pub const PROOF_TIME: Millis = 60_000;
     /// How long a config may take to be verified and staged.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
     /// First wait before a restart in place; it doubles with each end within the window.
@@ -69,8 +76,10 @@ pub struct Policy {
     pub probe: bool,
     /// The engine reads a staged copy, which does not change while it runs.
     pub staged: bool,
-    /// Keep the generation that last became ready.
+    /// Keep the generation that last proved itself.
     pub keep_last_good: bool,
+    /// Start an engine that comes back by itself on the generation it was last told to run.
+    pub pin_config: bool,
     /// Random per boot: spreads the restarts of many pods.
     pub seed: u64,
 }
@@ -91,6 +100,7 @@ impl Default for Policy {
             probe: false,
             staged: false,
             keep_last_good: false,
+            pin_config: false,
             seed: 0,
         }
     }

@@ -1,8 +1,8 @@
 //! Requests that a config is verified and staged before a start.
 
-use super::commit::{Act, Deciding};
-use super::{Effect, Lifecycle, Limits, Millis, Prepared, Request, Timer};
-use stayput_api::{Code, ConfigChoice, Desired, Refusal};
+use super::commit::{Act, Deciding, Pending};
+use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Prepared, Request, Timer};
+use stayput_api::{Code, ConfigChoice, Desired, Refusal, StartRequest};
 
 impl Lifecycle {
     pub(super) fn prepared(
@@ -35,6 +35,10 @@ impl Lifecycle {
             (Some(Deciding::Preparing(_)), Err(refusal)) => {
                 self.prepare_failed(now, refusal, out);
             }
+            (Some(Deciding::Resuming { .. }), Ok(prepared)) => self.resume_on(prepared, out),
+            (Some(Deciding::Resuming { mounted }), Err(refusal)) => {
+                self.resume_refused(now, mounted, refusal, out);
+            }
             // TERM has cancelled the start that this config was prepared for.
             (
                 other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
@@ -45,44 +49,71 @@ impl Lifecycle {
 
     /// Prepares again: what was verified is no longer what is mounted.
     pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let (expected, choice);
-        match self.deciding.take() {
-            Some(Deciding::Spawning { pending: Some(pending), prepared, .. }) => {
-                expected = match &pending.request {
-                    Request::Start(request) => request.checksum.clone(),
-                    Request::Stop(_) => None,
-                };
-                choice = prepared.choice;
-                self.deciding = Some(Deciding::Verifying(pending));
+        self.deciding = match self.deciding.take() {
+            Some(Deciding::Spawning { pending: Some(pending), .. }) => {
+                Some(Deciding::Verifying(pending))
             }
-            Some(Deciding::Spawning { origin, pending: None, prepared, .. }) => {
-                expected = None;
-                choice = prepared.choice;
-                self.deciding = Some(Deciding::Preparing(origin));
+            Some(Deciding::Spawning { origin: Origin::Resume(before), .. }) => {
+                self.resume_again(*before, out);
+                if self.terminating {
+                    self.end_without_engine();
+                }
+                return;
+            }
+            Some(Deciding::Spawning { origin, pending: None, .. }) => {
+                Some(Deciding::Preparing(origin))
             }
             other => {
                 self.deciding = other;
                 return;
             }
-        }
+        };
         if self.terminating {
             self.drop_start_in_flight(now, out);
             self.end_without_engine();
             return;
         }
-        self.prepare(now, choice, expected, out);
+        match &self.deciding {
+            Some(Deciding::Verifying(Pending { request: Request::Start(request), .. })) => {
+                let request = request.clone();
+                self.prepare_requested(now, &request, out);
+            }
+            Some(_) | None => self.prepare_own(now, out),
+        }
     }
 
-    /// Requests that a config is verified and staged, within a time limit.
-    pub(super) fn prepare(
+    /// Requests the config that a start request asks for.
+    pub(super) fn prepare_requested(
+        &mut self,
+        now: Millis,
+        request: &StartRequest,
+        out: &mut Vec<Effect>,
+    ) {
+        self.prepare_exactly(now, request.config, request.checksum.clone(), out);
+    }
+
+    /// Requests this config, and no pinned one.
+    pub(super) fn prepare_exactly(
         &mut self,
         now: Millis,
         choice: ConfigChoice,
         expected: Option<String>,
         out: &mut Vec<Effect>,
     ) {
+        self.prepare(now, Effect::Prepare { choice, expected, pinned: None }, out);
+    }
+
+    /// Requests the config of a start that nobody requests.
+    pub(super) fn prepare_own(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let Intent { config: choice, checksum, .. } = &self.intent;
+        let pinned = checksum.clone().filter(|_| self.policy.pin_config);
+        self.prepare(now, Effect::Prepare { choice: *choice, expected: None, pinned }, out);
+    }
+
+    /// Requests that a config is verified and staged, within a time limit.
+    fn prepare(&mut self, now: Millis, effect: Effect, out: &mut Vec<Effect>) {
         self.timers.insert(Timer::Prepare, now + Limits::PREPARE_TIMEOUT);
-        out.push(Effect::Prepare { choice, expected });
+        out.push(effect);
     }
 
     /// A hung mount or staging directory must not hold requests for ever. A later
@@ -100,7 +131,7 @@ impl Lifecycle {
     /// refusal is written, as every other one: the next container must decide it anew.
     pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match self.deciding.take() {
-            Some(Deciding::Preparing(_)) => {}
+            Some(Deciding::Preparing(_) | Deciding::Resuming { .. }) => {}
             Some(
                 Deciding::Verifying(pending)
                 | Deciding::Committing { pending, act: Act::Spawn(_), .. },

@@ -13,7 +13,7 @@ impl Lifecycle {
         by: String,
         out: &mut Vec<Effect>,
     ) {
-        let act = Act::Stop { grace: request.grace, drain: request.drain };
+        let act = Act::Stop { grace: request.grace, drain: request.drain, exit: request.exit };
         let Some((pending, verdict)) = self.fenced(now, Request::Stop(request), by, out) else {
             return;
         };
@@ -48,7 +48,7 @@ impl Lifecycle {
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => {
-                self.prepare(now, request.config, request.checksum.clone(), out);
+                self.prepare_requested(now, &request, out);
                 self.deciding = Some(Deciding::Verifying(pending));
             }
             Phase::Starting | Phase::Running => match self.runs_as_asked(&request) {
@@ -143,6 +143,12 @@ impl Lifecycle {
     /// How far an accepted request is.
     pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
         let done = match &pending.request {
+            Request::Stop(_) if self.intent.desired == Desired::Running => {
+                return Err(Refusal::new(
+                    Code::Superseded,
+                    "the time of `resumeAfter` is over, and the engine was started again",
+                ));
+            }
             Request::Stop(_) => self.is_stopped_for_good(),
             Request::Start(request) => self.has_started(request)?,
         };
@@ -178,7 +184,10 @@ impl Lifecycle {
 
     /// Stopped, and a container restart would not change that.
     pub(super) fn is_stopped_for_good(&self) -> bool {
-        self.phase == Phase::Stopped && self.intent.desired == Desired::Stopped && self.is_durable()
+        self.phase == Phase::Stopped
+            && self.intent.desired == Desired::Stopped
+            && self.is_durable()
+            && self.end_is_recorded()
     }
 }
 

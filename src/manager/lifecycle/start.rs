@@ -1,11 +1,13 @@
 //! From the journal or a request to a ready engine.
 
 use super::commit::Deciding;
-use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Timer};
+use super::{
+    Effect, Held, HeldCode, Intent, KeepAs, Lifecycle, Limits, Millis, Phase, Recovered, Timer,
+};
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 
 /// Why a run was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The manager started.
     Boot,
@@ -13,6 +15,17 @@ pub enum Origin {
     Request,
     /// It had ended by itself.
     Restart,
+    /// A stop with `resumeAfter`; the intent before the start.
+    Resume(Box<Intent>),
+}
+
+impl Origin {
+    fn is_requested(&self) -> bool {
+        match self {
+            Self::Request | Self::Resume(_) => true,
+            Self::Boot | Self::Restart => false,
+        }
+    }
 }
 
 /// One life of the engine.
@@ -30,8 +43,9 @@ pub struct Run {
     pub config: ConfigChoice,
     /// The mounted config changed while the engine read it.
     pub config_uncertain: bool,
-    /// Why it was started.
-    pub origin: Origin,
+    /// It was started as requested, also by a stop with `resumeAfter`, and not by itself: if it
+    /// ends before it is ready, it is held.
+    pub requested: bool,
     /// It has been ready.
     pub was_ready: bool,
 }
@@ -41,19 +55,27 @@ impl Lifecycle {
         match recovered {
             Recovered::Fresh => {
                 self.persist(out);
-                self.prepare_own(now, Origin::Boot, out);
+                self.start_unasked(now, Origin::Boot, out);
             }
-            Recovered::Journal { intent, last_exit } => {
+            Recovered::Journal { intent, last_exit, run } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                // The intent was read from the disk, so it is durable.
-                self.record(out);
+                let mut changed = self.intent.limit_resume(now);
+                if let Some(run) = run {
+                    changed |= self.ended_with_manager(now, &run);
+                }
+                if changed {
+                    self.persist(out);
+                } else {
+                    // The intent was read from the disk, so it is durable.
+                    self.record(out);
+                }
                 // A requested start that has not been ready yet is continued as that start.
                 let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
                     (None, Desired::Stopped) => self.phase = Phase::Stopped,
-                    (None, Desired::Running) => self.prepare_own(now, origin, out),
+                    (None, Desired::Running) => self.start_unasked(now, origin, out),
                 }
             }
             Recovered::Unreadable(message) => {
@@ -67,10 +89,10 @@ impl Lifecycle {
         self.since = now;
     }
 
-    /// Prepares a start without a request.
-    fn prepare_own(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
+    /// Begins a start without a request.
+    fn start_unasked(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
         self.deciding = Some(Deciding::Preparing(origin));
-        self.prepare(now, self.intent.config, None, out);
+        self.prepare_own(now, out);
     }
 
     pub(super) fn backoff_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
@@ -81,7 +103,7 @@ impl Lifecycle {
             // A request is being decided; if it is refused, the restart is still due.
             self.timers.insert(Timer::Backoff, now + Limits::MIN_BACKOFF);
         } else {
-            self.prepare_own(now, Origin::Restart, out);
+            self.start_unasked(now, Origin::Restart, out);
         }
     }
 
@@ -103,13 +125,16 @@ impl Lifecycle {
             checksum: prepared.checksum,
             config: prepared.choice,
             config_uncertain: false,
-            origin,
+            requested: origin.is_requested(),
             was_ready: false,
         });
         if !self.policy.probe {
             self.timers.insert(Timer::Settle, now + Limits::SETTLE_TIME);
         }
         self.record(out);
+        if self.policy.pin_config {
+            out.push(Effect::Keep(KeepAs::Pinned));
+        }
         if config_changed {
             self.config_changed(out);
         }
@@ -128,7 +153,7 @@ impl Lifecycle {
         message: String,
         out: &mut Vec<Effect>,
     ) {
-        let Some(Deciding::Spawning { pending, .. }) = self.deciding.take() else {
+        let Some(Deciding::Spawning { origin, pending, .. }) = self.deciding.take() else {
             return;
         };
         self.own_code = Some(code);
@@ -136,6 +161,8 @@ impl Lifecycle {
         if pending.is_some() {
             self.hold(held, out);
             out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
+        } else if origin.is_requested() {
+            self.hold(held, out);
         } else {
             self.by_policy(now, held, out);
         }
@@ -153,6 +180,7 @@ impl Lifecycle {
     }
 
     pub(super) fn config_changed(&mut self, out: &mut Vec<Effect>) {
+        self.resume_on_changed_config();
         if self.policy.staged {
             return;
         }
@@ -168,7 +196,7 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn became_ready(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn became_ready(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if self.phase != Phase::Starting {
             return;
         }
@@ -177,7 +205,11 @@ impl Lifecycle {
         // When a parent has ended, descent is only known if it was seen before.
         out.push(Effect::ScanTree);
         if self.intent.unproven {
-            self.amend(|intent| intent.unproven = false, out);
+            let proven = |intent: &mut Intent| {
+                intent.unproven = false;
+                intent.unseen_ends = 0;
+            };
+            self.amend(proven, out);
         }
         if let Some(run) = &mut self.run {
             run.was_ready = true;
@@ -185,7 +217,8 @@ impl Lifecycle {
                 && run.config == ConfigChoice::Mounted
                 && run.checksum.is_some()
             {
-                out.push(Effect::KeepLastGood);
+                out.push(Effect::Keep(KeepAs::Candidate));
+                self.timers.insert(Timer::Prove, now + Limits::PROOF_TIME);
             }
         }
     }

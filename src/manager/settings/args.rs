@@ -73,10 +73,16 @@ pub struct RunArgs {
     /// At each start, copy the verified config SRC to DST, which the engine reads; repeatable
     #[arg(long, value_name = "SRC=DST", help_heading = "Engine config")]
     pub(super) stage: Vec<OsString>,
-    /// Keep a copy of the config that last became ready (it holds the config's secrets)
+    /// Keep a copy of the config that last proved itself: ready by --ready, and up for a minute (it
+    /// holds the config's secrets)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", help_heading = "Engine config")]
     pub(super) keep_last_good: Option<OsString>,
+    /// Start an engine that comes back by itself on the config it was last told to run, not on what
+    /// is mounted
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", help_heading = "Engine config")]
+    pub(super) pin_config: Option<OsString>,
 
     /// Directory of the journal, so that a stop survives a restart of the container
     #[arg(long, value_name = "DIR", help_heading = "Engine")]

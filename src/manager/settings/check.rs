@@ -53,6 +53,7 @@ pub(super) fn check(
     let live = read.list("live", args.live, values::glob);
     let stage = read.list("stage", args.stage, values::stage);
     let keep_last_good = read.flag("keep-last-good", args.keep_last_good);
+    let pin_config = read.flag("pin-config", args.pin_config);
     let state_dir = read.one("state-dir", args.state_dir, values::absolute);
 
     let ready = read.one("ready", args.ready, values::probe);
@@ -62,7 +63,7 @@ pub(super) fn check(
         stage,
         // Without a state directory the settings are refused below.
         keep_last_good: keep_last_good
-            .then(|| state_dir.clone().unwrap_or_default().join(LAST_GOOD)),
+            .then(|| state_dir.clone().unwrap_or_default().join(KEPT_CONFIGS)),
         ..ConfigSettings::default()
     };
     let policy = Policy {
@@ -83,6 +84,7 @@ pub(super) fn check(
         probe: ready.is_some(),
         staged: config.all_staged(),
         keep_last_good: config.keep_last_good.is_some(),
+        pin_config,
         seed: 0,
     };
     let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::absolute);
@@ -132,6 +134,20 @@ pub(super) fn check(
         let name = read.name("keep-last-good");
         read.problem(format!("{name} needs --state-dir: the copy is kept in there"));
     }
+    if keep_last_good && !policy.probe {
+        let name = read.name("keep-last-good");
+        read.problem(format!(
+            "{name} needs --ready, such as --ready http://127.0.0.1:9200/: without a probe, a \
+             config with which the engine soon ends counts as good"
+        ));
+    }
+    if pin_config && !keep_last_good {
+        let name = read.name("pin-config");
+        read.problem(format!(
+            "{name} needs --keep-last-good and --stage: the config is kept and started in the \
+             same way"
+        ));
+    }
     read.problems.extend(http.validate().into_iter().map(str::to_owned));
     read.problems.extend(config.problems());
 
@@ -149,8 +165,8 @@ pub(super) fn check(
     Ok(Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings })
 }
 
-/// Directory of the last good config, inside the state directory.
-const LAST_GOOD: &str = "last-good";
+/// Directory of the kept configs, inside the state directory.
+const KEPT_CONFIGS: &str = "configs";
 
 /// Reads values and collects what is wrong with them.
 struct Reader {

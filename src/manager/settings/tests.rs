@@ -60,6 +60,7 @@ fn bare_run_is_a_silent_drop_in() {
             probe: false,
             staged: false,
             keep_last_good: false,
+            pin_config: false,
             seed: 0,
         }
     );
@@ -76,7 +77,7 @@ fn every_option_is_read() {
          --jwt-audience stayput --allow-subject system:serviceaccount:search:stayput=es:control \
          --allow-uid 1000 --allow-uid 1001 --open-metrics --config yml=/mnt/yml/ \
          --config jvm=/mnt/jvm --live **/secure* --stage /mnt/yml=/conf \
-         --stage /mnt/jvm=/jvm --keep-last-good --state-dir /state --tmp-dir /tmp --ready https://localhost:9200/_x --stop-signal sigint \
+         --stage /mnt/jvm=/jvm --keep-last-good --pin-config --state-dir /state --tmp-dir /tmp --ready https://localhost:9200/_x --stop-signal sigint \
          --grace 3m --tree-grace 500ms --drain 10s --termination-grace 50s --thread-dump false \
          --on-exit hold --success-exit 143 --success-exit 130 --log-format text \
          --log-level debug -- /es",
@@ -92,13 +93,14 @@ fn every_option_is_read() {
     let config = settings.config;
     assert_eq!(config.dirs[0].name.as_deref(), Some("yml"));
     assert_eq!(config.stage[0].source, config.dirs[0].path);
-    assert_eq!(config.keep_last_good, Some(PathBuf::from("/state/last-good")));
+    assert_eq!(config.keep_last_good, Some(PathBuf::from("/state/configs")));
     assert_eq!(config.live[0].as_str(), "**/secure*");
     assert_eq!(settings.policy.stop_signal, 2);
     assert_eq!(settings.policy.termination_grace, Some(50_000));
     assert_eq!(settings.policy.on_exit, OnExit::Hold);
     assert_eq!(settings.policy.success_exit, [143, 130]);
     assert!(!settings.policy.thread_dump);
+    assert!(settings.policy.keep_last_good && settings.policy.pin_config);
     assert!(matches!(settings.ready, Some(Probe::Http { .. })));
     assert_eq!(settings.log, LogSettings { format: LogFormat::Text, level: LevelFilter::DEBUG });
 }
@@ -192,6 +194,7 @@ fn rules_between_config_options() {
         &[
             "--live needs --config",
             "--keep-last-good needs --state-dir",
+            "--keep-last-good needs --ready",
             "/a is not a --config directory",
             "must be staged",
         ],
@@ -200,8 +203,13 @@ fn rules_between_config_options() {
         read_with("--config /a --keep-last-good --state-dir /s -- x", &[]),
         &[
             "--state-dir needs --socket or --listen",
+            "--keep-last-good needs --ready",
             "--keep-last-good: every --config directory must be staged with --stage",
         ],
+    );
+    assert_problems(
+        read_with("--config /a --pin-config -- x", &[]),
+        &["--pin-config needs --keep-last-good and --stage"],
     );
     assert_problems(
         read_with("--config ../x --config .n=/a --stage /a --live [ -- x", &[]),

@@ -144,9 +144,11 @@ impl Journal {
     pub fn recover(&self, pod: Option<&str>) -> Recovered {
         match self.read(pod) {
             Ok(None) => Recovered::Fresh,
-            Ok(Some(record)) => {
-                Recovered::Journal { intent: Box::new(record.intent), last_exit: record.last_exit }
-            }
+            Ok(Some(record)) => Recovered::Journal {
+                intent: Box::new(record.intent),
+                last_exit: record.last_exit,
+                run: record.run,
+            },
             Err(error) => Recovered::Unreadable(format!(
                 "{error}; so it is not known whether the engine should run: start or stop it (the \
                  file is then kept as journal.json.unreadable)"
@@ -229,6 +231,7 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
     let instants = [
         fencing.last.as_ref().map(|last| last.at),
         record.intent.asked.as_ref().map(|asked| asked.at),
+        record.intent.resume.as_ref().map(|resume| resume.at),
     ];
     if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {
         return Err(ContentError::Time);

@@ -6,7 +6,7 @@ use super::actor::{Ended, Supervisor};
 use super::identity::random_id;
 use super::journal::Record;
 use super::prepare;
-use crate::lifecycle::{self, Effect, Event, ExitStatus};
+use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
 use crate::process::{self, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};
 use stayput_api::{self as api, ConfigChoice};
 
@@ -14,7 +14,9 @@ impl Supervisor {
     /// Carries out one effect; a result that is known at once is returned.
     pub(super) fn perform(&mut self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Prepare { choice, expected } => return self.prepare(choice, expected),
+            Effect::Prepare { choice, expected, pinned } => {
+                return self.prepare(choice, expected, pinned);
+            }
             Effect::Persist(version) => return self.persist(version),
             Effect::Spawn(_) => return Some(self.spawn()),
             Effect::SignalLeader(signal) => self.with_tree(|tree| {
@@ -37,7 +39,7 @@ impl Supervisor {
                 tracing::warn!(killed, "the engine's processes were sent KILL");
             }),
             Effect::ScanTree => return self.scan(),
-            Effect::KeepLastGood => self.keep_last_good(),
+            Effect::Keep(kept) => self.keep(kept),
             Effect::Reply(answer) => {
                 // The caller may read the status as soon as it has the answer, so the status comes
                 // first.
@@ -54,12 +56,18 @@ impl Supervisor {
     }
 
     /// Begins to prepare a start; returns the result at once if there is nothing to do.
-    fn prepare(&mut self, choice: ConfigChoice, expected: Option<String>) -> Option<Event> {
+    fn prepare(
+        &mut self,
+        choice: ConfigChoice,
+        expected: Option<String>,
+        pinned: Option<String>,
+    ) -> Option<Event> {
         let (config, temp_dir) = (self.engine.config.clone(), self.engine.temp_dir.clone());
         if config.is_none() && temp_dir.is_none() {
             return Some(Event::Prepared(prepare::without_config(choice, expected)));
         }
-        self.preparing = Some(Box::pin(prepare::prepare(config, temp_dir, choice, expected)));
+        self.preparing =
+            Some(Box::pin(prepare::prepare(config, temp_dir, choice, expected, pinned)));
         None
     }
 
@@ -151,14 +159,21 @@ impl Supervisor {
         self.oom_counter.as_ref().and_then(oom::Counter::read)
     }
 
-    fn keep_last_good(&self) {
-        if let Some(config) = self.engine.config.clone() {
-            tokio::spawn(async move {
-                if let Err(error) = config.keep_last_good().await {
-                    tracing::error!(%error, "cannot keep the last good config");
-                }
-            });
-        }
+    fn keep(&self, kept: KeepAs) {
+        let (Some(config), Some(prepared)) = (self.engine.config.clone(), self.prepared.clone())
+        else {
+            return;
+        };
+        tokio::spawn(async move {
+            let result = match kept {
+                KeepAs::Pinned => config.keep_pinned(&prepared).await,
+                KeepAs::Candidate => config.keep_candidate(&prepared).await,
+                KeepAs::LastGood => config.keep_last_good(&prepared).await,
+            };
+            if let Err(error) = result {
+                tracing::error!(%error, ?kept, "the config is not kept");
+            }
+        });
     }
 
     fn exit(&mut self, code: i32) {

@@ -28,9 +28,10 @@ pub(super) async fn prepare(
     temp_dir: Option<(Arc<TempDir>, Worker)>,
     choice: ConfigChoice,
     expected: Option<String>,
+    pinned: Option<String>,
 ) -> Result<Ready, Refusal> {
     let ready = match config {
-        Some(config) => verified(&config, choice, expected).await?,
+        Some(config) => verified(&config, choice, expected, pinned).await?,
         None => Ready { known: without_config(choice, expected)?, config: None },
     };
     if let Some((temp_dir, worker)) = temp_dir {
@@ -43,12 +44,18 @@ async fn verified(
     config: &ConfigWatch,
     choice: ConfigChoice,
     expected: Option<String>,
+    pinned: Option<String>,
 ) -> Result<Ready, Refusal> {
     let expected = expected
         .map(|text| Checksum::parse(&text))
         .transpose()
         .map_err(|error| Refusal::new(Code::ChecksumMismatch, error.to_string()))?;
-    let prepared = config.prepare(choice, expected.as_ref()).await?;
+    // What is not a checksum in the journal is no generation that could be kept.
+    let pinned = pinned.and_then(|text| Checksum::parse(&text).ok());
+    let prepared = match pinned {
+        Some(pinned) => config.prepare_pinned(&pinned, choice).await?,
+        None => config.prepare(choice, expected.as_ref()).await?,
+    };
     let known = lifecycle::Prepared {
         checksum: prepared.checksum.as_ref().map(ToString::to_string),
         choice: prepared.choice,

@@ -78,8 +78,8 @@ pub(super) fn interfered(manager: &Manager, member: &Member) -> Turn {
 pub(super) fn start_failure(manager: &Manager, member: &Member) -> Option<String> {
     match manager.state {
         State::Failed | State::Backoff => {
-            let exit = manager.last_exit.as_ref();
-            let code = exit.map_or(String::new(), |exit| format!(" with code {}", exit.code));
+            let exit = manager.last_exit.as_ref().and_then(|exit| exit.code);
+            let code = exit.map_or(String::new(), |code| format!(" with code {code}"));
             let why = manager.reason.as_deref();
             Some(why.map_or_else(
                 || format!("the engine ended{code} before it was back"),

@@ -85,8 +85,8 @@ pub struct Run {
 pub struct LastExit {
     /// Id of the run.
     pub run: String,
-    /// The exit code as a shell shows it.
-    pub code: i32,
+    /// The exit code as a shell shows it; none if no manager saw the end.
+    pub code: Option<i32>,
     /// What ended it.
     #[schemars(with = "String")]
     pub reason: ExitReason,

@@ -25,12 +25,13 @@ fn snapshot(fates: &str) -> Snapshot {
 fn fares(pod: &mut Pod, fate: &str) {
     pod.ready = fate == "serves";
     let manager = pod.manager.as_mut().expect("a manager that answers");
-    let ended = |reason| Some(LastExit { run: "run0".into(), code: 78, reason });
+    let ended = |reason| Some(LastExit { run: "run0".into(), code: Some(78), reason });
     (manager.state, manager.last_exit) = match fate {
         "serves" | "unready" => (State::Running, None),
         "recovered" => (State::Running, ended(ExitReason::Exited)),
         "boots" | "silent" | "loops" => (State::Starting, None),
         "restarted" => (State::Starting, ended(ExitReason::Stopped)),
+        "vanished" => (State::Starting, ended(ExitReason::EndedWithManager)),
         "killed" => (State::Starting, ended(ExitReason::Killed)),
         "crashed" => (State::Starting, ended(ExitReason::Exited)),
         "oom" => (State::Starting, ended(ExitReason::Oom)),

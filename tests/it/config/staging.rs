@@ -211,7 +211,7 @@ fn contradicting_settings_are_all_named() {
     let unknown = ConfigSettings { dirs: Vec::new(), ..settings.clone() };
     assert!(unknown.problems()[0].contains("is not a --config directory"));
     let kept = ConfigSettings {
-        keep_last_good: Some("/state/last-good".into()),
+        keep_last_good: Some("/state/configs".into()),
         ..only("/config".as_ref())
     };
     assert!(kept.problems()[0].contains("must be staged"));

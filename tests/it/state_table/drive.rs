@@ -2,7 +2,8 @@
 
 use stayput_api::{Accepted, Code, Process, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
-    Effect, Event, ExitStatus, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered, Timer, Tree,
+    Effect, Event, ExitStatus, KeepAs, Lifecycle, OnExit, Phase, Policy, Prepared, Recovered,
+    Timer, Tree,
 };
 
 /// Checksum of the mounted config and of the running one.
@@ -50,7 +51,8 @@ impl Drive {
     /// The events that lead to a phase; none if this `on_exit` never leads there.
     pub(crate) fn into(phase: Phase, on_exit: OnExit) -> Option<Self> {
         let drain = if phase == Phase::Draining { 5_000 } else { 0 };
-        let mut drive = Self::boot(Policy { on_exit, drain, ..Policy::default() });
+        let mut drive =
+            Self::boot(Policy { on_exit, drain, keep_last_good: true, ..Policy::default() });
         let ready = |drive: &mut Self| drive.event(Event::Ready);
         match phase {
             Phase::Starting => {}
@@ -104,7 +106,10 @@ impl Drive {
     }
 
     pub(crate) fn stop(&mut self) {
-        let request = StopRequest::default();
+        self.stop_with(StopRequest::default());
+    }
+
+    pub(crate) fn stop_with(&mut self, request: StopRequest) {
         self.event(Event::Stop { request, by: "somebody".to_owned() });
     }
 
@@ -136,6 +141,7 @@ impl Drive {
         let recovered = Recovered::Journal {
             intent: Box::new(self.lifecycle.journaled_intent().clone()),
             last_exit: self.lifecycle.last_exit().cloned(),
+            run: self.lifecycle.run(),
         };
         self.lifecycle = Lifecycle::new(self.lifecycle.policy().clone(), self.now);
         self.event(Event::Boot(recovered));
@@ -153,7 +159,7 @@ impl Drive {
 
     fn effect(&mut self, effect: Effect) -> Option<Event> {
         let action = match effect {
-            Effect::Prepare { choice, expected } => {
+            Effect::Prepare { choice, expected, pinned: _ } => {
                 let fits = expected.is_none_or(|expected| expected == MOUNTED);
                 let prepared = Prepared { checksum: Some(MOUNTED.to_owned()), choice };
                 let refusal = Refusal::new(Code::ChecksumMismatch, "another config is mounted");
@@ -174,7 +180,9 @@ impl Drive {
             Effect::TermStragglers => "TERM to the stragglers".to_owned(),
             Effect::DumpThreads => "QUIT to the server, which prints its threads".to_owned(),
             Effect::KillTree => "KILL to the whole tree".to_owned(),
-            Effect::KeepLastGood => "the config is kept as the last good one".to_owned(),
+            Effect::Keep(KeepAs::Pinned) => "the config is kept for a way back".to_owned(),
+            Effect::Keep(KeepAs::Candidate) => "the config is kept until it is proved".to_owned(),
+            Effect::Keep(KeepAs::LastGood) => "the config becomes the last good one".to_owned(),
             Effect::Exit(code) => format!("the manager ends with {code}"),
         };
         self.actions.push(action);

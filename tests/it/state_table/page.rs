@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use stayput_api::{ConfigChoice, StartRequest, State};
+use stayput_api::{ConfigChoice, Span, StartRequest, State, StopRequest};
 use stayput_manager::lifecycle::{Event, OnExit, Phase, Timer};
 
 use super::drive::{Drive, Left, MOUNTED};
@@ -29,6 +29,12 @@ const MIDDLE: &str = "
   spawned) the next request waits.
 * When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
   stopped; a `start` is carried out, and the status says `durable: false`.
+* A `stop` with `resumeAfter` is followed by a start without a request, unless one is accepted before. If it
+  is due during the stop, or the container is down then, it is made as soon as that is over. If its config is
+  neither mounted nor the last good one, it is not made (`resume_refused`) and tried again.
+* After a `stop` with `exit` the manager ends with 0, when the engine is stopped and the answer is sent.
+* The container killed as a whole leaves no end of the run: the next manager shows `ended_with_manager`. A
+  requested start that was never ready and ended so three times in a row is held.
 
 ## What happens next
 
@@ -110,7 +116,9 @@ fn timer(name: &'static str, timer: Timer) -> Happening {
         Timer::TreeGrace => (|d| runs(d, Timer::TreeGrace), |d| d.fires(Timer::TreeGrace)),
         Timer::Kill => (|d| runs(d, Timer::Kill), |d| d.fires(Timer::Kill)),
         Timer::Settle => (|d| runs(d, Timer::Settle), |d| d.fires(Timer::Settle)),
+        Timer::Prove => (|d| runs(d, Timer::Prove), |d| d.fires(Timer::Prove)),
         Timer::Backoff => (|d| runs(d, Timer::Backoff), |d| d.fires(Timer::Backoff)),
+        Timer::Resume => (|d| runs(d, Timer::Resume), |d| d.fires(Timer::Resume)),
         Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),
         Timer::Rewrite => (|d| runs(d, Timer::Rewrite), |d| d.fires(Timer::Rewrite)),
         Timer::Prepare => (|d| runs(d, Timer::Prepare), |d| d.fires(Timer::Prepare)),
@@ -159,7 +167,22 @@ fn events() -> String {
         timer("the dump had its time", Timer::Dump),
         timer("the tree's grace is over", Timer::TreeGrace),
         timer("KILL had its time", Timer::Kill),
+        timer("it was up for a minute", Timer::Prove),
         timer("the back-off is over", Timer::Backoff),
+        happening(
+            "the time of `resumeAfter` is over",
+            |drive| drive.lifecycle.phase() == Phase::Stopped,
+            |drive| {
+                let resume_after = Some(Span(1000));
+                drive.stop_with(StopRequest { resume_after, ..StopRequest::default() });
+                drive.fires(Timer::Resume);
+            },
+        ),
+        happening(
+            "a stop with `exit`",
+            |drive| drive.lifecycle.phase() == Phase::Stopped,
+            |drive| drive.stop_with(StopRequest { exit: true, ..StopRequest::default() }),
+        ),
         happening("TERM to the manager", |_| true, |drive| drive.event(Event::Terminate)),
         happening(
             "a second TERM",

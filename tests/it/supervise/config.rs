@@ -4,6 +4,7 @@ use std::fs;
 
 use super::manager::Manager;
 use super::pod::Pod;
+use super::processes::eventually;
 use crate::support::atomic_writer::{AtomicWriter, payload};
 
 const FILE: &str = "elasticsearch.yml";
@@ -29,8 +30,12 @@ fn watching(pod: &Pod, options: &[&str]) -> Manager {
 
 /// The same with staging to `staged`.
 fn staging(pod: &Pod) -> Manager {
+    staging_with(pod, &[])
+}
+
+fn staging_with(pod: &Pod, options: &[&str]) -> Manager {
     let stage = format!("{}={}", pod.path("config").display(), pod.path("staged").display());
-    watching(pod, &["--stage", &stage, "--keep-last-good"])
+    watching(pod, &[&["--stage", &stage, "--keep-last-good"], options].concat())
 }
 
 fn text(value: &serde_json::Value) -> String {
@@ -214,6 +219,110 @@ fn the_last_good_config_starts_and_is_what_the_next_container_starts_with() {
         (good, &"last_good".into())
     );
     assert_eq!(pod.read("staged/elasticsearch.yml"), "good: 1\n");
+}
+
+#[test]
+fn a_config_whose_engine_ends_soon_after_it_was_ready_does_not_replace_the_last_good_one() {
+    let (pod, mut volume) = mounted("good: 1\n");
+    let manager = staging_with(&pod, &["--on-exit", "hold"]);
+    let status = manager.until("kept", |status| status["config"]["last_good"].is_string());
+    let good = text(&status["config"]["last_good"]);
+
+    swap(&mut volume, "fragile: 1\n");
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
+    let status = manager.until("ready", |status| status["ready"] == true);
+    assert_ne!(text(&status["run"]["checksum"]), good);
+    // It was ready, and its config is kept beside the last good one, but not yet instead of it.
+    eventually("a candidate", || pod.path("state/configs/candidate").exists().then_some(()));
+    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    let status = manager.until_state("failed");
+    assert_eq!(text(&status["config"]["last_good"]), good);
+    let back = manager.post("/es/start?wait=20s", r#"{"config":"last_good"}"#);
+    assert_eq!((back.code, text(&back.body["run"]["checksum"])), (200, good), "{back:?}");
+    assert_eq!(pod.read("staged/elasticsearch.yml"), "good: 1\n");
+}
+
+#[test]
+fn a_config_whose_engine_was_up_for_a_minute_replaces_the_last_good_one() {
+    let (pod, mut volume) = mounted("good: 1\n");
+    let manager = staging(&pod);
+    manager.until("kept", |status| status["config"]["last_good"].is_string());
+    swap(&mut volume, "better: 1\n");
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    let started = manager.post("/es/start?wait=20s", "{}");
+    let better = text(&started.body["run"]["checksum"]);
+    assert_ne!(text(&started.body["config"]["last_good"]), better);
+    let kept = |status: &serde_json::Value| status["config"]["last_good"] == better.as_str();
+    for _ in 0..5 {
+        // The deadline of one wait is shorter than this minute.
+        let cursor = text(&manager.status()["cursor"]);
+        manager.get(&format!("/es/status?after={cursor}&timeout=20s"));
+        if kept(&manager.status()) {
+            break;
+        }
+    }
+    let status = manager.until("proved", kept);
+    let run = started.body["run"]["id"].clone();
+    assert_eq!(status["run"]["id"], run);
+}
+
+/// Told to run `a`, and then `b` is mounted.
+fn told_a_then_b_is_mounted(options: &[&str]) -> (Pod, Manager, String) {
+    let (pod, mut volume) = mounted("a: 1\n");
+    let manager = staging_with(&pod, options);
+    let first = manager.until_state("running");
+    swap(&mut volume, "b: 1\n");
+    manager.until("drift", |status| status["config"]["drift"] == true);
+    let a = text(&first["run"]["checksum"]);
+    (pod, manager, a)
+}
+
+/// What the engine runs on when it is up again, and whether that is what is mounted.
+fn back(manager: &Manager, before: &serde_json::Value) -> (String, serde_json::Value) {
+    let status = manager.until("another run", |status| {
+        status["state"] == "running" && status["run"]["id"] != before["run"]["id"]
+    });
+    assert_eq!(status["config"]["errors"], serde_json::json!([]), "{status:#}");
+    (text(&status["run"]["checksum"]), status["config"]["drift"].clone())
+}
+
+#[test]
+fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
+    let options = ["--on-exit", "restart", "--pin-config"];
+    let (pod, manager, a) = told_a_then_b_is_mounted(&options);
+    let before = manager.status();
+    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    assert_eq!(back(&manager, &before), (a.clone(), true.into()));
+    assert_eq!(pod.read("staged/elasticsearch.yml"), "a: 1\n");
+
+    // So it does in the next container, whose staging directory is new.
+    eventually("kept", || pod.path("state/configs/pinned").exists().then_some(()));
+    manager.crash();
+    fs::remove_file(pod.path("staged/elasticsearch.yml")).unwrap();
+    let manager = staging_with(&pod, &options);
+    assert_eq!(back(&manager, &before), (a.clone(), true.into()));
+    assert_eq!(pod.read("staged/elasticsearch.yml"), "a: 1\n");
+    assert_eq!(manager.status()["run"]["config"], "mounted", "so it was when it was told");
+
+    // A request means what is mounted now, and that is pinned from then on.
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    let started = manager.post("/es/start?wait=20s", "{}");
+    let b = text(&started.body["config"]["checksum"]);
+    assert_eq!((started.code, text(&started.body["run"]["checksum"])), (200, b.clone()));
+    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    assert_eq!(back(&manager, &started.body), (b, false.into()));
+}
+
+#[test]
+fn not_pinned_an_engine_that_crashes_comes_back_on_what_is_mounted() {
+    let (pod, manager, a) = told_a_then_b_is_mounted(&["--on-exit", "restart"]);
+    let before = manager.status();
+    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    let (checksum, drift) = back(&manager, &before);
+    assert_ne!(checksum, a);
+    assert_eq!(drift, false);
+    assert_eq!(pod.read("staged/elasticsearch.yml"), "b: 1\n");
 }
 
 #[test]

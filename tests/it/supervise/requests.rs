@@ -56,6 +56,39 @@ fn a_stop_is_202_while_stopping_and_a_second_one_only_shortens_it() {
 }
 
 #[test]
+fn two_people_who_start_it_at_the_same_time_both_get_what_they_asked_for() {
+    let pod = Pod::new();
+    pod.gate.set(false);
+    let manager = pod.start_sleeper();
+    manager.until_state("starting");
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    let (first, second) = thread::scope(|scope| {
+        let first = scope.spawn(|| manager.post("/es/start?wait=20s", "{}"));
+        manager.until("the first start", |status| status["last_request"]["kind"] == "start");
+        let second = scope.spawn(|| manager.post("/es/start?wait=20s", "{}"));
+        manager.until("the second start", |status| status["sequence"] == 3);
+        pod.gate.set(true);
+        (first.join().expect("an answer"), second.join().expect("an answer"))
+    });
+    assert_eq!((first.code, second.code), (200, 200), "{first:?} {second:?}");
+    assert_eq!(second.body["starts"], 2, "started once");
+
+    // The same for two stops.
+    let manager = {
+        drop(manager);
+        pod.start_deaf(&["--grace", "300s"])
+    };
+    let codes = thread::scope(|scope| {
+        let before = manager.status()["sequence"].as_u64().unwrap();
+        let first = scope.spawn(|| manager.post("/es/stop?wait=20s", "{}"));
+        manager.until("the first stop", |status| status["sequence"] == before + 1);
+        let second = manager.post("/es/stop?wait=20s", r#"{"grace":"0s"}"#);
+        (first.join().expect("an answer").code, second.code)
+    });
+    assert_eq!(codes, (200, 200));
+}
+
+#[test]
 fn sequences_are_fenced() {
     let pod = Pod::new();
     let manager = pod.start_obedient(&[]);

@@ -27,6 +27,7 @@ use manifest::Manifest;
 use target::Target;
 
 use super::generation::Access;
+use super::progress::Progress;
 use stayput_api::checksum::ContentDigest;
 
 /// A file to copy.
@@ -79,13 +80,15 @@ struct Staging<'a> {
     target: Target,
     /// The paths that were ours before.
     before: Manifest,
+    progress: &'a Progress,
 }
 
 impl<'a> Staging<'a> {
-    fn open(job: &'a Job) -> Result<Self, Error> {
+    fn open(job: &'a Job, progress: &'a Progress) -> Result<Self, Error> {
+        progress.stage(&job.target);
         let target = Target::open(&job.target)?;
         let before = Manifest::read(&target)?;
-        Ok(Self { job, target, before })
+        Ok(Self { job, target, before, progress })
     }
 
     /// The paths that will be ours.
@@ -122,6 +125,7 @@ impl<'a> Staging<'a> {
     }
 
     fn run(&self, step: &Step) -> Result<(), Error> {
+        self.progress.stage(&self.job.target);
         match step {
             Step::Clear => self.target.clear(),
             Step::Fill(index) => self.fill(*index, &self.job.items[*index]),
@@ -138,6 +142,7 @@ impl<'a> Staging<'a> {
     }
 
     fn fill(&self, index: usize, item: &Item) -> Result<(), Error> {
+        self.progress.copy(&item.source, &self.job.target);
         let changed = |source| Error::Source { file: item.source.clone(), source };
         match self.target.fill(index, &item.source, item.access)? {
             Ok(sha256) if sha256 == item.sha256 => Ok(()),
@@ -148,8 +153,9 @@ impl<'a> Staging<'a> {
 }
 
 /// Stages all jobs: first every copy is made, then every copy is put in place.
-pub(super) fn stage(jobs: &[Job]) -> Result<(), Error> {
-    let staging = jobs.iter().map(Staging::open).collect::<Result<Vec<_>, _>>()?;
+pub(super) fn stage(jobs: &[Job], progress: &Progress) -> Result<(), Error> {
+    let open = |job| Staging::open(job, progress);
+    let staging = jobs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let fill = |one: &Staging<'_>| one.filling().iter().try_for_each(|step| one.run(step));
     if let Err(error) = staging.iter().try_for_each(fill) {
         // Incomplete copies are useless and fill the disk. The first error is the one to report.

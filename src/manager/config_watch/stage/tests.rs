@@ -72,12 +72,17 @@ impl Fixture {
 
     /// Runs a staging up to its step `most`; returns whether it was completed.
     fn interrupted(&self, job: &Job, most: usize) -> bool {
-        let staging = Staging::open(job).unwrap();
+        let progress = Progress::unseen();
+        let staging = Staging::open(job, &progress).unwrap();
         let mut steps = staging.filling();
         steps.extend(staging.placing().unwrap());
         steps.iter().take(most).for_each(|step| staging.run(step).unwrap());
         steps.len() <= most
     }
+}
+
+fn stage_all(jobs: &[Job]) -> Result<(), Error> {
+    stage(jobs, &Progress::unseen())
 }
 
 const OLD: [(&str, &str); 5] = [
@@ -116,7 +121,7 @@ fn a_crash_after_any_step_is_repaired_by_the_next_staging() {
         for most in 0.. {
             let fixture = Fixture::new();
             let job = fixture.job(&OLD, &["live"]);
-            stage(&[job]).unwrap();
+            stage_all(&[job]).unwrap();
             fs::remove_dir_all(fixture.source.path()).unwrap();
             let job = fixture.job(&NEW, &["live-too"]);
             let ended = fixture.interrupted(&job, most);
@@ -127,7 +132,7 @@ fn a_crash_after_any_step_is_repaired_by_the_next_staging() {
             } else {
                 job
             };
-            stage(std::slice::from_ref(&job)).unwrap();
+            stage_all(std::slice::from_ref(&job)).unwrap();
             assert_eq!(fixture.tree(), expected(&fixture, &job), "after {most} steps");
             if ended {
                 break;
@@ -139,14 +144,14 @@ fn a_crash_after_any_step_is_repaired_by_the_next_staging() {
 #[test]
 fn until_all_is_copied_and_compared_the_target_stays_as_it_was() {
     let fixture = Fixture::new();
-    stage(&[fixture.job(&OLD, &[])]).unwrap();
+    stage_all(&[fixture.job(&OLD, &[])]).unwrap();
     let before = fixture.tree();
     let job = fixture.job(&[("both", "new"), ("more", "new")], &[]);
     fs::write(fixture.source.path().join("more"), "swapped meanwhile").unwrap();
-    let error = stage(std::slice::from_ref(&job)).unwrap_err();
+    let error = stage_all(std::slice::from_ref(&job)).unwrap_err();
     assert!(matches!(error, Error::Source { .. }), "{error}");
     fs::remove_file(fixture.source.path().join("more")).unwrap();
-    assert!(matches!(stage(&[job]).unwrap_err(), Error::Source { .. }));
+    assert!(matches!(stage_all(&[job]).unwrap_err(), Error::Source { .. }));
     assert_eq!(fixture.tree(), before);
     assert!(!fixture.target.path().join(target::FILLED).exists());
 }
@@ -155,8 +160,9 @@ fn until_all_is_copied_and_compared_the_target_stays_as_it_was() {
 fn the_same_paths_again_write_no_manifest() {
     let fixture = Fixture::new();
     let job = fixture.job(&OLD, &["live"]);
-    stage(std::slice::from_ref(&job)).unwrap();
-    let staging = Staging::open(&job).unwrap();
+    stage_all(std::slice::from_ref(&job)).unwrap();
+    let progress = Progress::unseen();
+    let staging = Staging::open(&job, &progress).unwrap();
     let steps = staging.placing().unwrap();
     assert!(!steps.contains(&Step::Announce) && !steps.contains(&Step::Settle));
 }
@@ -171,9 +177,9 @@ fn no_link_in_the_target_is_followed() {
     symlink(outside.path().join("x"), target.join("file")).unwrap();
     symlink(outside.path(), target.join(target::FILLED)).unwrap();
     // A link in place of a file is replaced, one in place of a directory is refused.
-    stage(&[fixture.job(&[("file", "inside")], &[])]).unwrap();
+    stage_all(&[fixture.job(&[("file", "inside")], &[])]).unwrap();
     assert_eq!(fs::read_to_string(target.join("file")).unwrap(), "inside");
-    let error = stage(&[fixture.job(&[("dir/x", "inside")], &[])]).unwrap_err().to_string();
+    let error = stage_all(&[fixture.job(&[("dir/x", "inside")], &[])]).unwrap_err().to_string();
     assert!(error.contains("dir/x needs a directory where there is a file or a link"), "{error}");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     assert_eq!(fs::read_to_string(outside.path().join("x")).unwrap(), "outside");
@@ -192,7 +198,7 @@ fn a_manifest_that_is_not_ours_is_refused_and_nothing_is_removed() {
         let fixture = Fixture::new();
         fs::write(fixture.target.path().join(manifest::NAME), manifest).unwrap();
         let before = fixture.tree();
-        let error = stage(&[fixture.job(&OLD, &[])]).unwrap_err().to_string();
+        let error = stage_all(&[fixture.job(&OLD, &[])]).unwrap_err().to_string();
         assert!(error.contains(reason) && error.contains("remove it"), "{error}");
         assert_eq!(fixture.tree(), before);
     }
@@ -208,7 +214,7 @@ fn names_that_cannot_be_staged_are_refused() {
         let fixture = Fixture::new();
         let mut job = fixture.job(&[("x", "x")], &[]);
         job.items[0].relative = path.into();
-        let error = stage(&[job]).unwrap_err().to_string();
+        let error = stage_all(&[job]).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
 }

@@ -135,7 +135,7 @@ impl<'a> Findings<'a> {
         Err(TooMuch)
     }
 
-    fn path(&self, at: &Path) -> PathBuf {
+    pub(super) fn path(&self, at: &Path) -> PathBuf {
         let root = &self.settings.dirs[self.dir].path;
         if at.as_os_str().is_empty() { root.clone() } else { root.join(at) }
     }

@@ -25,6 +25,7 @@ use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
 
 use super::content::{DIRECTORY, READ, kind};
 use super::generation::Generation;
+use super::progress::Progress;
 use super::settings::ConfigSettings;
 use findings::{Findings, TooMuch};
 use messages::{LOOP, NOT_REGULAR, broken_link, unreadable};
@@ -42,8 +43,8 @@ pub(super) struct Walked {
 }
 
 /// Reads every config directory once.
-pub(super) fn walk(settings: &ConfigSettings) -> Walked {
-    let mut walk = Walk { found: Findings::new(settings), ancestors: Vec::new() };
+pub(super) fn walk(settings: &ConfigSettings, progress: &Progress) -> Walked {
+    let mut walk = Walk { found: Findings::new(settings), ancestors: Vec::new(), progress };
     let whole = (0..settings.dirs.len()).try_for_each(|dir| walk.root(dir));
     let Findings { mut generation, changed, .. } = walk.found;
     generation.cut_short = whole.is_err();
@@ -54,6 +55,7 @@ struct Walk<'a> {
     found: Findings<'a>,
     /// Device and inode of the directories we are in, to notice loops.
     ancestors: Vec<(u64, u64)>,
+    progress: &'a Progress,
 }
 
 /// The directory that links must not lead out of.
@@ -69,6 +71,7 @@ struct Base<'a> {
 impl Walk<'_> {
     fn root(&mut self, dir: usize) -> Result<(), TooMuch> {
         let path = self.found.enter(dir);
+        self.progress.read(&path);
         match open(&path, DIRECTORY, Mode::empty()) {
             Ok(fd) => {
                 let base = Base { fd: fd.as_fd(), depth: 0, immutable: false };
@@ -177,6 +180,7 @@ impl Walk<'_> {
     ) -> Result<(), TooMuch> {
         let relative = at.join(OsStr::from_bytes(name.to_bytes()));
         self.found.count()?;
+        self.progress.read(&self.found.path(&relative));
         let opened = match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(|s| kind(&s)) {
             Ok(SFlag::S_IFREG) => openat(parent, name, READ | OFlag::O_NOFOLLOW, Mode::empty()),
             Ok(SFlag::S_IFDIR) => {

@@ -112,7 +112,7 @@ async fn whoever_is_overtaken_is_told() {
     world.answer(Ok(Accepted { sequence: 42, done: false }));
     let (answer, ()) = tokio::join!(client.post("/es/start?wait=60s", None, ""), async {
         super::world::eventually(async || !world.script.lock().unwrap().seen.is_empty()).await;
-        world.publish(starting(43));
+        world.publish(stopped());
     });
     let code = Code::Superseded;
     assert_eq!(answer.problem(), (code.http_status(), code.as_str().to_owned()));

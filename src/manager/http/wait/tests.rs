@@ -26,6 +26,12 @@ fn after(sequence: u64, accepted: bool, status: Status) -> Status {
     Status { last_request: Some(last), ..status }
 }
 
+/// A start of the mounted config, with a checksum or without.
+fn start(sequence: u64, checksum: Option<&str>, status: &Status) -> Option<Outcome> {
+    let checksum = checksum.map(str::to_owned);
+    super::start(sequence, &StartRequest { checksum, ..StartRequest::default() }, status)
+}
+
 fn code(verdict: Option<Outcome>) -> Option<Code> {
     match verdict? {
         Outcome::Done => None,
@@ -80,9 +86,19 @@ fn a_status_older_than_the_request_says_nothing() {
 }
 
 #[test]
-fn a_later_accepted_request_supersedes() {
-    assert_eq!(code(stop(43, &after(44, true, stopped()))), Some(Code::Superseded));
-    assert_eq!(code(start(42, None, &after(44, true, running()))), Some(Code::Superseded));
+fn a_later_accepted_request_for_something_else_supersedes() {
+    assert_eq!(code(stop(41, &running())), Some(Code::Superseded));
+    assert_eq!(code(start(42, None, &stopped())), Some(Code::Superseded));
+}
+
+#[test]
+fn a_later_accepted_request_for_the_same_does_not() {
+    assert_eq!(stop(42, &stopped()), Some(Outcome::Done));
+    assert_eq!(start(41, None, &running()), Some(Outcome::Done));
+    assert_eq!(start(41, Some(WANTED), &running()), Some(Outcome::Done));
+    assert_eq!(code(start(41, Some("sha256:other"), &running())), Some(Code::WrongConfig));
+    let last_good = StartRequest { config: ConfigChoice::LastGood, ..StartRequest::default() };
+    assert_eq!(code(super::start(41, &last_good, &running())), Some(Code::Superseded));
 }
 
 #[test]

@@ -99,6 +99,35 @@ fn a_stop_is_done_also_when_the_engines_end_could_not_be_written() {
 }
 
 #[test]
+fn a_stop_is_done_when_the_engines_end_is_on_the_disk_too() {
+    let mut world = World::running(Policy::default());
+    assert_eq!(world.answer_to(stop(1)), under_way(1));
+    world.leader_ends(ExitStatus::Code(143), false, false, false);
+    world.scanned();
+    assert_eq!(world.phase(), Phase::Stopped);
+    assert!(!world.lifecycle.end_is_recorded());
+    world.asks(stop(1));
+    assert_eq!(world.answer().unwrap(), under_way(1).unwrap());
+    world.write_ends(true);
+    assert_eq!(world.disk.as_ref().unwrap().last_exit.as_ref().unwrap().code, Some(143));
+    assert_eq!(world.answer_to(stop(1)), done(1));
+}
+
+#[test]
+fn a_disk_that_hangs_after_the_stop_holds_its_answer_for_a_limited_time() {
+    let mut world = World::running(Policy::default());
+    assert_eq!(world.answer_to(stop(1)), under_way(1));
+    world.leader_ends(ExitStatus::Code(143), false, false, false);
+    world.scanned();
+    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL_WRITE_TIMEOUT));
+    world.waits_for(Timer::Journal);
+    assert!(world.lifecycle.end_is_recorded());
+    assert_eq!(world.due(Timer::Journal), None);
+    world.asks(stop(1));
+    assert_eq!(world.answer().unwrap(), done(1).unwrap());
+}
+
+#[test]
 fn an_accepted_stop_outlives_a_crash_before_the_act() {
     let mut world = World::running(Policy::default());
     world.asks(stop(3));

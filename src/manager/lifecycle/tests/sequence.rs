@@ -97,7 +97,8 @@ fn no_sequence_lies_above_the_largest_one() {
     let mut world = World::new(Policy::default());
     let fencing = Fencing { sequence: MAX_SEQUENCE, ..Fencing::default() };
     let intent = Intent { desired: Desired::Stopped, fencing, ..Intent::default() };
-    world.happens(Event::Boot(Recovered::Journal { intent: Box::new(intent), last_exit: None }));
+    let intent = Box::new(intent);
+    world.happens(Event::Boot(Recovered::Journal { intent, last_exit: None, run: None }));
     assert_eq!(world.answer_to(stop(MAX_SEQUENCE + 1)), Err(Code::SequenceJump));
     assert_eq!(world.answer_to(start(0)), Err(Code::SequenceJump));
 }

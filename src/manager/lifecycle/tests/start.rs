@@ -2,7 +2,7 @@
 
 use super::scenario::{done, on_exit, start, start_last_good, start_with, stop, under_way};
 use super::world::{MOUNTED, OTHER, World};
-use crate::lifecycle::{Effect, Event, HeldCode, Limits, OnExit, Phase, Policy, Timer};
+use crate::lifecycle::{Event, HeldCode, Limits, OnExit, Phase, Policy, Timer};
 use stayput_api::{Code, ConfigChoice, Desired, Refusal, State};
 
 #[test]
@@ -120,19 +120,6 @@ fn a_staged_or_ready_engine_does_not_mind_a_swap() {
     let mut world = World::running(Policy::default());
     world.happens(Event::ConfigChanged);
     assert!(!world.lifecycle.run().unwrap().config_uncertain);
-}
-
-#[test]
-fn the_generation_that_became_ready_is_kept_unless_it_is_the_kept_one() {
-    let keeps = Policy { keep_last_good: true, staged: true, ..Policy::default() };
-    let mut world = World::starting(keeps.clone());
-    world.happens(Event::Ready);
-    assert!(world.did(&Effect::KeepLastGood));
-
-    let mut world = World::stopped(keeps);
-    world.answer_to(start_last_good(2)).unwrap();
-    world.happens(Event::Ready);
-    assert!(!world.did(&Effect::KeepLastGood));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! `broken`.
 
 use crate::lifecycle::{
-    Effect, Event, ExitStatus, Intent, Lifecycle, Millis, Phase, Policy, Prepared, Recovered,
-    Request, Timer, Tree,
+    Effect, Event, ExitStatus, Intent, KeepAs, Lifecycle, Millis, Phase, Policy, Prepared,
+    Recovered, Request, Timer, Tree,
 };
-use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal};
+use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal, Run};
 
 /// Checksum of what is mounted.
 pub(super) const MOUNTED: &str = "sha256:mounted";
@@ -55,6 +55,7 @@ impl Engine {
 pub(super) struct Saved {
     pub(super) intent: Intent,
     pub(super) last_exit: Option<Exit>,
+    pub(super) run: Option<Run>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -65,6 +66,8 @@ pub(super) struct World {
     /// Versions that were given to the writer, in order, and that may or may not reach the disk.
     pub(super) writing: Vec<(u64, Saved)>,
     pub(super) preparing: Option<(ConfigChoice, Option<String>)>,
+    /// The kept generation that is to be prepared instead.
+    pub(super) pinned: Option<String>,
     pub(super) spawning: Option<Prepared>,
     pub(super) scan: bool,
     pub(super) engine: Engine,
@@ -87,6 +90,7 @@ impl World {
             disk: None,
             writing: vec![],
             preparing: None,
+            pinned: None,
             spawning: None,
             scan: false,
             engine: Engine::default(),
@@ -102,9 +106,10 @@ impl World {
     pub(super) fn boot(&mut self) {
         let recovered = match &self.disk {
             None => Recovered::Fresh,
-            Some(Saved { intent, last_exit }) => Recovered::Journal {
+            Some(Saved { intent, last_exit, run }) => Recovered::Journal {
                 intent: Box::new(intent.clone()),
                 last_exit: last_exit.clone(),
+                run: run.clone(),
             },
         };
         self.happens(Event::Boot(recovered));
@@ -147,7 +152,8 @@ impl World {
             return Err(Refusal::new(Code::ConfigUnknown, "nothing to prepare"));
         };
         if expected.as_deref().is_none_or(|expected| expected == MOUNTED) {
-            Ok(Prepared { checksum: Some(MOUNTED.to_owned()), choice: *choice })
+            let used = self.pinned.clone().unwrap_or_else(|| MOUNTED.to_owned());
+            Ok(Prepared { checksum: Some(used), choice: *choice })
         } else {
             Err(Refusal::new(Code::ChecksumMismatch, "another config is mounted"))
         }
@@ -239,7 +245,12 @@ impl World {
     fn takes(&mut self, effect: Effect) {
         let leader = self.engine.leader;
         match &effect {
-            Effect::Prepare { choice, expected } => {
+            Effect::Prepare { choice, expected, pinned } => {
+                let requested = self.open.is_some() || expected.is_some();
+                let pins = self.lifecycle.policy().pin_config && !requested;
+                let told = self.lifecycle.intent().checksum.clone().filter(|_| pins);
+                self.must(*pinned == told, "a config that the engine was not told to run");
+                self.pinned.clone_from(pinned);
                 let terminating = self.lifecycle.is_terminating();
                 self.must(self.preparing.is_none(), "two configs are prepared at once");
                 self.must(!terminating, "a config is prepared after TERM");
@@ -249,6 +260,7 @@ impl World {
                 let saved = Saved {
                     intent: self.lifecycle.journaled_intent().clone(),
                     last_exit: self.lifecycle.last_exit().cloned(),
+                    run: self.lifecycle.run(),
                 };
                 // One write at a time; of the versions that wait, only the last one counts.
                 self.writing.truncate(1);
@@ -263,7 +275,14 @@ impl World {
             }
             Effect::SignalServer(_) => signal(&mut self.engine.server),
             Effect::TermStragglers => signal(&mut self.engine.straggler),
-            Effect::DumpThreads | Effect::KeepLastGood => {}
+            Effect::DumpThreads => {}
+            Effect::Keep(kept) => {
+                let ready = self.lifecycle.phase() == Phase::Running;
+                self.must(
+                    ready || *kept == KeepAs::Pinned,
+                    "the config of an engine that is not ready counts as good",
+                );
+            }
             Effect::KillTree => {
                 signal(&mut self.engine.leader);
                 signal(&mut self.engine.server);

@@ -36,7 +36,8 @@ fn what_was_written_is_recovered() {
     assert_eq!(journal.recover(None), Recovered::Fresh);
     let record = record(Some("uid-1"));
     journal.write(&record).unwrap();
-    let expected = Recovered::Journal { intent: Box::new(record.intent.clone()), last_exit: None };
+    let intent = Box::new(record.intent.clone());
+    let expected = Recovered::Journal { intent, last_exit: None, run: None };
     assert_eq!(journal.recover(Some("uid-1")), expected);
     journal.write(&record).unwrap();
     assert_eq!(journal.recover(None), expected, "an unknown pod is not another pod");

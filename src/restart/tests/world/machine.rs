@@ -53,7 +53,11 @@ pub(crate) struct Machine {
     /// Requests that arrived while it was frozen.
     queue: Vec<(Asked, String)>,
     runs: u64,
-    saved: Option<(stayput_manager::lifecycle::Intent, Option<stayput_api::Exit>)>,
+    saved: Option<(
+        stayput_manager::lifecycle::Intent,
+        Option<stayput_api::Exit>,
+        Option<stayput_api::Run>,
+    )>,
     exited: bool,
 }
 
@@ -125,7 +129,9 @@ impl Machine {
         self.life = Lifecycle::new(self.life.policy().clone(), now);
         let recovered = match self.saved.clone() {
             None => Recovered::Fresh,
-            Some((intent, last_exit)) => Recovered::Journal { intent: Box::new(intent), last_exit },
+            Some((intent, last_exit, run)) => {
+                Recovered::Journal { intent: Box::new(intent), last_exit, run }
+            }
         };
         self.happens(now, Event::Boot(recovered));
     }
@@ -258,7 +264,7 @@ impl Machine {
             }
             Effect::Persist(version) => {
                 let intent = self.life.journaled_intent().clone();
-                self.saved = Some((intent, self.life.last_exit().cloned()));
+                self.saved = Some((intent, self.life.last_exit().cloned(), self.life.run()));
                 Some(Event::Persisted(version))
             }
             Effect::Spawn(prepared) => Some(self.spawn(now, prepared)),

@@ -1,0 +1,152 @@
+//! One kept generation: a directory with its contents and a record of what they are.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use serde::{Deserialize, Serialize};
+
+use super::super::content::{self, READ, Unread};
+use super::super::generation::Access;
+use super::super::stage::Item;
+use super::disk;
+use super::error::RecordError;
+use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
+
+const RECORD: &str = "record.json";
+const SCHEMA: u32 = 1;
+/// Large enough for the allowed number of files with long names.
+const LARGEST_RECORD: u64 = 4 * 1024 * 1024;
+
+/// A generation to keep.
+#[derive(Debug)]
+pub(in crate::config_watch) struct Staged {
+    pub(in crate::config_watch) checksum: Checksum,
+    pub(in crate::config_watch) files: Vec<StagedFile>,
+}
+
+/// A file to keep, and the paths where its content may be found.
+#[derive(Debug, Clone)]
+pub(in crate::config_watch) struct StagedFile {
+    /// Name of its config directory.
+    pub(in crate::config_watch) dir: Option<String>,
+    pub(in crate::config_watch) relative: PathBuf,
+    pub(in crate::config_watch) sha256: ContentDigest,
+    pub(in crate::config_watch) access: Access,
+    pub(in crate::config_watch) sources: Vec<PathBuf>,
+}
+
+/// A kept generation, with the digests in its record checked.
+#[derive(Debug)]
+pub(in crate::config_watch) struct Kept {
+    pub(in crate::config_watch) checksum: Checksum,
+    files: Vec<(Option<String>, Item)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    schema: u32,
+    checksum: String,
+    files: Vec<File>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct File {
+    dir: Option<String>,
+    relative: PathBuf,
+    sha256: String,
+    access: Access,
+}
+
+impl File {
+    fn listed(&self) -> Vec<u8> {
+        let listed = match &self.dir {
+            Some(dir) => Path::new(dir).join(&self.relative),
+            None => self.relative.clone(),
+        };
+        listed.as_os_str().as_bytes().to_owned()
+    }
+}
+
+impl Kept {
+    /// What is kept in this directory, if it exists.
+    pub(super) fn load(dir: &Path) -> Result<Option<Self>, RecordError> {
+        let fd = match open(&dir.join(RECORD), READ | OFlag::O_NOFOLLOW, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(error) => return Err(RecordError::Open(error)),
+        };
+        let mut text = Vec::new();
+        content::read(fd, LARGEST_RECORD, |piece| text.write_all(piece))
+            .map_err(|error: Unread| RecordError::Read(error.into()))?;
+        let record: Record = serde_json::from_slice(&text)?;
+        if record.schema != SCHEMA {
+            return Err(RecordError::OtherVersion);
+        }
+        let checksum = Checksum::parse(&record.checksum)?;
+        let (mut listed, mut files) = (Vec::new(), Vec::new());
+        for (index, file) in record.files.into_iter().enumerate() {
+            let sha256 = file.sha256.parse()?;
+            listed.push(FileDigest { path: file.listed(), sha256 });
+            let source = dir.join(index.to_string());
+            let File { dir, relative, access, .. } = file;
+            files.push((dir, Item { relative, source, sha256, access }));
+        }
+        if Checksum::of_files(&listed) != checksum {
+            return Err(RecordError::OtherFiles);
+        }
+        Ok(Some(Self { checksum, files }))
+    }
+
+    /// Its files with the name of their config directory, ready to be staged: staging compares
+    /// every content with its digest, and nothing changes before all have passed.
+    pub(in crate::config_watch) fn files(&self) -> &[(Option<String>, Item)] {
+        &self.files
+    }
+
+    /// Whether every content is what the record says.
+    pub(super) fn is_intact(&self) -> bool {
+        self.files.iter().all(|(_, item)| {
+            open(&item.source, READ, Mode::empty()).is_ok_and(|fd| {
+                content::read(fd, u64::MAX, |_| Ok(()))
+                    .is_ok_and(|found| found.sha256 == item.sha256)
+            })
+        })
+    }
+}
+
+/// Writes a generation to a new directory, and renames that to `dir`. Returns the first file whose
+/// content does not exist any more: then nothing was kept.
+pub(super) fn write(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Option<PathBuf>> {
+    disk::remove(new)?;
+    disk::make_directory(new)?;
+    for (index, file) in staged.files.iter().enumerate() {
+        let to = new.join(index.to_string());
+        let mut found = false;
+        for from in &file.sources {
+            found = found || disk::copied(from, &to, file.sha256)?;
+        }
+        if !found {
+            disk::remove(new)?;
+            return Ok(Some(file.relative.clone()));
+        }
+    }
+    let files = staged.files.iter().map(|file| File {
+        dir: file.dir.clone(),
+        relative: file.relative.clone(),
+        sha256: file.sha256.to_string(),
+        access: file.access,
+    });
+    let record =
+        Record { schema: SCHEMA, checksum: staged.checksum.to_string(), files: files.collect() };
+    disk::write(&new.join(RECORD), &serde_json::to_vec(&record)?)?;
+    disk::sync(new)?;
+    // A damaged one of the same content.
+    disk::remove(dir)?;
+    fs::rename(new, dir)?;
+    Ok(None)
+}
