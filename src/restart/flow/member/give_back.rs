@@ -129,6 +129,11 @@ pub(in crate::flow) fn is_long_ago(
     context: &Context<'_>,
     restart: &Restart,
 ) -> Result<(), Blocker> {
+    let mut before = context.snapshot.ledger.members();
+    if let Some(giving) = before.find(|member| member.step == Step::GivingBack) {
+        let message = format!("{} has just given its slot back", giving.node);
+        return Err(Blocker { code: Code::GivingBack, message });
+    }
     let waits = restart.members.iter().filter(|member| member.step == Step::Scheduled);
     let gave = waits.filter(|member| member.given_back > 0);
     match gave.map(|member| (next_slot(member), &member.node)).max() {

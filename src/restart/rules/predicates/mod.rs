@@ -46,7 +46,7 @@ pub(super) fn check(
 /// The end of a message that says "waits": what to do if it waits for ever.
 pub(super) fn disable_hint(predicate: Predicate) -> String {
     format!(
-        "if that never happens, GET _cluster/allocation/explain says why; as a last resort, disable \
+        "if that never happens, repair what it waits for; as a last resort, disable \
          the rule with spec.restart.disabledPredicates: [{}]",
         predicate.name()
     )

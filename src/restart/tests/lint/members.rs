@@ -179,6 +179,7 @@ fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<Strin
         && !matches!(manager.state, State::Running | State::Starting)
         && manager.last_good.is_some()
         && manager.last_good != new.expected
+        && manager.last_good != manager.mounted
         && back.config == ConfigChoice::Mounted
     {
         wrong.push(format!("S8: {} is not brought back on what last worked", new.node));
