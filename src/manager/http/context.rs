@@ -108,6 +108,11 @@ impl Context {
         timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.answers()).await.unwrap_or(false)
     }
 
+    /// Whether requests that wait are answered at once.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        *self.shutdown.borrow() > Shutdown::NotStarted
+    }
+
     /// Waits for a status for which `check` returns something, and returns that. `None` if `limit`
     /// was over, or the server shut down, before that.
     pub(super) async fn wait_for_status<T>(

@@ -88,16 +88,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIGNAL", help_heading = "Engine")]
     pub(super) stop_signal: Option<OsString>,
     /// Time from the stop signal to KILL [default: 120s]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) grace: Option<OsString>,
     /// Time from TERM to KILL for processes that outlive the engine [default: 2s]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) tree_grace: Option<OsString>,
     /// Time from failing /readyz to the stop signal [default: 0s]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) drain: Option<OsString>,
     /// Limit for the whole stop after a TERM to the manager [default: none, kubelet's applies]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) termination_grace: Option<OsString>,
     /// Ask a JVM for a thread dump before it is killed [default: true]
     #[arg(long, value_name = "BOOL", help_heading = "Engine")]
@@ -122,6 +122,7 @@ pub struct RunArgs {
 }
 
 const AFTER_HELP: &str = "\
+A TIME is written as 90s, 2m or 500ms; 90 is 90 s. A relative path is one of the working directory. \
 Each option can be set by the environment variable named with it; the command line wins. Options \
 that can be repeated take a list there, separated by commas or newlines. STAYPUT_POD_NAMESPACE, \
 STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, identify the pod.";

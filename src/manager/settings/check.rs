@@ -22,7 +22,7 @@ pub(super) fn check(
     on_terminal: bool,
 ) -> Result<Settings, Vec<String>> {
     let Written { args, from_environment, problems, bare } = written;
-    let mut read = Reader { from_environment, problems };
+    let mut read = Reader { from_environment, problems, unread: BTreeSet::new() };
 
     let identity = pod::read(environment).unwrap_or_else(|problems| {
         read.problems.extend(problems);
@@ -30,14 +30,14 @@ pub(super) fn check(
     });
     let http = HttpSettings {
         listen: read.one("listen", args.listen, crate::http::parse_listen),
-        socket: read.one("socket", args.socket, values::absolute),
-        tls_cert: read.one("tls-cert", args.tls_cert, values::absolute),
-        tls_key: read.one("tls-key", args.tls_key, values::absolute),
-        client_ca: read.one("client-ca", args.client_ca, values::absolute),
+        socket: read.one("socket", args.socket, values::path),
+        tls_cert: read.one("tls-cert", args.tls_cert, values::path),
+        tls_key: read.one("tls-key", args.tls_key, values::path),
+        client_ca: read.one("client-ca", args.client_ca, values::path),
         allow_client: read.list("allow-client", args.allow_client, values::grant),
-        jwt_key: read.one("jwt-key", args.jwt_key, values::absolute),
-        jwt_public_key: read.one("jwt-public-key", args.jwt_public_key, values::absolute),
-        jwks: read.one("jwks", args.jwks, values::absolute),
+        jwt_key: read.one("jwt-key", args.jwt_key, values::path),
+        jwt_public_key: read.one("jwt-public-key", args.jwt_public_key, values::path),
+        jwks: read.one("jwks", args.jwks, values::path),
         jwt_issuer: read.one("jwt-issuer", args.jwt_issuer, text),
         jwt_audience: read.one("jwt-audience", args.jwt_audience, text),
         allow_subject: read.list("allow-subject", args.allow_subject, values::grant),
@@ -52,7 +52,7 @@ pub(super) fn check(
     let live = read.list("live", args.live, values::glob);
     let stage = read.list("stage", args.stage, values::stage);
     let keep_last_good = read.flag("keep-last-good", args.keep_last_good);
-    let state_dir = read.one("state-dir", args.state_dir, values::absolute);
+    let state_dir = read.one("state-dir", args.state_dir, values::path);
 
     let ready = read.one("ready", args.ready, values::probe);
     let config = ConfigSettings {
@@ -84,7 +84,7 @@ pub(super) fn check(
         keep_last_good: config.keep_last_good.is_some(),
         seed: 0,
     };
-    let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::absolute);
+    let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::path);
 
     // Log collectors parse the engine's JSON lines from a container, so the manager's log has that
     // form; on a terminal it is text. Without options the manager replaces an init, which logs
@@ -99,40 +99,45 @@ pub(super) fn check(
     if args.command.is_empty() {
         read.problem("the engine's command is missing: write it after --, as in -- COMMAND ARG…");
     }
-    for (option, given) in [("listen", http.listen.is_some()), ("socket", http.socket.is_some())] {
-        if given && state_dir.is_none() {
-            let name = read.name(option);
-            read.problem(format!(
-                "{name} needs --state-dir: a stop must survive a restart of the container"
-            ));
-        }
+    if api && state_dir.is_none() && read.all_read(&["state-dir"]) {
+        let name = read.name(if http.listen.is_some() { "listen" } else { "socket" });
+        read.problem(format!(
+            "{name} needs --state-dir: a stop must survive a restart of the container"
+        ));
     }
-    if policy.on_exit == OnExit::Hold && !api {
+    let api_read = read.all_read(&["listen", "socket"]);
+    if policy.on_exit == OnExit::Hold && !api && api_read {
         let name = read.name("on-exit");
         read.problem(format!(
             "{name}: hold needs --socket or --listen: without an API no start is possible"
         ));
     }
-    if state_dir.is_some() && !api {
+    if state_dir.is_some() && !api && api_read {
         let name = read.name("state-dir");
         read.problem(format!(
             "{name} needs --socket or --listen: without an API there is nothing to remember"
         ));
     }
-    if policy.termination_grace.is_some_and(|bound| bound <= policy.drain) {
+    if policy.termination_grace.is_some_and(|bound| bound <= policy.drain)
+        && read.all_read(&["drain"])
+    {
         let name = read.name("termination-grace");
         read.problem(format!("{name} must be longer than --drain, which it includes"));
     }
-    if config.dirs.is_empty() && !config.live.is_empty() {
+    if config.dirs.is_empty() && !config.live.is_empty() && read.all_read(&["config"]) {
         let name = read.name("live");
         read.problem(format!("{name} needs --config: its patterns are for files in there"));
     }
-    if keep_last_good && state_dir.is_none() {
+    if keep_last_good && state_dir.is_none() && read.all_read(&["state-dir"]) {
         let name = read.name("keep-last-good");
         read.problem(format!("{name} needs --state-dir: the copy is kept in there"));
     }
-    read.problems.extend(http.validate().into_iter().map(str::to_owned));
-    read.problems.extend(config.problems());
+    if read.all_read(&HTTP_OPTIONS) {
+        read.problems.extend(http.validate().into_iter().map(str::to_owned));
+    }
+    if read.all_read(&["config", "stage"]) {
+        read.problems.extend(config.problems());
+    }
 
     if !read.problems.is_empty() {
         return Err(read.problems);
@@ -148,6 +153,21 @@ pub(super) fn check(
     Ok(Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings })
 }
 
+/// Those that [`HttpSettings::validate`] has rules about.
+const HTTP_OPTIONS: [&str; 11] = [
+    "listen",
+    "tls-cert",
+    "tls-key",
+    "client-ca",
+    "allow-client",
+    "jwt-key",
+    "jwt-public-key",
+    "jwks",
+    "jwt-issuer",
+    "jwt-audience",
+    "allow-subject",
+];
+
 /// Directory of the last good config, inside the state directory.
 const LAST_GOOD: &str = "last-good";
 
@@ -155,11 +175,19 @@ const LAST_GOOD: &str = "last-good";
 struct Reader {
     from_environment: BTreeSet<String>,
     problems: Vec<String>,
+    /// Options whose value cannot be used.
+    unread: BTreeSet<String>,
 }
 
 impl Reader {
     fn problem(&mut self, message: impl Into<String>) {
         self.problems.push(message.into());
+    }
+
+    /// Whether rules about these options can be checked: one mistake gets one message, so an option
+    /// whose value cannot be used does not count as left out.
+    fn all_read(&self, options: &[&str]) -> bool {
+        !options.iter().any(|option| self.unread.contains(*option))
     }
 
     /// The name under which an option was set: the variable or the option.
@@ -188,6 +216,7 @@ impl Reader {
         };
         let name = self.name(option);
         self.problem(format!("{name}: {message}"));
+        self.unread.insert(option.to_owned());
         None
     }
 

@@ -142,8 +142,8 @@ fn every_option_has_its_variable() {
 fn all_problems_are_told_at_once_by_the_name_they_were_given_under() {
     assert_problems(
         read_with(
-            "--listen nine --grace 12 --allow-client joe --allow-client joe=write --stop-signal 9 \
-             --ready redis://x --tmp-dir tmp --thread-dump maybe --success-exit 256",
+            "--listen nine --grace -12 --allow-client joe --allow-client joe=write --stop-signal 9 \
+             --ready redis://x --tmp-dir= --thread-dump maybe --success-exit 256",
             &[("STAYPUT_ON_EXIT", "panic"), ("STAYPUT_POD_UID", "$(POD_UID)")],
         ),
         &[
@@ -153,11 +153,11 @@ fn all_problems_are_told_at_once_by_the_name_they_were_given_under() {
             "--allow-client: \"write\" is not a scope",
             "--ready: \"redis://x\"",
             "--stop-signal: \"9\" gives the engine no chance",
-            "--grace: \"12\" is not a duration",
+            "--grace: \"-12\" is not a duration",
             "--thread-dump: \"maybe\"",
             "STAYPUT_ON_EXIT: \"panic\"",
             "--success-exit: \"256\"",
-            "--tmp-dir: \"tmp\" is no absolute path",
+            "--tmp-dir: the value is empty",
             "the engine's command is missing",
         ],
     );
@@ -169,7 +169,6 @@ fn a_listener_needs_a_place_for_its_intent() {
         read_with("--listen :1 --socket /s -- x", &[]),
         &[
             "--listen needs --state-dir",
-            "--socket needs --state-dir",
             "--listen needs --tls-cert",
             "--listen needs authentication, so that the manager knows who calls",
         ],
@@ -204,8 +203,64 @@ fn rules_between_config_options() {
         ],
     );
     assert_problems(
-        read_with("--config ../x --config .n=/a --stage /a --live [ -- x", &[]),
-        &["no absolute path", "no name for a directory", "\"[\" is no pattern", "has no target"],
+        read_with("--config .n=/a --stage /a --live [ -- x", &[]),
+        &["no name for a directory", "\"[\" is no pattern", "has no target"],
+    );
+}
+
+#[test]
+fn one_mistake_gets_one_message() {
+    for (line, part) in [
+        (
+            "--config .n=/config --stage /config=/c --live * --keep-last-good --ready tcp://h:1 \
+             --state-dir /s --socket /s/s -- x",
+            "no name for a directory",
+        ),
+        ("--listen nine --tls-cert /c --tls-key /k --jwt-key /j --state-dir /s -- x", "\"nine\""),
+        (
+            "--listen :1 --tls-cert /c --client-ca /a --allow-client a=read --state-dir /s -- x",
+            "together",
+        ),
+        (
+            "--listen :1 --client-ca /a --allow-client a=read --state-dir /s -- x",
+            "needs --tls-cert",
+        ),
+        (
+            "--listen :1 --tls-cert /c --tls-key /k --client-ca= --allow-client a=read --state-dir /s -- x",
+            "--client-ca: the value is empty",
+        ),
+        (
+            "--socket /s/s --listen 127.0.0.1:1 --insecure-no-auth -- x",
+            "--listen needs --state-dir",
+        ),
+        (
+            "--socket /s/s --state-dir= --on-exit hold --keep-last-good --config /c --stage /c=/d -- x",
+            "--state-dir: the value is empty",
+        ),
+        ("--drain soon --termination-grace 0s -- x", "\"soon\""),
+    ] {
+        assert_problems(read_with(line, &[]), &[part]);
+    }
+}
+
+#[test]
+fn relative_paths_are_those_of_the_working_directory() {
+    let here = std::env::current_dir().unwrap();
+    let settings = good(
+        "--config config --stage ./config/=../engine --socket s.sock --state-dir state/ \
+         --tmp-dir . --jwt-key keys/../key --jwt-audience a --keep-last-good --ready tcp://h:1 -- x",
+    );
+    let dirs: Vec<_> = settings.config.dirs.iter().map(|dir| dir.path.clone()).collect();
+    assert_eq!(dirs, [here.join("config")]);
+    assert_eq!(settings.config.stage[0].target, here.parent().unwrap().join("engine"));
+    assert_eq!(settings.http.socket, Some(here.join("s.sock")));
+    assert_eq!(settings.state_dir, Some(here.join("state")));
+    assert_eq!(settings.tmp_dir, Some(here.clone()));
+    // What a link may stand before is left to the kernel.
+    assert_eq!(settings.http.jwt_key, Some(here.join("keys/../key")));
+    assert_problems(
+        read_with("--config a= --stage a= -- x", &[]),
+        &["no directory", "path is empty"],
     );
 }
 
