@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
+use super::auth::RefusalLog;
 use super::key_files::Keys;
 use super::limits::Limits;
 use crate::metrics::Metrics;
@@ -42,6 +43,7 @@ pub(super) struct Context {
     pub(super) limits: Limits,
     pub(super) open_metrics: bool,
     pub(super) metrics: Metrics,
+    pub(super) refusals: RefusalLog,
     /// The status that was serialized last, and its JSON.
     serialized: Mutex<Option<(Arc<Status>, Bytes)>>,
     waiting: Semaphore,
@@ -63,6 +65,7 @@ impl Context {
             limits,
             open_metrics,
             metrics: Metrics::default(),
+            refusals: RefusalLog::default(),
             serialized: Mutex::default(),
             waiting: Semaphore::new(limits.waiting),
             local_waiting: Semaphore::new(limits.local_waiting),
