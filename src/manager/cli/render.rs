@@ -16,6 +16,9 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     if let Some(why) = &status.reason {
         page.fact("reason", format!("{} ({})", why.message, why.code));
     }
+    if let Some(error) = &status.ready_error {
+        page.fact("not ready", error);
+    }
     let pod = &status.manager.pod;
     if let Some(name) = &pod.name {
         let namespace = pod.namespace.as_deref().unwrap_or("?");
@@ -86,6 +89,9 @@ fn line(status: &Status) -> String {
     }
     if let Some(why) = &status.reason {
         let _ = write!(text, ": {}", why.message);
+    }
+    if let Some(error) = &status.ready_error {
+        let _ = write!(text, "; not ready: {error}");
     }
     text
 }

@@ -125,7 +125,7 @@ fn authorize<B>(
     let tokens = context.keys.borrow().tokens.clone();
     let caller = identify(peer, request.headers(), &tokens, now).map_err(|rejection| {
         if let Some(more) = context.refusals.admit(rejection.check, Instant::now()) {
-            tracing::info!(route = route.path, reason = %rejection, more, "credentials refused");
+            tracing::info!(route = route.path, reason = %rejection, more = (more > 0).then_some(more), "credentials refused");
         }
         // Always the same message: naming the failed check would help attackers. Who may read the
         // log learns it there.

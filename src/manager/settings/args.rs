@@ -84,6 +84,12 @@ pub struct RunArgs {
     /// The engine is ready when this answers within 1s: http://…, https://… or tcp://HOST:PORT
     #[arg(long, value_name = "URL", help_heading = "Engine")]
     pub(super) ready: Option<OsString>,
+    /// CA of the engine's certificate, for an https probe (PEM); without it any certificate will do
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub(super) ready_ca: Option<OsString>,
+    /// What the probe logs in with: USER:PASSWORD, or an Authorization header such as ApiKey KEY
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub(super) ready_auth: Option<OsString>,
     /// Signal that asks the engine to end [default: TERM]
     #[arg(long, value_name = "SIGNAL", help_heading = "Engine")]
     pub(super) stop_signal: Option<OsString>,

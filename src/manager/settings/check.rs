@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 use tracing::level_filters::LevelFilter;
@@ -13,6 +14,7 @@ use super::{Environment, LogSettings, Settings, pod, values};
 use crate::config_watch::ConfigSettings;
 use crate::http::HttpSettings;
 use crate::lifecycle::{Millis, OnExit, Policy};
+use crate::supervisor::Probe;
 use stayput_api::Span;
 use stayput_net::telemetry::LogFormat;
 
@@ -55,6 +57,9 @@ pub(super) fn check(
     let state_dir = read.one("state-dir", args.state_dir, values::path);
 
     let ready = read.one("ready", args.ready, values::probe);
+    let ready_ca = read.one("ready-ca", args.ready_ca, values::path);
+    let ready_auth = read.one("ready-auth", args.ready_auth, values::path);
+    let ready = read.probe(ready, ready_ca, ready_auth);
     let config = ConfigSettings {
         dirs,
         live,
@@ -182,6 +187,45 @@ struct Reader {
 impl Reader {
     fn problem(&mut self, message: impl Into<String>) {
         self.problems.push(message.into());
+    }
+
+    /// Adds the files to the probe, if they fit it.
+    fn probe(
+        &mut self,
+        probe: Option<Probe>,
+        ca: Option<PathBuf>,
+        auth: Option<PathBuf>,
+    ) -> Option<Probe> {
+        if !self.all_read(&["ready", "ready-ca"]) {
+            return probe;
+        }
+        let (is_https, is_http) = match &probe {
+            Some(Probe::Http { tls, .. }) => (*tls, true),
+            Some(Probe::Tcp { .. }) | None => (false, false),
+        };
+        let is_safe = probe.as_ref().is_none_or(Probe::is_loopback) || (is_https && ca.is_some());
+        let (ca_name, auth_name) = (self.name("ready-ca"), self.name("ready-auth"));
+        if ca.is_some() && !is_https {
+            self.problem(format!(
+                "{ca_name} needs --ready https://…: nothing else has a certificate"
+            ));
+        }
+        if auth.is_some() && !is_http {
+            self.problem(format!(
+                "{auth_name} needs --ready https://… or http://…: nothing else has users"
+            ));
+        } else if auth.is_some() && !is_safe {
+            self.problem(format!(
+                "{auth_name} needs --ready https://… with --ready-ca, or an address on loopback: to another \
+                 machine, a password goes only where a certificate proves who gets it"
+            ));
+        }
+        match probe {
+            Some(Probe::Http { address, path, tls, .. }) => {
+                Some(Probe::Http { address, path, tls, ca, auth })
+            }
+            other => other,
+        }
     }
 
     /// Whether rules about these options can be checked: one mistake gets one message, so an option

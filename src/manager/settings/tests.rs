@@ -271,13 +271,48 @@ fn probes() {
     assert_eq!(ready("tcp://[::1]:9300"), tcp("[::1]:9300"));
     assert_eq!(ready("tcp://localhost:9300"), tcp("localhost:9300"));
     let http = |address: &str, path: &str, tls| {
-        Some(Probe::Http { address: address.to_owned(), path: path.to_owned(), tls })
+        Some(Probe::Http {
+            address: address.to_owned(),
+            path: path.to_owned(),
+            tls,
+            ca: None,
+            auth: None,
+        })
     };
     assert_eq!(ready("http://[::1]:9200/a?b=c"), http("[::1]:9200", "/a?b=c", false));
     assert_eq!(ready("https://localhost"), http("localhost:443", "/", true));
     for bad in ["tcp://host", "tcp://host:1/x", "tcp://host:0", "host:9200", "http://u:p@h:1/"] {
         let problems = read_with(&format!("--ready {bad} -- x"), &[]).expect_err(bad);
         assert!(problems[0].starts_with("--ready: "), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_probe_sends_a_password_only_where_it_is_safe() {
+    let settings =
+        good("--ready https://127.0.0.1:9200/ --ready-ca ca.crt --ready-auth /auth -- x");
+    let here = std::env::current_dir().unwrap();
+    match settings.ready {
+        Some(Probe::Http { ca, auth, .. }) => {
+            assert_eq!((ca, auth), (Some(here.join("ca.crt")), Some("/auth".into())));
+        }
+        other => panic!("{other:?}"),
+    }
+    for ready in
+        ["http://localhost:1", "https://[::1]", "https://127.0.0.2:1", "https://h:1 --ready-ca /c"]
+    {
+        good(&format!("--ready {ready} --ready-auth /a -- x"));
+    }
+    for (line, part) in [
+        ("--ready-auth /a", "--ready-auth needs --ready https"),
+        ("--ready-ca /c", "--ready-ca needs --ready https"),
+        ("--ready tcp://h:1 --ready-auth /a", "nothing else has users"),
+        ("--ready http://127.0.0.1:1 --ready-ca /c", "nothing else has a certificate"),
+        ("--ready https://h:1 --ready-auth /a", "or an address on loopback"),
+        ("--ready http://10.0.0.1:1 --ready-auth /a", "or an address on loopback"),
+        ("--ready ftp://h:1 --ready-auth /a --ready-ca /c", "no URL of a probe"),
+    ] {
+        assert_problems(read_with(&format!("{line} -- x"), &[]), &[part]);
     }
 }
 

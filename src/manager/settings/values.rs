@@ -179,7 +179,8 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
     let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return invalid(
-            "a password in the URL can be read by all users: use a port or path that needs none"
+            "a password in the URL can be read by all users: put it into a file, and give that with \
+             --ready-auth"
                 .into(),
         );
     }
@@ -188,7 +189,7 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
         Some("http" | "https") => {
             let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
             let path = uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
-            Ok(Probe::Http { address: format!("{host}:{port}"), path, tls })
+            Ok(Probe::Http { address: format!("{host}:{port}"), path, tls, ca: None, auth: None })
         }
         Some("tcp") if matches!(uri.path(), "" | "/") => {
             let port = uri.port_u16().filter(|port| *port != 0).ok_or_else(wrong)?;

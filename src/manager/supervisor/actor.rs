@@ -102,7 +102,7 @@ impl Supervisor {
         let config = engine.config.as_deref().map(ConfigWatch::subscribe);
         let readiness = Readiness::new(engine.probe.clone());
         let (publisher, status) =
-            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, readiness.ready());
+            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, &readiness);
         let (sender, calls) = mpsc::channel(MAX_CALLS);
         let (end, ended) = oneshot::channel();
         let inherited = Inherited::find().unwrap_or_else(|error| {

@@ -123,7 +123,7 @@ fn why_a_token_was_refused_is_in_the_log_and_does_not_fill_it() {
     }
     let log = remote.manager.log();
     let lines: Vec<&str> = log.lines().filter(|it| it.contains("credentials refused")).collect();
-    let expected = format!("another audience: \"stayput:{NAMESPACE}/another\"");
+    let expected = format!("another audience: 'stayput:{NAMESPACE}/another'");
     assert!(lines[0].contains("INFO") && lines[0].contains(&expected), "{lines:#?}");
     assert!(lines[0].contains(&pod_audience(NAMESPACE, UID)), "{lines:#?}");
     // One in ten seconds.

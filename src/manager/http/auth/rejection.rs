@@ -42,7 +42,8 @@ impl fmt::Display for Rejection {
 
 /// A part of a token, quoted and shortened.
 pub(super) fn shown(part: &str) -> String {
-    short(&format!("{part:?}"))
+    // In single quotes: the log's own are double.
+    short(&format!("'{part}'"))
 }
 
 /// A text that may hold parts of a token: on one line, and shortened.
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn long_parts_are_shortened_and_stay_on_one_line() {
-        assert_eq!(shown("a\nb"), r#""a\nb""#);
+        assert_eq!(shown("a\nb"), r"'a\nb'");
         assert_eq!(shown(&"ä".repeat(5000)).chars().count(), MAX_SHOWN + 1);
     }
 }

@@ -150,9 +150,7 @@ impl Tokens {
         only_signature.validate_aud = false;
         let claims = decode::<Map<String, Value>>(token, &key.key, &only_signature);
         let claims = claims.map(|data| data.claims).unwrap_or_default();
-        let claim = |name: &str| {
-            claims.get(name).map_or("absent".into(), |value| short(&value.to_string()))
-        };
+        let claim = |name: &str| claims.get(name).map_or_else(|| "absent".into(), value);
         let seconds = |name: &str| claims.get(name).and_then(Value::as_f64).unwrap_or_default();
         #[allow(clippy::cast_possible_truncation)] // For people: a conversion of floats saturates.
         let away = |name: &str| (seconds(name) - now as f64).abs() as u64;
@@ -211,6 +209,17 @@ impl Tokens {
             }
         };
         Ok((caller, expires))
+    }
+}
+
+/// A claim's value: a text, a list of texts, or whatever it is.
+fn value(claim: &Value) -> String {
+    match claim {
+        Value::String(text) => shown(text),
+        Value::Array(list) => {
+            short(&format!("[{}]", list.iter().map(value).collect::<Vec<_>>().join(", ")))
+        }
+        other => short(&other.to_string()),
     }
 }
 
