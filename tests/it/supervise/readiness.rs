@@ -49,7 +49,10 @@ fn why_it_is_not_ready_is_in_the_status_and_told_by_wait() {
     pod.gate.set(false);
     let manager = pod.start_sleeper();
     let reason = format!("the probe {} answered 503", pod.gate.url());
-    let status = manager.until("the reason", |status| status["ready_error"] == reason.as_str());
+    let status = manager.until("the reason", |status| {
+        // The journal of the start is written by then, which is a change as well.
+        status["ready_error"] == reason.as_str() && status["manager"]["durable"] == true
+    });
     assert_eq!((&status["state"], &status["ready"]), (&"starting".into(), &false.into()));
     // The same reason again is no change.
     let calls = pod.gate.calls();
