@@ -47,7 +47,9 @@ impl Remote {
         let mut command = pod.command(&options, &["sleep", "600"]);
         command.env("STAYPUT_POD_NAMESPACE", NAMESPACE).env("STAYPUT_POD_NAME", "logs-0");
         let manager = pod.spawn(command.env("STAYPUT_POD_UID", UID));
-        manager.until("ready", |status| status["ready"] == true);
+        manager.until("ready and written down", |status| {
+            status["ready"] == true && status["manager"]["durable"] == true
+        });
         let log = manager.log();
         let (_, after) = log.split_once("address=127.0.0.1:").expect("where it listens");
         let digits = after.split(|next: char| !next.is_ascii_digit()).next();
