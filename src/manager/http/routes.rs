@@ -1,7 +1,7 @@
 //! The routes: path, method, access and handler, each on one line. Nothing else is served.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
@@ -124,11 +124,15 @@ fn authorize<B>(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let tokens = context.keys.borrow().tokens.clone();
     let caller = identify(peer, request.headers(), &tokens, now).map_err(|rejection| {
-        tracing::debug!(route = route.path, reason = rejection.0, "credentials refused");
-        // Always the same message: naming the failed check would only help attackers.
+        if let Some(more) = context.refusals.admit(rejection.check, Instant::now()) {
+            tracing::info!(route = route.path, reason = %rejection, more = (more > 0).then_some(more), "credentials refused");
+        }
+        // Always the same message: naming the failed check would help attackers. Who may read the
+        // log learns it there.
         Refusal::new(
             Code::Unauthenticated,
-            "send a bearer token made for this manager, or use an allowed client certificate",
+            "send a bearer token made for this manager, or use an allowed client certificate; the \
+             manager's log says what was wrong",
         )
     })?;
     let (may, needed) = match route.access {
