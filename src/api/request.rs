@@ -1,8 +1,10 @@
 //! Bodies of `POST /es/stop` and `POST /es/start`.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::checksum::Checksum;
 use crate::{Code, Refusal};
@@ -12,7 +14,8 @@ pub const MAX_SEQUENCE: u64 = (1 << 53) - 1;
 /// How far ahead of the highest accepted sequence a request may be.
 pub const MAX_SEQUENCE_JUMP: u64 = 1_000_000;
 
-/// A length of time in a request, written as people write it: `"90s"`, `"2m 30s"`, `"500ms"`.
+/// A length of time in a request, written as people write it: `"90s"`, `"2m 30s"`, `"500ms"`; a bare
+/// number is seconds, as in kubectl and curl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(
     /// In milliseconds.
@@ -23,17 +26,20 @@ impl Span {
     /// The longest accepted span: a day. Longer ones are typos.
     pub const MAX: Self = Self(24 * 60 * 60 * 1000);
 
-    /// Reads `"90s"` and the like.
+    /// Reads `"90s"` and the like; `"90"` is seconds.
     ///
     /// # Errors
     /// The text is not a duration, or a longer one than [`Span::MAX`].
     pub fn parse(text: &str) -> Result<Self, InvalidSpan> {
-        let span = humantime::parse_duration(text)
-            .ok()
-            .and_then(|duration| u64::try_from(duration.as_millis()).ok())
-            .map(Self);
-        match span {
-            Some(span) if span <= Self::MAX => Ok(span),
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let duration = if is_number {
+            // Digits that are no u64 are a number that is too long.
+            Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)))
+        } else {
+            humantime::parse_duration(text).ok()
+        };
+        match duration.map(|duration| u64::try_from(duration.as_millis()).map(Self)) {
+            Some(Ok(span)) if span <= Self::MAX => Ok(span),
             Some(_) => Err(InvalidSpan::TooLong(text.to_owned())),
             None => Err(InvalidSpan::NotADuration(text.to_owned())),
         }
@@ -52,7 +58,7 @@ pub enum InvalidSpan {
     #[error("{0:?} is longer than a day")]
     TooLong(String),
     /// It cannot be read.
-    #[error("{0:?} is not a duration such as \"90s\" or \"2m 30s\"")]
+    #[error("{0:?} is not a duration: write \"90s\", \"2m 30s\" or \"500ms\", or 90 for seconds")]
     NotADuration(String),
 }
 
@@ -64,8 +70,26 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
+        deserializer.deserialize_any(SpanVisitor)
+    }
+}
+
+/// Reads a span from JSON: a text, or a whole number of seconds.
+struct SpanVisitor;
+
+impl Visitor<'_> for SpanVisitor {
+    type Value = Span;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a duration such as \"90s\", or whole seconds such as 90")
+    }
+
+    fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Span, E> {
+        Span::parse(&seconds.to_string()).map_err(E::custom)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+        Span::parse(text).map_err(E::custom)
     }
 }
 

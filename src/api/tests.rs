@@ -62,8 +62,12 @@ fn a_wrong_type_or_value_is_refused() {
     assert!(refusal::<StopRequest>(json!({"sequence": "7"})).contains("u64"));
     assert!(refusal::<StopRequest>(json!({"sequence": -1})).contains("u64"));
     assert!(refusal::<StopRequest>(json!({"sequence": 1.5})).contains("u64"));
-    assert!(refusal::<StopRequest>(json!({"grace": 90})).contains("string"));
-    assert!(refusal::<StopRequest>(json!({"grace": "90"})).contains("\"90\""));
+    for wrong in [json!(-1), json!(1.5), json!(null), json!(true), json!([90])] {
+        let message = refusal::<StopRequest>(json!({"grace": wrong}));
+        assert!(message.contains("or whole seconds such as 90"), "{message}");
+    }
+    assert!(refusal::<StopRequest>(json!({"grace": 86_401})).contains("longer than a day"));
+    assert!(refusal::<StopRequest>(json!({"grace": "NaN"})).contains("\"NaN\""));
     assert!(refusal::<StartRequest>(json!({"config": "newest"})).contains("`newest`"));
     assert!(refusal::<StopRequest>(json!({"resumeAfter": "999ms"})).contains("after 1s"));
     assert!(refusal::<StopRequest>(json!({"resumeAfter": "25h"})).contains("longer than a day"));
@@ -84,9 +88,21 @@ fn a_span_is_written_as_people_write_it() {
     assert_eq!(Span::parse("0s"), Ok(Span(0)));
     assert_eq!(Span::parse("24h"), Ok(Span::MAX));
     assert!(Span::parse("25h").unwrap_err().to_string().contains("longer than a day"));
-    for wrong in ["", "90", "-1s", "soon", "1e3s", "99999999999999999999s"] {
+    for wrong in ["", "-1s", "-1", "NaN", "soon", "1e3s", "1e3", "1.5", "99999999999999999999s"] {
         let message = Span::parse(wrong).unwrap_err().to_string();
         assert!(message.contains(&format!("{wrong:?}")), "{message}");
+    }
+}
+
+#[test]
+fn a_bare_number_is_seconds() {
+    assert_eq!(Span::parse("60"), Ok(Span(60_000)));
+    assert_eq!(Span::parse("0"), Ok(Span(0)));
+    let stop = json!({"grace": 60, "drain": "10"});
+    let stop = serde_json::from_value::<StopRequest>(stop).unwrap();
+    assert_eq!((stop.grace, stop.drain), (Some(Span(60_000)), Some(Span(10_000))));
+    for long in ["86401", "99999999999999999999"] {
+        assert!(Span::parse(long).unwrap_err().to_string().contains("longer than a day"));
     }
 }
 

@@ -170,6 +170,18 @@ fn stop_shows_each_change_and_why_it_waits() {
 }
 
 #[test]
+fn times_and_paths_are_taken_as_people_write_them() {
+    let dir = TempDir::new().expect("a directory");
+    let (fake, socket) = FakeManager::on_socket(dir.path(), story(running(1), [stop_act()]));
+    let mut command = stayput(["stop", "--drain", "10", "--grace", "60", "--socket"]);
+    command.arg(socket.file_name().expect("a name")).current_dir(dir.path());
+    let ended = finish(&mut command);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    let body = r#"{"grace":"1m","drain":"10s"}"#;
+    assert_eq!(fake.posts(), [("/es/stop?wait=60000ms".into(), body.into())]);
+}
+
+#[test]
 fn a_stop_that_takes_too_long_goes_on() {
     // With a timeout of zero, so the answer counts and not the clock.
     let reply = Reply::json(202, stopping(1));

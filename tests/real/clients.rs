@@ -95,7 +95,7 @@ fn tokens_made_by_pyjwt() {
         let start = curl.bearer(token).post("/es/start", "{}");
         assert!(matches!(start.status, 200 | 202), "{name}: {:#}", start.body);
         let by = start.body["last_request"]["by"].as_str().expect("a subject").to_owned();
-        let expected = if name == "service account" {
+        let expected = if name.starts_with("service account") {
             "system:serviceaccount:search:stayput"
         } else {
             "pyjwt"
@@ -116,6 +116,9 @@ fn tokens_made_by_pyjwt() {
     assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{refusals:#?}");
     assert_eq!(secured.manager.api.status()["desired"], "running");
     let log = secured.manager.log();
+    for why in ["expired: ", "another audience: ", "subject is not allowed: ", "wrong signature"] {
+        assert!(log.contains(why), "{why} is not in the log:\n{log}");
+    }
     for kind in ["good", "read", "bad"] {
         for (name, token) in secured.tokens(kind) {
             assert!(!log.contains(token), "the token {name} is in the log");

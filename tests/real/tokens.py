@@ -88,6 +88,10 @@ def with_public_key_as_secret(name):
 
 good = {"HS256": encode(own), "service account": encode(projected, issuer, "RS256", kid)}
 good |= {name: encode(own, key, name) for name, key in keys.items()}
+# Keycloak, Vault and many libraries name the key; a file in PEM has no name.
+good |= {f"{name} with kid": encode(own, key, name, {"kid": "vault-7"}) for name, key in keys.items()}
+good["HS256 with kid"] = encode(own, headers={"kid": "vault-7"})
+good["service account without kid"] = encode(projected, issuer, "RS256")
 good["audience list"] = encode(own | {"aud": ["somebody", AUDIENCE]})
 
 read = {"read scope": encode(own | {"scope": "es:read"}), "no scope of ours": None}
@@ -108,7 +112,7 @@ bad = {
     "another RSA key": encode(own, other_rsa, "RS256"),
     "PS256": encode(own, keys["RS256"], "PS256"),
     "unknown kid": encode(projected, issuer, "RS256", {"kid": "issuer-2"}),
-    "no kid": encode(projected, issuer, "RS256"),
+    "no kid, another key": encode(projected, other_rsa, "RS256"),
     "kid of the issuer, another key": encode(projected, other_rsa, "RS256", kid),
     "another issuer": encode(projected | {"iss": "https://example.com"}, issuer, "RS256", kid),
     "no issuer": encode(without(projected, "iss"), issuer, "RS256", kid),

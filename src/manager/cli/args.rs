@@ -26,7 +26,7 @@ pub(super) struct Cli {
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 refused or failed; 2 manager not reachable; 64 usage; 124 not done in time. \
-run ends with the engine's code.";
+run ends with the engine's code. A TIME is written as 90s, 2m or 500ms; 90 is 90 s.";
 
 const WITHOUT_PROBE: &str = "\
 If the manager has no --ready probe, an engine counts as running and ready once it has run for \
@@ -86,7 +86,8 @@ pub(super) enum Command {
         #[arg(long = "for", value_name = "GOAL")]
         goal: Goal,
         /// How long to wait
-        #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = Span::parse)]
+        #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = Span::parse,
+              allow_hyphen_values = true)]
         timeout: Span,
         /// Print the API's last answer as it is
         #[arg(long)]
@@ -144,7 +145,8 @@ pub(super) struct WaitArgs {
 #[derive(Debug, Args)]
 pub(super) struct TimeoutArgs {
     /// How long to wait until it is done; the request stays in force after that
-    #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = Span::parse)]
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = Span::parse,
+          allow_hyphen_values = true)]
     pub(super) timeout: Span,
     /// Print the API's last answer as it is
     #[arg(long)]
@@ -174,10 +176,10 @@ fn sequence(text: &str) -> Result<u64, InvalidSequence> {
 #[derive(Debug, Args)]
 pub(super) struct StopTimes {
     /// Time from failing /readyz to the stop signal
-    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
     drain: Option<Span>,
     /// Time from the stop signal to KILL
-    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
     grace: Option<Span>,
 }
 

@@ -13,6 +13,7 @@ mod poll;
 mod render;
 mod run;
 mod token;
+mod usage;
 mod wait;
 
 use std::ffi::OsString;
@@ -39,10 +40,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (matches, cli) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
+            let code = if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
             // Help and version are no errors, and go to stdout. If neither can be written, there is
             // no reader.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+            let _ = usage::with_tip(error).print();
+            return code;
         }
     };
     let environment = Environment::of_process();

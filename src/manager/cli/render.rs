@@ -22,6 +22,9 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
             page.fact("", format!("with {checksum}, mounted or last good"));
         }
     }
+    if let Some(error) = &status.ready_error {
+        page.fact("not ready", error);
+    }
     let pod = &status.manager.pod;
     if let Some(name) = &pod.name {
         let namespace = pod.namespace.as_deref().unwrap_or("?");
@@ -92,6 +95,9 @@ fn line(status: &Status) -> String {
     }
     if let Some(why) = &status.reason {
         let _ = write!(text, ": {}", why.message);
+    }
+    if let Some(error) = &status.ready_error {
+        let _ = write!(text, "; not ready: {error}");
     }
     text
 }

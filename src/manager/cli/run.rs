@@ -20,7 +20,7 @@ use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
-use crate::supervisor::{Ended, Engine, Journal, Supervisor};
+use crate::supervisor::{Ended, Engine, Journal, Prober, Supervisor};
 use crate::worker::Worker;
 use stayput_net::telemetry::{self, Log};
 
@@ -127,10 +127,8 @@ async fn manage(
     } else {
         None
     };
-    let lookup = match &settings.ready {
-        Some(probe) if probe.has_name() => Some(worker("lookup", &errors)?),
-        Some(_) | None => None,
-    };
+    let prober = settings.ready.map(|probe| Prober::start(probe, &errors)).transpose();
+    let prober = prober.map_err(|error| vec![error.to_string()])?;
     // Bare, nothing is read from processes.
     let reader = match settings.policy.api {
         true => Some(worker("processes", &errors)?),
@@ -139,8 +137,7 @@ async fn manage(
     let engine = Engine {
         command: settings.command,
         policy: settings.policy,
-        probe: settings.ready,
-        lookup,
+        prober: prober.map(Arc::new),
         reader,
         config,
         temp_dir: temp_dir.zip(staging),

@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
+use super::auth::RefusalLog;
 use super::checked_keys::CheckedKeys;
 use super::handshake::Handshakes;
 use super::limits::Limits;
@@ -43,6 +44,7 @@ pub(super) struct Context {
     pub(super) limits: Limits,
     pub(super) open_metrics: bool,
     pub(super) metrics: Metrics,
+    pub(super) refusals: RefusalLog,
     /// The status that was serialized last, and its JSON.
     serialized: Mutex<Option<(Arc<Status>, Bytes)>>,
     waiting: Semaphore,
@@ -65,6 +67,7 @@ impl Context {
             limits,
             open_metrics,
             metrics: Metrics::default(),
+            refusals: RefusalLog::default(),
             serialized: Mutex::default(),
             waiting: Semaphore::new(limits.waiting),
             local_waiting: Semaphore::new(limits.waiting),
@@ -109,6 +112,11 @@ impl Context {
     /// Whether the supervisor's loop replies.
     pub(super) async fn is_alive(&self) -> bool {
         timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.answers()).await.unwrap_or(false)
+    }
+
+    /// Whether requests that wait are answered at once.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        *self.shutdown.borrow() > Shutdown::NotStarted
     }
 
     /// Waits for a status for which `check` returns something, and returns that. `None` if `limit`

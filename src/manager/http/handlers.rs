@@ -77,7 +77,7 @@ where
         self,
         context: &Context,
     ) -> Result<(Option<Duration>, T), Refusal> {
-        let wait = Query::parse(self.query, &["wait"])?.span("wait")?;
+        let wait = Query::parse(self.query, &["wait"])?.wait(context.limits.max_wait)?;
         Ok((wait, body::parse(&body::read(self.body, context.limits.body).await?)?))
     }
 }
@@ -164,6 +164,11 @@ async fn answer(
     let permit = context.permit_to_wait(listener);
     let wait = if permit.is_some() { wait } else { Duration::ZERO };
     match context.wait_for_status(wait, end).await {
+        None if permit.is_none() => done(StatusCode::ACCEPTED)
+            .map(|answer| answer.cut_short("too many requests wait already")),
+        None if context.is_shutting_down() => {
+            done(StatusCode::ACCEPTED).map(|answer| answer.cut_short("the manager is ending"))
+        }
         None => done(StatusCode::ACCEPTED),
         Some((Outcome::Done, status)) => Ok(status_answer(context, StatusCode::OK, &status)),
         Some((Outcome::Failed(refusal), status)) => Ok(Answer::problem(refusal, Some(&status))),

@@ -11,7 +11,7 @@ pub struct Limits {
     pub header: Duration,
     /// From the last header to the end of the body.
     pub body: Duration,
-    /// The longest `wait` and `timeout`; longer ones are shortened to it.
+    /// The longest `wait`, and the longest time in which a long poll is answered.
     pub max_wait: Duration,
     /// After this time a connection is closed when its request is answered, so that no client can
     /// call for long with a certificate that has expired.

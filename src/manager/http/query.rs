@@ -49,6 +49,24 @@ impl Query {
         let span = Span::parse(text).map_err(|error| refuse(format!("{name}: {error}")))?;
         Ok(Some(span.to_duration()))
     }
+
+    /// The `wait` of a request. A longer one than `limit` is refused before anything is done: it
+    /// could only be cut short, and the answer would look as if its time were over.
+    ///
+    /// # Errors
+    /// As [`Query::span`].
+    pub(super) fn wait(&self, limit: Duration) -> Result<Option<Duration>, Refusal> {
+        match self.span("wait")? {
+            Some(wait) if wait > limit => Err(refuse(format!(
+                "wait: {:?} is longer than {}, the longest that one request may wait, and nothing \
+                 was done: write at most that; to wait on after a 202, send the same request with \
+                 the `sequence` of the answer",
+                self.text("wait").unwrap_or_default(),
+                humantime::format_duration(limit),
+            ))),
+            wait => Ok(wait),
+        }
+    }
 }
 
 fn refuse(message: String) -> Refusal {
@@ -89,6 +107,16 @@ mod tests {
         assert_eq!(query.span("wait"), Ok(None));
         assert_eq!(Query::parse(None, &[]), Ok(Query::default()));
         assert_eq!(Query::parse(Some(""), &[]), Ok(Query::default()));
+    }
+
+    #[test]
+    fn a_wait_that_would_be_cut_short_is_refused() {
+        let wait = |raw| Query::parse(Some(raw), &["wait"]).unwrap().wait(Duration::from_secs(300));
+        assert_eq!(wait("wait=300"), Ok(Some(Duration::from_secs(300))));
+        assert_eq!(wait(""), Ok(None));
+        let refusal = wait("wait=1h").unwrap_err();
+        assert_eq!(refusal.code, Code::InvalidQuery);
+        assert!(refusal.message.starts_with("wait: \"1h\" is longer than 5m"), "{refusal:?}");
     }
 
     #[test]

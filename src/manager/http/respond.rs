@@ -80,6 +80,13 @@ impl Answer {
         }
     }
 
+    /// Says that the caller waited for less than it asked for: 202 alone would mean that its time is
+    /// over.
+    pub(super) fn cut_short(self, why: &'static str) -> Self {
+        self.with(HeaderName::from_static("stayput-wait-cut-short"), HeaderValue::from_static(why))
+            .with(RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
     /// 405, with the methods of the route.
     pub(super) fn method_not_allowed(allow: &'static str) -> Self {
         let message = format!("this route takes {allow}");

@@ -1,7 +1,7 @@
 //! The routes: path, method, access and handler, each on one line. Nothing else is served.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
@@ -100,7 +100,7 @@ where
                 true => context.keys.checked().await,
                 false => context.keys.in_force(),
             };
-            match authorize(&keys, peer, route, is_open(context, route), &request) {
+            match authorize(context, &keys, peer, route, &request) {
                 Ok(caller) => {
                     if caller.is_some() {
                         open.has_credentials();
@@ -130,13 +130,13 @@ fn is_open(context: &Context, route: &Route) -> bool {
 
 /// The caller; `None` on a route that needs no credentials.
 fn authorize<B>(
+    context: &Context,
     keys: &Keys,
     peer: &Peer,
     route: &Route,
-    is_open: bool,
     request: &Request<B>,
 ) -> Result<Option<Caller>, Refusal> {
-    if is_open {
+    if is_open(context, route) {
         return Ok(None);
     }
     if matches!(peer, Peer::AuthDisabled) {
@@ -149,11 +149,15 @@ fn authorize<B>(
         peer => peer,
     };
     let caller = identify(peer, request.headers(), &keys.tokens, now).map_err(|rejection| {
-        tracing::debug!(route = route.path, reason = rejection.0, "credentials refused");
-        // Always the same message: naming the failed check would only help attackers.
+        if let Some(more) = context.refusals.admit(rejection.check, Instant::now()) {
+            tracing::info!(route = route.path, reason = %rejection, more = (more > 0).then_some(more), "credentials refused");
+        }
+        // Always the same message: naming the failed check would help attackers. Who may read the
+        // log learns it there.
         Refusal::new(
             Code::Unauthenticated,
-            "send a bearer token made for this manager, or use an allowed client certificate",
+            "send a bearer token made for this manager, or use an allowed client certificate; the \
+             manager's log says what was wrong",
         )
     })?;
     let (may, needed) = match route.access {

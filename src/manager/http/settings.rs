@@ -86,7 +86,8 @@ impl HttpSettings {
         );
         if self.listen.is_some() && !self.insecure_no_auth {
             unless(
-                has_tls,
+                // With one of the two, the message above says enough.
+                self.tls_cert.is_some() || self.tls_key.is_some(),
                 "--listen needs --tls-cert and --tls-key: tokens do not travel in clear text \
                  (for a trial on a loopback address there is --insecure-no-auth)",
             );
@@ -106,7 +107,7 @@ impl HttpSettings {
             "--allow-client needs --client-ca: no certificate can be checked without it",
         );
         unless(
-            self.client_ca.is_none() || has_tls,
+            self.client_ca.is_none() || has_tls || self.listen.is_some(),
             "--client-ca needs --tls-cert and --tls-key: client certificates exist only with TLS",
         );
         unless(

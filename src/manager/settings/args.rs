@@ -93,20 +93,26 @@ pub struct RunArgs {
     /// The engine is ready when this answers within 1s: http://…, https://… or tcp://HOST:PORT
     #[arg(long, value_name = "URL", help_heading = "Engine")]
     pub(super) ready: Option<OsString>,
+    /// CA of the engine's certificate, for an https probe (PEM); without it any certificate will do
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub(super) ready_ca: Option<OsString>,
+    /// What the probe logs in with: USER:PASSWORD, or an Authorization header such as ApiKey KEY
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub(super) ready_auth: Option<OsString>,
     /// Signal that asks the engine to end [default: TERM]
     #[arg(long, value_name = "SIGNAL", help_heading = "Engine")]
     pub(super) stop_signal: Option<OsString>,
     /// Time from the stop signal to KILL [default: 120s]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) grace: Option<OsString>,
     /// Time from TERM to KILL for processes that outlive the engine [default: 2s]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) tree_grace: Option<OsString>,
     /// Time from failing /readyz to the stop signal [default: 0s]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) drain: Option<OsString>,
     /// Limit for the whole stop after a TERM to the manager [default: none, kubelet's applies]
-    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) termination_grace: Option<OsString>,
     /// Ask a JVM for a thread dump before it is killed [default: true]
     #[arg(long, value_name = "BOOL", help_heading = "Engine")]
@@ -131,6 +137,7 @@ pub struct RunArgs {
 }
 
 const AFTER_HELP: &str = "\
+A TIME is written as 90s, 2m or 500ms; 90 is 90 s. A relative path is one of the working directory. \
 Each option can be set by the environment variable named with it; the command line wins. Options \
 that can be repeated take a list there, separated by commas or newlines. STAYPUT_POD_NAMESPACE, \
 STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, identify the pod.";

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 use tracing::level_filters::LevelFilter;
@@ -13,6 +14,7 @@ use super::{Environment, LogSettings, Settings, pod, values};
 use crate::config_watch::ConfigSettings;
 use crate::http::{HttpSettings, TlsMin};
 use crate::lifecycle::{Millis, OnExit, Policy};
+use crate::supervisor::Probe;
 use stayput_api::Span;
 use stayput_net::telemetry::LogFormat;
 
@@ -22,7 +24,7 @@ pub(super) fn check(
     on_terminal: bool,
 ) -> Result<Settings, Vec<String>> {
     let Written { args, from_environment, problems, bare } = written;
-    let mut read = Reader { from_environment, problems };
+    let mut read = Reader { from_environment, problems, unread: BTreeSet::new() };
 
     let identity = pod::read(environment).unwrap_or_else(|problems| {
         read.problems.extend(problems);
@@ -30,15 +32,15 @@ pub(super) fn check(
     });
     let http = HttpSettings {
         listen: read.one("listen", args.listen, crate::http::parse_listen),
-        socket: read.one("socket", args.socket, values::absolute),
-        tls_cert: read.one("tls-cert", args.tls_cert, values::absolute),
-        tls_key: read.one("tls-key", args.tls_key, values::absolute),
+        socket: read.one("socket", args.socket, values::path),
+        tls_cert: read.one("tls-cert", args.tls_cert, values::path),
+        tls_key: read.one("tls-key", args.tls_key, values::path),
         tls_min: read.one("tls-min", args.tls_min, str::parse::<TlsMin>),
-        client_ca: read.one("client-ca", args.client_ca, values::absolute),
+        client_ca: read.one("client-ca", args.client_ca, values::path),
         allow_client: read.list("allow-client", args.allow_client, values::grant),
-        jwt_key: read.one("jwt-key", args.jwt_key, values::absolute),
-        jwt_public_key: read.one("jwt-public-key", args.jwt_public_key, values::absolute),
-        jwks: read.one("jwks", args.jwks, values::absolute),
+        jwt_key: read.one("jwt-key", args.jwt_key, values::path),
+        jwt_public_key: read.one("jwt-public-key", args.jwt_public_key, values::path),
+        jwks: read.one("jwks", args.jwks, values::path),
         jwt_issuer: read.one("jwt-issuer", args.jwt_issuer, text),
         jwt_audience: read.one("jwt-audience", args.jwt_audience, text),
         allow_subject: read.list("allow-subject", args.allow_subject, values::grant),
@@ -54,9 +56,12 @@ pub(super) fn check(
     let stage = read.list("stage", args.stage, values::stage);
     let keep_last_good = read.flag("keep-last-good", args.keep_last_good);
     let pin_config = read.flag("pin-config", args.pin_config);
-    let state_dir = read.one("state-dir", args.state_dir, values::absolute);
+    let state_dir = read.one("state-dir", args.state_dir, values::path);
 
     let ready = read.one("ready", args.ready, values::probe);
+    let ready_ca = read.one("ready-ca", args.ready_ca, values::path);
+    let ready_auth = read.one("ready-auth", args.ready_auth, values::path);
+    let ready = read.probe(ready, ready_ca, ready_auth);
     let config = ConfigSettings {
         dirs,
         live,
@@ -87,7 +92,7 @@ pub(super) fn check(
         pin_config,
         seed: 0,
     };
-    let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::absolute);
+    let tmp_dir = read.one("tmp-dir", args.tmp_dir, values::path);
 
     // Log collectors parse the engine's JSON lines from a container, so the manager's log has that
     // form; on a terminal it is text. Without options the manager replaces an init, which logs
@@ -102,54 +107,59 @@ pub(super) fn check(
     if args.command.is_empty() {
         read.problem("the engine's command is missing: write it after --, as in -- COMMAND ARG…");
     }
-    for (option, given) in [("listen", http.listen.is_some()), ("socket", http.socket.is_some())] {
-        if given && state_dir.is_none() {
-            let name = read.name(option);
-            read.problem(format!(
-                "{name} needs --state-dir: a stop must survive a restart of the container"
-            ));
-        }
+    if api && state_dir.is_none() && read.all_read(&["state-dir"]) {
+        let name = read.name(if http.listen.is_some() { "listen" } else { "socket" });
+        read.problem(format!(
+            "{name} needs --state-dir: a stop must survive a restart of the container"
+        ));
     }
-    if policy.on_exit == OnExit::Hold && !api {
+    let api_read = read.all_read(&["listen", "socket"]);
+    if policy.on_exit == OnExit::Hold && !api && api_read {
         let name = read.name("on-exit");
         read.problem(format!(
             "{name}: hold needs --socket or --listen: without an API no start is possible"
         ));
     }
-    if state_dir.is_some() && !api {
+    if state_dir.is_some() && !api && api_read {
         let name = read.name("state-dir");
         read.problem(format!(
             "{name} needs --socket or --listen: without an API there is nothing to remember"
         ));
     }
-    if policy.termination_grace.is_some_and(|bound| bound <= policy.drain) {
+    if policy.termination_grace.is_some_and(|bound| bound <= policy.drain)
+        && read.all_read(&["drain"])
+    {
         let name = read.name("termination-grace");
         read.problem(format!("{name} must be longer than --drain, which it includes"));
     }
-    if config.dirs.is_empty() && !config.live.is_empty() {
+    if config.dirs.is_empty() && !config.live.is_empty() && read.all_read(&["config"]) {
         let name = read.name("live");
         read.problem(format!("{name} needs --config: its patterns are for files in there"));
     }
-    if keep_last_good && state_dir.is_none() {
+    if keep_last_good && state_dir.is_none() && read.all_read(&["state-dir"]) {
         let name = read.name("keep-last-good");
         read.problem(format!("{name} needs --state-dir: the copy is kept in there"));
     }
-    if keep_last_good && !policy.probe {
+    if keep_last_good && !policy.probe && read.all_read(&["ready"]) {
         let name = read.name("keep-last-good");
         read.problem(format!(
             "{name} needs --ready, such as --ready http://127.0.0.1:9200/: without a probe, a \
              config with which the engine soon ends counts as good"
         ));
     }
-    if pin_config && !keep_last_good {
+    if pin_config && !keep_last_good && read.all_read(&["keep-last-good"]) {
         let name = read.name("pin-config");
         read.problem(format!(
             "{name} needs --keep-last-good and --stage: the config is kept and started in the \
              same way"
         ));
     }
-    read.problems.extend(http.validate().into_iter().map(str::to_owned));
-    read.problems.extend(config.problems());
+    if read.all_read(&HTTP_OPTIONS) {
+        read.problems.extend(http.validate().into_iter().map(str::to_owned));
+    }
+    if read.all_read(&["config", "stage"]) {
+        read.problems.extend(config.problems());
+    }
 
     if !read.problems.is_empty() {
         return Err(read.problems);
@@ -165,6 +175,21 @@ pub(super) fn check(
     Ok(Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings })
 }
 
+/// Those that [`HttpSettings::validate`] has rules about.
+const HTTP_OPTIONS: [&str; 11] = [
+    "listen",
+    "tls-cert",
+    "tls-key",
+    "client-ca",
+    "allow-client",
+    "jwt-key",
+    "jwt-public-key",
+    "jwks",
+    "jwt-issuer",
+    "jwt-audience",
+    "allow-subject",
+];
+
 /// Directory of the kept configs, inside the state directory.
 const KEPT_CONFIGS: &str = "configs";
 
@@ -172,11 +197,58 @@ const KEPT_CONFIGS: &str = "configs";
 struct Reader {
     from_environment: BTreeSet<String>,
     problems: Vec<String>,
+    /// Options whose value cannot be used.
+    unread: BTreeSet<String>,
 }
 
 impl Reader {
     fn problem(&mut self, message: impl Into<String>) {
         self.problems.push(message.into());
+    }
+
+    /// Adds the files to the probe, if they fit it.
+    fn probe(
+        &mut self,
+        probe: Option<Probe>,
+        ca: Option<PathBuf>,
+        auth: Option<PathBuf>,
+    ) -> Option<Probe> {
+        if !self.all_read(&["ready", "ready-ca"]) {
+            return probe;
+        }
+        let (is_https, is_http) = match &probe {
+            Some(Probe::Http { tls, .. }) => (*tls, true),
+            Some(Probe::Tcp { .. }) | None => (false, false),
+        };
+        let is_safe = probe.as_ref().is_none_or(Probe::is_loopback) || (is_https && ca.is_some());
+        let (ca_name, auth_name) = (self.name("ready-ca"), self.name("ready-auth"));
+        if ca.is_some() && !is_https {
+            self.problem(format!(
+                "{ca_name} needs --ready https://…: nothing else has a certificate"
+            ));
+        }
+        if auth.is_some() && !is_http {
+            self.problem(format!(
+                "{auth_name} needs --ready https://… or http://…: nothing else has users"
+            ));
+        } else if auth.is_some() && !is_safe {
+            self.problem(format!(
+                "{auth_name} needs --ready https://… with --ready-ca, or an address on loopback: to another \
+                 machine, a password goes only where a certificate proves who gets it"
+            ));
+        }
+        match probe {
+            Some(Probe::Http { address, path, tls, .. }) => {
+                Some(Probe::Http { address, path, tls, ca, auth })
+            }
+            other => other,
+        }
+    }
+
+    /// Whether rules about these options can be checked: one mistake gets one message, so an option
+    /// whose value cannot be used does not count as left out.
+    fn all_read(&self, options: &[&str]) -> bool {
+        !options.iter().any(|option| self.unread.contains(*option))
     }
 
     /// The name under which an option was set: the variable or the option.
@@ -205,6 +277,7 @@ impl Reader {
         };
         let name = self.name(option);
         self.problem(format!("{name}: {message}"));
+        self.unread.insert(option.to_owned());
         None
     }
 

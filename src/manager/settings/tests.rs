@@ -144,8 +144,8 @@ fn every_option_has_its_variable() {
 fn all_problems_are_told_at_once_by_the_name_they_were_given_under() {
     assert_problems(
         read_with(
-            "--listen nine --grace 12 --allow-client joe --allow-client joe=write --stop-signal 9 \
-             --ready redis://x --tmp-dir tmp --thread-dump maybe --success-exit 256",
+            "--listen nine --grace -12 --allow-client joe --allow-client joe=write --stop-signal 9 \
+             --ready redis://x --tmp-dir= --thread-dump maybe --success-exit 256",
             &[("STAYPUT_ON_EXIT", "panic"), ("STAYPUT_POD_UID", "$(POD_UID)")],
         ),
         &[
@@ -155,11 +155,11 @@ fn all_problems_are_told_at_once_by_the_name_they_were_given_under() {
             "--allow-client: \"write\" is not a scope",
             "--ready: \"redis://x\"",
             "--stop-signal: \"9\" gives the engine no chance",
-            "--grace: \"12\" is not a duration",
+            "--grace: \"-12\" is not a duration",
             "--thread-dump: \"maybe\"",
             "STAYPUT_ON_EXIT: \"panic\"",
             "--success-exit: \"256\"",
-            "--tmp-dir: \"tmp\" is no absolute path",
+            "--tmp-dir: the value is empty",
             "the engine's command is missing",
         ],
     );
@@ -171,7 +171,6 @@ fn a_listener_needs_a_place_for_its_intent() {
         read_with("--listen :1 --socket /s -- x", &[]),
         &[
             "--listen needs --state-dir",
-            "--socket needs --state-dir",
             "--listen needs --tls-cert",
             "--listen needs authentication, so that the manager knows who calls",
         ],
@@ -212,8 +211,70 @@ fn rules_between_config_options() {
         &["--pin-config needs --keep-last-good and --stage"],
     );
     assert_problems(
-        read_with("--config ../x --config .n=/a --stage /a --live [ -- x", &[]),
-        &["no absolute path", "no name for a directory", "\"[\" is no pattern", "has no target"],
+        read_with("--config .n=/a --stage /a --live [ -- x", &[]),
+        &["no name for a directory", "\"[\" is no pattern", "has no target"],
+    );
+}
+
+#[test]
+fn one_mistake_gets_one_message() {
+    for (line, part) in [
+        (
+            "--config .n=/config --stage /config=/c --live * --keep-last-good --ready tcp://h:1 \
+             --state-dir /s --socket /s/s -- x",
+            "no name for a directory",
+        ),
+        ("--listen nine --tls-cert /c --tls-key /k --jwt-key /j --state-dir /s -- x", "\"nine\""),
+        (
+            "--listen :1 --tls-cert /c --client-ca /a --allow-client a=read --state-dir /s -- x",
+            "together",
+        ),
+        (
+            "--listen :1 --client-ca /a --allow-client a=read --state-dir /s -- x",
+            "needs --tls-cert",
+        ),
+        (
+            "--listen :1 --tls-cert /c --tls-key /k --client-ca= --allow-client a=read --state-dir /s -- x",
+            "--client-ca: the value is empty",
+        ),
+        (
+            "--socket /s/s --listen 127.0.0.1:1 --insecure-no-auth -- x",
+            "--listen needs --state-dir",
+        ),
+        (
+            "--socket /s/s --state-dir= --on-exit hold --keep-last-good --ready tcp://h:1 \
+             --config /c --stage /c=/d -- x",
+            "--state-dir: the value is empty",
+        ),
+        (
+            "--socket /s/s --state-dir /s --keep-last-good --ready h --config /c --stage /c=/d -- x",
+            "no URL of a probe",
+        ),
+        ("--pin-config --keep-last-good maybe -- x", "\"maybe\""),
+        ("--drain soon --termination-grace 0s -- x", "\"soon\""),
+    ] {
+        assert_problems(read_with(line, &[]), &[part]);
+    }
+}
+
+#[test]
+fn relative_paths_are_those_of_the_working_directory() {
+    let here = std::env::current_dir().unwrap();
+    let settings = good(
+        "--config config --stage ./config/=../engine --socket s.sock --state-dir state/ \
+         --tmp-dir . --jwt-key keys/../key --jwt-audience a --keep-last-good --ready tcp://h:1 -- x",
+    );
+    let dirs: Vec<_> = settings.config.dirs.iter().map(|dir| dir.path.clone()).collect();
+    assert_eq!(dirs, [here.join("config")]);
+    assert_eq!(settings.config.stage[0].target, here.parent().unwrap().join("engine"));
+    assert_eq!(settings.http.socket, Some(here.join("s.sock")));
+    assert_eq!(settings.state_dir, Some(here.join("state")));
+    assert_eq!(settings.tmp_dir, Some(here.clone()));
+    // What a link may stand before is left to the kernel.
+    assert_eq!(settings.http.jwt_key, Some(here.join("keys/../key")));
+    assert_problems(
+        read_with("--config a= --stage a= -- x", &[]),
+        &["no directory", "path is empty"],
     );
 }
 
@@ -224,13 +285,48 @@ fn probes() {
     assert_eq!(ready("tcp://[::1]:9300"), tcp("[::1]:9300"));
     assert_eq!(ready("tcp://localhost:9300"), tcp("localhost:9300"));
     let http = |address: &str, path: &str, tls| {
-        Some(Probe::Http { address: address.to_owned(), path: path.to_owned(), tls })
+        Some(Probe::Http {
+            address: address.to_owned(),
+            path: path.to_owned(),
+            tls,
+            ca: None,
+            auth: None,
+        })
     };
     assert_eq!(ready("http://[::1]:9200/a?b=c"), http("[::1]:9200", "/a?b=c", false));
     assert_eq!(ready("https://localhost"), http("localhost:443", "/", true));
     for bad in ["tcp://host", "tcp://host:1/x", "tcp://host:0", "host:9200", "http://u:p@h:1/"] {
         let problems = read_with(&format!("--ready {bad} -- x"), &[]).expect_err(bad);
         assert!(problems[0].starts_with("--ready: "), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_probe_sends_a_password_only_where_it_is_safe() {
+    let settings =
+        good("--ready https://127.0.0.1:9200/ --ready-ca ca.crt --ready-auth /auth -- x");
+    let here = std::env::current_dir().unwrap();
+    match settings.ready {
+        Some(Probe::Http { ca, auth, .. }) => {
+            assert_eq!((ca, auth), (Some(here.join("ca.crt")), Some("/auth".into())));
+        }
+        other => panic!("{other:?}"),
+    }
+    for ready in
+        ["http://localhost:1", "https://[::1]", "https://127.0.0.2:1", "https://h:1 --ready-ca /c"]
+    {
+        good(&format!("--ready {ready} --ready-auth /a -- x"));
+    }
+    for (line, part) in [
+        ("--ready-auth /a", "--ready-auth needs --ready https"),
+        ("--ready-ca /c", "--ready-ca needs --ready https"),
+        ("--ready tcp://h:1 --ready-auth /a", "nothing else has users"),
+        ("--ready http://127.0.0.1:1 --ready-ca /c", "nothing else has a certificate"),
+        ("--ready https://h:1 --ready-auth /a", "or an address on loopback"),
+        ("--ready http://10.0.0.1:1 --ready-auth /a", "or an address on loopback"),
+        ("--ready ftp://h:1 --ready-auth /a --ready-ca /c", "no URL of a probe"),
+    ] {
+        assert_problems(read_with(&format!("{line} -- x"), &[]), &[part]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads single values.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
@@ -128,30 +128,43 @@ pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
 /// As [`config_dir`], with an absolute path.
 pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     let ConfigDir { name, path } = config_dir(text)?;
-    Ok(ConfigDir { name, path: absolute(&path.to_string_lossy())? })
+    Ok(ConfigDir { name, path: self::path(&path.to_string_lossy())? })
 }
 
 /// `SRC=DST`.
 pub(super) fn stage(text: &str) -> Result<Stage, InvalidValue> {
     match text.split_once('=') {
-        Some((source, target)) => {
-            Ok(Stage { source: absolute(source)?, target: absolute(target)? })
-        }
+        Some((source, target)) => Ok(Stage { source: path(source)?, target: path(target)? }),
         None => invalid(format!(
             "{text:?} has no target: write SRC=DST, where DST is what the engine reads"
         )),
     }
 }
 
-/// An absolute path: a relative one would depend on the working directory.
-pub(super) fn absolute(text: &str) -> Result<PathBuf, InvalidValue> {
-    let path = PathBuf::from(text);
+/// A path. A relative one is resolved against the working directory, here and once, so that
+/// messages, status and rules between options name a path in one way.
+pub(super) fn path(text: &str) -> Result<PathBuf, InvalidValue> {
+    let path = Path::new(text);
+    if text.is_empty() {
+        return invalid("a path is empty".into());
+    }
     if path.is_absolute() {
         // Rebuilt from its parts, so that `/config/` and `/config` are equal.
-        Ok(path.components().collect())
-    } else {
-        invalid(format!("{text:?} is no absolute path: begin it with /"))
+        return Ok(path.components().collect());
     }
+    let mut resolved = std::env::current_dir().or_else(|error| {
+        invalid(format!("{text:?} is relative, and the working directory is not known: {error}"))
+    })?;
+    let mut parts = path.components().peekable();
+    while let Some(part @ (Component::CurDir | Component::ParentDir)) = parts.peek() {
+        // The kernel's name of the working directory has no links, so its parent is the shorter path.
+        if *part == Component::ParentDir {
+            resolved.pop();
+        }
+        parts.next();
+    }
+    resolved.extend(parts);
+    Ok(resolved)
 }
 
 /// An `http`, `https` or `tcp` URL.
@@ -166,7 +179,8 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
     let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return invalid(
-            "a password in the URL can be read by all users: use a port or path that needs none"
+            "a password in the URL can be read by all users: put it into a file, and give that with \
+             --ready-auth"
                 .into(),
         );
     }
@@ -175,7 +189,7 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
         Some("http" | "https") => {
             let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
             let path = uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
-            Ok(Probe::Http { address: format!("{host}:{port}"), path, tls })
+            Ok(Probe::Http { address: format!("{host}:{port}"), path, tls, ca: None, auth: None })
         }
         Some("tcp") if matches!(uri.path(), "" | "/") => {
             let port = uri.port_u16().filter(|port| *port != 0).ok_or_else(wrong)?;

@@ -15,7 +15,7 @@ use super::identity::random_number;
 use super::journal::Journal;
 use super::journal_writer::JournalWriter;
 use super::prepare::Preparing;
-use super::probe::Probe;
+use super::probe::Prober;
 use super::readiness::Readiness;
 use super::status::Publisher;
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
@@ -36,9 +36,7 @@ pub struct Engine {
     /// How to start and stop it.
     pub policy: Policy,
     /// How to find out whether it is ready.
-    pub probe: Option<Probe>,
-    /// The thread that looks up the probe's name, if it has one.
-    pub lookup: Option<Worker>,
+    pub prober: Option<Arc<Prober>>,
     pub config: Option<Arc<ConfigWatch>>,
     /// The thread that reads from its processes. Without one, the supervisor waits for them.
     pub reader: Option<Worker>,
@@ -108,11 +106,11 @@ impl Supervisor {
         let clock = Clock::start();
         let lifecycle =
             Lifecycle::new(Policy { seed: random_number(), ..engine.policy.clone() }, clock.now());
-        let readiness = Readiness::new(engine.probe.clone(), engine.lookup.clone());
+        let readiness = Readiness::new(engine.prober.clone());
         let watched = engine.config.clone();
         let config = watched.as_deref().map(ConfigWatch::subscribe);
         let (publisher, status) =
-            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, readiness.ready());
+            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, &readiness);
         let (sender, calls) = mpsc::channel(MAX_CALLS);
         let (end, ended) = oneshot::channel();
         let inherited = Inherited::find().unwrap_or_else(|error| {

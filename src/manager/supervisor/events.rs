@@ -118,7 +118,7 @@ impl Supervisor {
         self.publisher.publish(
             &self.lifecycle,
             observed.as_deref(),
-            self.readiness.ready(),
+            &self.readiness,
             &self.engine.errors,
             lines_lost,
         );

@@ -24,4 +24,4 @@ pub use actor::{Ended, Engine, Supervisor};
 pub(crate) use handle::Call;
 pub use handle::Handle;
 pub use journal::{Journal, StateDirError};
-pub use probe::Probe;
+pub use probe::{Probe, Prober};

@@ -1,8 +1,15 @@
 //! One call of the readiness probe: an HTTP(S) GET or a TCP connect, like the kubelet's probes.
-//! 200–399 is ready; the certificate is not verified, because a probe on loopback needs no name.
+//! 200–299 is ready. A redirect is not: whoever sends one is not the engine.
+
+mod error;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod tls;
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +17,18 @@ use std::time::Duration;
 use http_body_util::Empty;
 use hyper::Request;
 use hyper::body::Bytes;
-use hyper::header::HOST;
+use hyper::header::{AUTHORIZATION, HOST, LOCATION};
 use hyper_util::rt::TokioIo;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::ring::default_provider;
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::worker::Worker;
+use crate::errors::Errors;
+use crate::worker::{NoThread, Worker};
+use error::{Refused, Why};
+use secrets::{Secrets, SecretsFiles};
 
 /// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
 /// waits for it, so that an engine that hangs is reported as not ready, and not with its last good
@@ -36,7 +43,7 @@ pub enum Probe {
         /// `host:port`.
         address: String,
     },
-    /// GET answers with 200–399.
+    /// GET answers with 200–299.
     Http {
         /// `host:port`.
         address: String,
@@ -44,42 +51,109 @@ pub enum Probe {
         path: String,
         /// Over TLS.
         tls: bool,
+        /// The CA that the engine's certificate must be signed by. Without one, any certificate is
+        /// accepted.
+        ca: Option<PathBuf>,
+        /// What to log in with.
+        auth: Option<PathBuf>,
     },
 }
 
 impl Probe {
-    /// Whether the engine's address is a name, which is looked up for each probe.
-    pub fn has_name(&self) -> bool {
-        self.address().parse::<SocketAddr>().is_err()
-    }
-
-    /// Probes once. Every failure means not ready. `lookup`: the thread for names.
-    pub(super) async fn check(&self, lookup: Option<&Worker>) -> bool {
-        timeout(PROBE_TIMEOUT, self.ask(lookup)).await.unwrap_or(false)
-    }
-
     fn address(&self) -> &str {
         match self {
             Self::Tcp { address } | Self::Http { address, .. } => address,
         }
     }
 
-    async fn ask(&self, lookup: Option<&Worker>) -> bool {
-        let address = self.address();
-        let Ok(stream) = connect(address, lookup).await else { return false };
+    /// Whether the engine's address is a name, which is looked up for each call.
+    fn has_name(&self) -> bool {
+        self.address().parse::<SocketAddr>().is_err()
+    }
+
+    /// Whether the probe stays on this machine: in a pod, among its own containers.
+    pub fn is_loopback(&self) -> bool {
+        let host = host(self.address());
+        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    }
+}
+
+/// As in the option.
+impl std::fmt::Display for Probe {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Tcp { .. } => true,
-            Self::Http { path, tls: false, .. } => get(stream, address, path).await,
-            Self::Http { path, tls: true, .. } => {
-                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                let (Ok(name), Some(config)) = (ServerName::try_from(host), client_config()) else {
-                    return false;
-                };
-                match TlsConnector::from(Arc::new(config)).connect(name, stream).await {
-                    Ok(stream) => get(stream, address, path).await,
-                    Err(_) => false,
-                }
+            Self::Tcp { address } => write!(formatter, "tcp://{address}"),
+            Self::Http { address, path, tls, .. } => {
+                let scheme = if *tls { "https" } else { "http" };
+                write!(formatter, "{scheme}://{address}{path}")
+            }
+        }
+    }
+}
+
+/// A probe, its threads, and what was read from its files.
+#[derive(Debug)]
+pub struct Prober {
+    probe: Probe,
+    /// The thread that looks up the engine's name, if it has one.
+    lookup: Option<Worker>,
+    files: Option<SecretsFiles>,
+}
+
+impl Prober {
+    /// Makes the threads that the probe needs.
+    ///
+    /// # Errors
+    /// A thread cannot be made.
+    pub fn start(probe: Probe, errors: &Errors) -> Result<Self, NoThread> {
+        let lookup = probe.has_name().then(|| Worker::start("lookup", errors)).transpose()?;
+        let files = match &probe {
+            Probe::Tcp { .. } | Probe::Http { ca: None, auth: None, .. } => None,
+            Probe::Http { ca, auth, .. } => {
+                let worker = Worker::start("probe files", errors)?;
+                Some(SecretsFiles::new(ca.clone(), auth.clone(), worker))
+            }
+        };
+        Ok(Self { probe, lookup, files })
+    }
+
+    /// Probes once.
+    ///
+    /// # Errors
+    /// Why the engine is not ready, for people. The same cause has the same text.
+    pub(super) async fn check(&self) -> Result<(), String> {
+        let secrets = match &self.files {
+            Some(files) => files.get().await.map_err(|error| error.to_string())?,
+            None => Arc::default(),
+        };
+        let outcome = match timeout(PROBE_TIMEOUT, self.ask(&secrets)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Why::Timeout),
+        };
+        outcome.map_err(|why| {
+            if let Some(files) = &self.files
+                && why.may_be_outdated_files()
+            {
+                files.read_again();
+            }
+            Refused { probe: &self.probe, why }.to_string()
+        })
+    }
+
+    async fn ask(&self, secrets: &Secrets) -> Result<(), Why> {
+        let address = self.probe.address();
+        let stream = connect(address, self.lookup.as_ref()).await.map_err(Why::Connect)?;
+        match &self.probe {
+            Probe::Tcp { .. } => Ok(()),
+            Probe::Http { path, tls: false, .. } => get(stream, address, path, secrets).await,
+            Probe::Http { path, tls: true, .. } => {
+                let name =
+                    ServerName::try_from(host(address).to_owned()).map_err(|_| Why::InvalidName)?;
+                let config = tls::client_config(secrets.roots.clone(), !self.probe.is_loopback())
+                    .map_err(Why::TlsConfig)?;
+                let connector = TlsConnector::from(Arc::new(config));
+                let stream = connector.connect(name, stream).await.map_err(Why::Tls)?;
+                get(stream, address, path, secrets).await
             }
         }
     }
@@ -95,14 +169,25 @@ async fn connect(address: &str, lookup: Option<&Worker>) -> io::Result<TcpStream
     TcpStream::connect(found.map_err(io::Error::other)??.as_slice()).await
 }
 
-async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, address: &str, path: &str) -> bool {
-    let Ok((mut sender, connection)) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
-    else {
-        return false;
-    };
-    let request = Request::get(path).header(HOST, address).body(Empty::<Bytes>::new());
-    let Ok(request) = request else { return false };
+/// The host of `host:port`, without brackets.
+fn host(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+async fn get(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    address: &str,
+    path: &str,
+    secrets: &Secrets,
+) -> Result<(), Why> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(Why::Http)?;
+    let mut request = Request::get(path).header(HOST, address);
+    if let Some(authorization) = &secrets.authorization {
+        request = request.header(AUTHORIZATION, authorization);
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(Why::Request)?;
     let mut answer = pin!(sender.send_request(request));
     let answer = tokio::select! {
         answer = &mut answer => answer,
@@ -110,58 +195,10 @@ async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, address: &str, path: &
         // this.
         _ = connection => answer.await,
     };
-    answer.is_ok_and(|answer| (200..400).contains(&answer.status().as_u16()))
-}
-
-fn client_config() -> Option<ClientConfig> {
-    let provider = Arc::new(default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        // Set explicitly: with kube in the same build, the default of rustls has more algorithms.
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .ok()?;
-    let verifier = Arc::new(AnyCertificate {
-        schemes: provider.signature_verification_algorithms.supported_schemes(),
-    });
-    Some(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
-}
-
-/// Accepts any certificate: the probe connects to its own engine and sends no secret.
-#[derive(Debug)]
-struct AnyCertificate {
-    schemes: Vec<SignatureScheme>,
-}
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+    let answer = answer.map_err(Why::Http)?;
+    if answer.status().is_success() {
+        return Ok(());
     }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes.clone()
-    }
+    let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    Err(Why::Answered { status: answer.status().as_u16(), location: location.map(str::to_owned) })
 }

@@ -9,8 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::probe::Probe;
-use crate::worker::Worker;
+use super::probe::Prober;
 
 /// The shortest pause between two probes of a starting engine.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
@@ -25,11 +24,11 @@ const ANSWER_MAX_AGE: Duration = Duration::from_secs(1);
 /// The state of probing one engine.
 #[derive(Debug)]
 pub(super) struct Readiness {
-    probe: Option<Arc<Probe>>,
-    /// The thread that looks up the probe's name, if it has one.
-    lookup: Option<Worker>,
+    probe: Option<Arc<Prober>>,
     /// Null without a probe.
     ready: Option<bool>,
+    /// Why the last call failed.
+    error: Option<String>,
     asked_at: Option<Instant>,
     probing: Option<AbortHandle>,
     waiters: Vec<oneshot::Sender<()>>,
@@ -43,17 +42,19 @@ pub(super) struct Readiness {
 #[derive(Debug)]
 pub(super) struct Answer {
     run: u64,
-    ready: bool,
+    outcome: Result<(), String>,
+    /// The engine is starting, and is probed on.
+    goes_on: bool,
 }
 
 impl Readiness {
-    pub(super) fn new(probe: Option<Probe>, lookup: Option<Worker>) -> Self {
+    pub(super) fn new(probe: Option<Arc<Prober>>) -> Self {
         let (sender, answers) = mpsc::unbounded_channel();
         let ready = probe.is_some().then_some(false);
         Self {
-            probe: probe.map(Arc::new),
-            lookup,
+            probe,
             ready,
+            error: None,
             asked_at: None,
             probing: None,
             waiters: Vec::new(),
@@ -67,17 +68,28 @@ impl Readiness {
         self.ready
     }
 
+    /// Why the last call of the probe in this run failed; none if it succeeded.
+    pub(super) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
     /// A run began: probe it until it is ready.
     pub(super) fn run_began(&mut self) {
         self.run_ended();
         let Some(probe) = self.probe.clone() else { return };
-        let (sender, run, lookup) = (self.sender.clone(), self.run, self.lookup.clone());
+        let (sender, run) = (self.sender.clone(), self.run);
         let task = tokio::spawn(async move {
             let began = Instant::now();
-            while !probe.check(lookup.as_ref()).await {
+            let mut last = None;
+            while let Err(error) = probe.check().await {
+                // The same error again is no news, and must not be a change of the status.
+                if last.as_ref() != Some(&error) {
+                    last = Some(error.clone());
+                    let _ = sender.send(Answer { run, outcome: Err(error), goes_on: true });
+                }
                 tokio::time::sleep(pause_after(began.elapsed())).await;
             }
-            let _ = sender.send(Answer { run, ready: true });
+            let _ = sender.send(Answer { run, outcome: Ok(()), goes_on: false });
         });
         self.probing = Some(task.abort_handle());
     }
@@ -88,6 +100,7 @@ impl Readiness {
             task.abort();
         }
         self.ready = self.ready.map(|_| false);
+        self.error = None;
         self.asked_at = None;
         // Dropped waiters are answered as well: there will be no other answer.
         self.waiters.clear();
@@ -110,10 +123,10 @@ impl Readiness {
         };
         self.waiters.push(waiter);
         self.asked_at = Some(Instant::now());
-        let (sender, run, lookup) = (self.sender.clone(), self.run, self.lookup.clone());
+        let (sender, run) = (self.sender.clone(), self.run);
         let task = tokio::spawn(async move {
-            let ready = probe.check(lookup.as_ref()).await;
-            let _ = sender.send(Answer { run, ready });
+            let outcome = probe.check().await;
+            let _ = sender.send(Answer { run, outcome, goes_on: false });
         });
         self.probing = Some(task.abort_handle());
     }
@@ -132,13 +145,17 @@ impl Readiness {
         if answer.run != self.run {
             return false;
         }
+        self.error = answer.outcome.as_ref().err().cloned();
+        if answer.goes_on {
+            return false;
+        }
         self.probing = None;
         self.asked_at = Some(Instant::now());
-        self.ready = Some(answer.ready);
+        self.ready = Some(answer.outcome.is_ok());
         for waiter in self.waiters.drain(..) {
             let _ = waiter.send(());
         }
-        answer.ready
+        answer.outcome.is_ok()
     }
 }
 
@@ -152,10 +169,16 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::errors::Errors;
+    use crate::supervisor::probe::Probe;
+
+    fn prober(probe: Probe) -> Arc<Prober> {
+        Arc::new(Prober::start(probe, &Errors::default()).unwrap())
+    }
 
     /// A ready engine behind `listener`, and its readiness.
     async fn began(probe: Probe) -> Readiness {
-        let mut readiness = Readiness::new(Some(probe), None);
+        let mut readiness = Readiness::new(Some(prober(probe)));
         readiness.run_began();
         let answer = readiness.answered().await;
         assert!(readiness.take(&answer));
@@ -201,7 +224,7 @@ mod tests {
     async fn an_engine_that_hangs_is_not_ready_before_the_api_stops_waiting() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let probe = Probe::Http { address, path: "/".into(), tls: false };
+        let probe = Probe::Http { address, path: "/".into(), tls: false, ca: None, auth: None };
         let (mut readiness, first) = tokio::join!(began(probe), async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -216,6 +239,40 @@ mod tests {
         let begin = Instant::now();
         ask(&mut readiness).await;
         assert_eq!(readiness.ready(), Some(false));
+        let error = readiness.error().unwrap_or_default();
+        assert!(error.ends_with("was not answered within 1s"), "{error}");
         assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    }
+
+    #[tokio::test]
+    async fn an_error_of_a_starting_engine_is_told_once_and_forgotten_with_the_run() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let probe = Probe::Http { address, path: "/".into(), tls: false, ca: None, auth: None };
+        let mut readiness = Readiness::new(Some(prober(probe)));
+        readiness.run_began();
+        let serve = async |answers: &[&str]| {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let answer = format!("HTTP/1.1 {answer} -\r\ncontent-length: 0\r\n\r\n");
+                tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await.unwrap();
+                // Until the probe has read it and closes.
+                tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut Vec::new()).await.unwrap();
+            }
+        };
+        serve(&["401", "401", "401", "503"]).await;
+        let answer = readiness.answered().await;
+        assert!(!readiness.take(&answer));
+        assert!(readiness.error().unwrap().contains("answered 401"), "{:?}", readiness.error());
+        assert_eq!(readiness.ready(), Some(false));
+        let answer = readiness.answered().await;
+        readiness.take(&answer);
+        assert!(readiness.error().unwrap().ends_with("answered 503"), "{:?}", readiness.error());
+        let (answer, ()) = tokio::join!(readiness.answers.recv(), serve(&["200"]));
+        assert!(readiness.take(&answer.unwrap()));
+        assert_eq!((readiness.error(), readiness.ready()), (None, Some(true)));
+        readiness.error = Some("of this run".into());
+        readiness.run_ended();
+        assert_eq!(readiness.error(), None);
     }
 }

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 use tokio::sync::watch;
 
 use super::identity::random_id;
+use super::readiness::Readiness;
 use crate::config_watch::Observed;
 use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
@@ -25,7 +26,7 @@ impl Publisher {
         pod: api::Pod,
         now: Millis,
         lifecycle: &Lifecycle,
-        ready: Option<bool>,
+        readiness: &Readiness,
     ) -> (Self, watch::Receiver<Arc<Status>>) {
         let manager = Manager {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -37,7 +38,7 @@ impl Publisher {
             log_lines_lost: 0,
             errors: Vec::new(),
         };
-        let status = build(&manager, 0, lifecycle, None, ready);
+        let status = build(&manager, 0, lifecycle, None, readiness);
         let (sender, receiver) = watch::channel(Arc::new(status));
         (Self { manager, generation: 0, touched: true, sender }, receiver)
     }
@@ -56,7 +57,7 @@ impl Publisher {
         &mut self,
         lifecycle: &Lifecycle,
         observed: Option<&Observed>,
-        ready: Option<bool>,
+        readiness: &Readiness,
         errors: &Errors,
         lines_lost: u64,
     ) {
@@ -66,7 +67,7 @@ impl Publisher {
         self.count_lost_lines(lines_lost);
         let last = self.sender.borrow().clone();
         self.manager.errors = errors.list();
-        let mut status = build(&self.manager, self.generation, lifecycle, observed, ready);
+        let mut status = build(&self.manager, self.generation, lifecycle, observed, readiness);
         if status == *last {
             return;
         }
@@ -101,7 +102,7 @@ fn build(
     generation: u64,
     lifecycle: &Lifecycle,
     observed: Option<&Observed>,
-    ready: Option<bool>,
+    readiness: &Readiness,
 ) -> Status {
     let run = lifecycle.run();
     let config = observed.map(|observed| config(observed, run.as_ref()));
@@ -113,8 +114,8 @@ fn build(
         cursor: cursor(manager, generation),
         desired: lifecycle.desired(),
         state: lifecycle.state(),
-        ready,
-        ready_error: None,
+        ready: readiness.ready(),
+        ready_error: readiness.error().map(str::to_owned),
         since: timestamp(lifecycle.since()),
         sequence: lifecycle.intent().fencing.sequence,
         run,

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
-use stayput_manager::errors::Errors;
 use tempfile::{TempDir, tempdir};
 
 use super::{checksum, only, staged, start};

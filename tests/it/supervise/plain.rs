@@ -1,4 +1,4 @@
-//! Without options: a replacement for tini and dumb-init.
+//! Without options: a replacement for tini.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 

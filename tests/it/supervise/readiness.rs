@@ -2,7 +2,7 @@
 
 use super::pod::Pod;
 use super::processes::wake_ups;
-use crate::support::program::stayput;
+use crate::support::program::{finish, stayput};
 use crate::support::programs::program;
 use crate::support::standin::StandIn;
 
@@ -39,6 +39,44 @@ fn it_is_asked_when_somebody_wants_to_know_and_shared() {
     assert_eq!(manager.get("/livez").code, 200);
     pod.gate.set(true);
     super::processes::becomes(&200, || manager.get("/readyz").code);
+}
+
+#[test]
+fn why_it_is_not_ready_is_in_the_status_and_told_by_wait() {
+    let pod = Pod::new();
+    pod.gate.set(false);
+    let manager = pod.start_sleeper();
+    let reason = format!("the probe {} answered 503", pod.gate.url());
+    let status = manager.until("the reason", |status| {
+        // The journal of the start is written by then, which is a change as well.
+        status["ready_error"] == reason.as_str() && status["manager"]["durable"] == true
+    });
+    assert_eq!((&status["state"], &status["ready"]), (&"starting".into(), &false.into()));
+    // The same reason again is no change.
+    let calls = pod.gate.calls();
+    super::processes::eventually("more calls", || (pod.gate.calls() > calls + 3).then_some(()));
+    assert_eq!(manager.status()["cursor"], status["cursor"]);
+    let started = manager.post("/es/start?wait=10ms", "{}");
+    assert_eq!((started.code, &started.body["ready_error"]), (202, &reason.as_str().into()));
+    let wait = |goal: &str, length: &str| {
+        let mut command = stayput(["wait", "--for", goal, "--timeout", length, "--socket"]);
+        finish(command.arg(pod.socket()))
+    };
+    let ended = wait("ready", "10ms");
+    assert_eq!(ended.code, 124);
+    let expected =
+        format!("timed out after 10ms: the engine is starting, pid {}", manager.engine());
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("; not ready: {reason}")), "{}", ended.stderr);
+    pod.gate.set(true);
+    let status = manager.until_state("running");
+    assert_eq!((&status["ready"], &status["ready_error"]), (&true.into(), &().into()));
+    // Later, it is asked when somebody wants to know.
+    pod.gate.set(false);
+    super::processes::becomes(&503, || manager.get("/readyz").code);
+    assert_eq!(manager.status()["ready_error"], reason.as_str());
+    let stopped = manager.post("/es/stop?wait=20", "{}");
+    assert_eq!((stopped.code, &stopped.body["ready_error"]), (200, &().into()));
 }
 
 #[test]

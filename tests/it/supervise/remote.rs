@@ -1,7 +1,7 @@
 //! A real manager as the reconciler uses it: by address, with a fixed name, with all credentials in
 //! memory, and with tokens for one pod.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use stayput_api::{Code, State, StopRequest};
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
@@ -47,7 +47,9 @@ impl Remote {
         let mut command = pod.command(&options, &["sleep", "600"]);
         command.env("STAYPUT_POD_NAMESPACE", NAMESPACE).env("STAYPUT_POD_NAME", "logs-0");
         let manager = pod.spawn(command.env("STAYPUT_POD_UID", UID));
-        manager.until("ready", |status| status["ready"] == true);
+        manager.until("ready and written down", |status| {
+            status["ready"] == true && status["manager"]["durable"] == true
+        });
         let log = manager.log();
         let (_, after) = log.split_once("address=127.0.0.1:").expect("where it listens");
         let digits = after.split(|next: char| !next.is_ascii_digit()).next();
@@ -110,6 +112,25 @@ fn a_minted_token_opens_the_manager_of_its_pod_and_no_other() {
     let status = remote.manager.status();
     assert_eq!((&status["state"], &status["sequence"]), (&"stopped".into(), &7.into()));
     assert_eq!(status["last_request"]["by"], "jwt:stayput-reconciler");
+}
+
+#[test]
+fn why_a_token_was_refused_is_in_the_log_and_does_not_fill_it() {
+    let remote = Remote::start();
+    let begin = Instant::now();
+    let wrong = token(SHARED, "another");
+    for _ in 0..30 {
+        let answer = wait(remote.client(Some(wrong.clone())).status());
+        assert!(matches!(answer, Err(ClientError::Refused(_))), "{answer:?}");
+    }
+    let log = remote.manager.log();
+    let lines: Vec<&str> = log.lines().filter(|it| it.contains("credentials refused")).collect();
+    let expected = format!("another audience: 'stayput:{NAMESPACE}/another'");
+    assert!(lines[0].contains("INFO") && lines[0].contains(&expected), "{lines:#?}");
+    assert!(lines[0].contains(&pod_audience(NAMESPACE, UID)), "{lines:#?}");
+    // One in ten seconds.
+    assert!(lines.len() as u64 <= 1 + begin.elapsed().as_secs() / 10, "{lines:#?}");
+    assert!(!log.contains(&wrong), "the token is in the log");
 }
 
 #[test]

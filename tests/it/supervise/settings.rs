@@ -15,7 +15,7 @@ fn all_bad_settings_are_told_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("s");
     let mut command = stayput(["run", "--grace", "soon", "--stop-signal=KILL", "--socket"]);
-    command.arg(&socket).args(["--on-exit", "maybe", "--listen", "nowhere", "--tls-cert", "c"]);
+    command.arg(&socket).args(["--on-exit", "maybe", "--listen", "nowhere", "--tls-cert", ""]);
     let ended = finish(command.env("STAYPUT_DRAIN", "often").args(["--", "true"]));
     assert_eq!((ended.code, ended.stdout.as_str()), (64, ""));
     for word in [
@@ -30,6 +30,22 @@ fn all_bad_settings_are_told_at_once() {
         assert!(ended.stderr.contains(word), "{word} is missing in:\n{}", ended.stderr);
     }
     assert!(!socket.exists(), "nothing is bound if a setting is wrong");
+}
+
+#[test]
+fn relative_paths_work_and_are_those_of_the_working_directory() {
+    let pod = Pod::new();
+    pod.write("config/a.yml", "a: 1");
+    let mut command = stayput(["run", "--socket", "stayput.sock", "--state-dir", "./state"]);
+    command.args(["--config", "config", "--stage", "config/=staged", "--tmp-dir", "tmp"]);
+    command.args(["--", "sleep", "1000"]).current_dir(pod.directory());
+    let manager = pod.spawn(&mut command);
+    let status = manager.until("the engine runs", |status| !status["run"].is_null());
+    assert!(status["run"]["checksum"].is_string(), "{status}");
+    assert_eq!(pod.read("staged/a.yml"), "a: 1");
+    assert!(pod.journal().exists());
+    let stopped = manager.post("/es/stop?wait=20", r#"{"grace": 10}"#);
+    assert_eq!((stopped.code, &stopped.body["state"]), (200, &"stopped".into()));
 }
 
 #[test]

@@ -50,11 +50,34 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         ],
     );
     let mut launch = node.launch();
-    // The probe cannot log in.
     let ready = launch.options.iter().position(|option| option == "--ready").expect("--ready");
-    launch.options[ready + 1] = format!("tcp://127.0.0.1:{}", node.http_port());
+    let health = format!("https://127.0.0.1:{}/_cluster/health", node.http_port());
+    launch.options[ready + 1] = health.clone();
+    let file = |name: &str, content: &str| {
+        let path = node.work().join(name);
+        std::fs::write(&path, content).expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let (trusted, auth) = (file("ready-ca.crt", &issue().0), file("ready-auth", "reader:wrong"));
+    let launch = launch.options(["--ready-ca", &trusted, "--ready-auth", &auth]);
     let manager = launch.start();
-    manager.api.until_ready();
+    let fails = |what: &str| {
+        let status = manager.api.status_when(what, |status| {
+            status["ready_error"].as_str().is_some_and(|error| error.contains(what))
+        });
+        let error = status["ready_error"].as_str().expect("an error");
+        assert!(error.starts_with(&format!("the probe {health} ")), "{error}");
+        assert!(!error.contains("wrong"), "{error}");
+        assert_eq!((&status["state"], &status["ready"]), (&"starting".into(), &false.into()));
+    };
+    // Each is mended while the engine runs; the manager reads the file again.
+    fails("ready-ca.crt did not sign");
+    file("ready-ca.crt", &ca);
+    fails("answered 401: the engine does not accept what is in --ready-auth");
+    file("ready-auth", "reader:reader-secret\n");
+    let status = manager.api.until_ready();
+    assert_eq!(status["ready_error"], serde_json::Value::Null);
+    assert!(!manager.log().contains("reader-secret"), "the password is in the log");
 
     let connect = |ca: &str, server_name: Option<&str>, credentials| -> EngineClient {
         let access = Access::Tls {

@@ -3,6 +3,7 @@
 mod bearer;
 mod client_cert;
 mod key;
+mod rejection;
 mod spki;
 mod token;
 mod token_cache;
@@ -13,6 +14,7 @@ use hyper::header::HeaderMap;
 
 use bearer::Bearer;
 pub(crate) use client_cert::caller as certificate_caller;
+pub(crate) use rejection::{RefusalLog, Rejection};
 pub(crate) use token::{Rules, Tokens};
 
 use stayput_net::jwt::Scopes;
@@ -29,10 +31,6 @@ pub(crate) struct Caller {
     pub(crate) subject: Arc<str>,
     pub(crate) scopes: Scopes,
 }
-
-/// Why credentials were not accepted: for the debug log only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rejection(pub(crate) &'static str);
 
 /// Who the peer is, as far as the connection itself proves it.
 #[derive(Debug, Clone)]
@@ -53,7 +51,7 @@ pub(crate) enum Peer {
 /// would have been enough.
 ///
 /// # Errors
-/// What was wrong, for the debug log only.
+/// What was wrong, for the log only.
 pub(crate) fn identify(
     peer: &Peer,
     headers: &HeaderMap,
@@ -69,8 +67,16 @@ pub(crate) fn identify(
     };
     match bearer::read(headers) {
         Bearer::Token(token) => tokens.verify(token, now),
-        Bearer::Malformed => Err(Rejection("not one bearer token")),
-        Bearer::Absent => known.cloned().ok_or(Rejection("no credentials")),
+        Bearer::Malformed => Err(Rejection::new(
+            "not one bearer token",
+            "the header must be `Authorization: Bearer TOKEN`, once".into(),
+        )),
+        Bearer::Absent => known.cloned().ok_or_else(|| {
+            Rejection::new(
+                "no credentials",
+                "no token, and no client certificate with a name of --allow-client".into(),
+            )
+        }),
     }
 }
 

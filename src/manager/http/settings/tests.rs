@@ -98,7 +98,9 @@ fn client_certificates_need_a_ca_and_names() {
     refused(&HttpSettings { allow_client: names.clone(), ..with_tls() }, "--client-ca");
     let both = HttpSettings { client_ca: Some("ca".into()), allow_client: names, ..with_tls() };
     accepted(&both);
-    refused(&HttpSettings { tls_cert: None, tls_key: None, ..both }, "only with TLS");
+    let plain = HttpSettings { tls_cert: None, tls_key: None, ..both };
+    refused(&plain, "--listen needs --tls-cert");
+    refused(&HttpSettings { listen: None, ..plain }, "only with TLS");
 }
 
 #[test]

@@ -43,7 +43,7 @@ async fn every_kind_of_bad_token_gets_the_same_answer() {
         Signer::shared().token(&hs256, &claims(now + 600, now, "stayput:search/u-2")),
         Signer::Unsigned.token(&json!({"alg": "none"}), &good),
         Signer::rsa().token(&json!({"alg": "RS256"}), &good),
-        Signer::shared().token(&json!({"alg": "HS256", "kid": "unknown"}), &good),
+        Signer::Shared(vec![b'x'; 32]).token(&json!({"alg": "HS256", "kid": "unknown"}), &good),
     ];
     let without = client.get("/es/status", None).await;
     assert_eq!(without.problem(), (401, "unauthenticated".into()));

@@ -125,6 +125,33 @@ async fn a_wait_that_is_too_short_is_answered_with_accepted() {
     let begin = tokio::time::Instant::now();
     assert_eq!(client.post("/es/stop?wait=7s", None, "").await.status, 202);
     assert_eq!(begin.elapsed().as_secs(), 7);
+    assert_eq!(client.post("/es/stop?wait=7", None, "").await.status, 202);
+    assert_eq!(begin.elapsed().as_secs(), 14, "a bare number is seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_would_be_cut_short_is_refused_before_anything_is_done() {
+    let world = World::new().await;
+    let mut client = world.unix().await;
+    let refused = client.post("/es/stop?wait=1h", None, "").await;
+    assert_eq!(refused.problem(), (400, "invalid_query".into()));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("longer than 5m"), "{refused:?}");
+    assert!(world.script.lock().unwrap().seen.is_empty());
+    let begin = tokio::time::Instant::now();
+    let waited = client.post("/es/stop?wait=5m", None, "").await;
+    assert_eq!((waited.status.as_u16(), begin.elapsed().as_secs()), (202, 300));
+    assert_eq!(waited.header("stayput-wait-cut-short"), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_accepted_request_that_cannot_wait_says_so() {
+    let limits = Limits { waiting: 0, ..Limits::default() };
+    let world = World::with(limits, |_| ()).await;
+    let begin = tokio::time::Instant::now();
+    let answer = world.unix().await.post("/es/stop?wait=60s", None, "").await;
+    assert_eq!((answer.status.as_u16(), begin.elapsed().as_secs()), (202, 0));
+    assert_eq!(answer.header("stayput-wait-cut-short"), "too many requests wait already");
+    assert_eq!(answer.header("retry-after"), "1");
 }
 
 #[tokio::test]
@@ -146,6 +173,7 @@ async fn the_end_of_the_manager_answers_those_who_wait() {
         }
     );
     assert_eq!((poll.status.as_u16(), wait.status.as_u16()), (204, 202));
+    assert_eq!(wait.header("stayput-wait-cut-short"), "the manager is ending");
     assert!(!world.path("socket").exists());
 }
 

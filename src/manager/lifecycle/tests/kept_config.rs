@@ -1,6 +1,6 @@
 //! Which config counts as good, and which one an engine that comes back by itself runs on.
 
-use super::scenario::{start, start_last_good, stop};
+use super::scenario::{start, start_last_good, stop, stop_resuming};
 use super::world::{MOUNTED, OTHER, World};
 use crate::lifecycle::{Effect, Event, KeepAs, OnExit, Policy, Prepared, Timer};
 use stayput_api::ConfigChoice;
@@ -77,6 +77,20 @@ fn pinned_an_engine_that_comes_back_by_itself_runs_on_what_it_was_told_to_run() 
     assert_eq!(world.pinned.as_deref(), Some(OTHER));
     world.works();
     assert_eq!(world.lifecycle.run().unwrap().checksum.as_deref(), Some(OTHER));
+}
+
+#[test]
+fn pinned_a_start_after_a_stop_with_resume_after_runs_on_what_it_was_told_to_run() {
+    for (checksum, pinned) in [(None, Some(OTHER)), (Some(MOUNTED), None)] {
+        let mut world = told_another_generation();
+        world.answer_to(stop_resuming(3, 60_000, checksum)).unwrap();
+        world.obeys();
+        world.waits_for(Timer::Resume);
+        assert_eq!(world.pinned.as_deref(), pinned);
+        world.works();
+        let used = world.lifecycle.run().unwrap().checksum;
+        assert_eq!(used.as_deref(), checksum.or(pinned));
+    }
 }
 
 #[test]

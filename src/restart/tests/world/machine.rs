@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::{LastExit, LastRequest, Manager, Run};
 use stayput_api::{Code, ConfigChoice, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
-    Effect, Event, ExitStatus, Lifecycle, Policy, Prepared, Recovered, Tree,
+    Effect, Event, ExitStatus, KeepAs, Lifecycle, Policy, Prepared, Recovered, Tree,
 };
 
 /// How long things take on this node, in milliseconds, and how its engine fails.
@@ -256,7 +256,8 @@ impl Machine {
 
     fn carry_out(&mut self, now: u64, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Prepare { choice, expected } => {
+            // This pod pins no config.
+            Effect::Prepare { choice, expected, pinned: _ } => {
                 Some(Event::Prepared(self.prepare(choice, expected)))
             }
             Effect::Persist(version) if self.read_only => {
@@ -285,7 +286,9 @@ impl Machine {
                 }
                 Some(Event::Tree(tree))
             }
-            Effect::KeepLastGood => {
+            Effect::Keep(KeepAs::Pinned) => None,
+            Effect::Keep(KeepAs::Candidate) if self.last_good.is_some() => None,
+            Effect::Keep(KeepAs::Candidate | KeepAs::LastGood) => {
                 self.last_good = self.process.as_ref().and_then(|process| process.checksum.clone());
                 None
             }

@@ -56,7 +56,7 @@ fn hs256() -> Value {
 #[track_caller]
 fn refused(claims: &Value) -> &'static str {
     let token = Signer::shared().token(&hs256(), claims);
-    shared_only().verify(&token, now()).unwrap_err().0
+    shared_only().verify(&token, now()).unwrap_err().check
 }
 
 fn accepted(claims: &Value) -> Caller {
@@ -101,7 +101,7 @@ fn claims_that_do_not_hold_are_refused() {
 #[test]
 fn another_key_another_algorithm_or_no_signature_is_refused() {
     let refused = |signer: &Signer, header: &Value| {
-        shared_only().verify(&signer.token(header, &claims()), now()).unwrap_err().0
+        shared_only().verify(&signer.token(header, &claims()), now()).unwrap_err().check
     };
     let other = Signer::Shared(b"another key of at least 32 bytes!".to_vec());
     assert_eq!(refused(&other, &hs256()), "wrong signature");
@@ -112,7 +112,6 @@ fn another_key_another_algorithm_or_no_signature_is_refused() {
     let no_key = "no key of that id and algorithm";
     assert_eq!(refused(&Signer::shared(), &json!({"alg": "HS512"})), no_key);
     assert_eq!(refused(&Signer::rsa(), &json!({"alg": "RS256"})), no_key);
-    assert_eq!(refused(&Signer::shared(), &json!({"alg": "HS256", "kid": "k"})), no_key);
     let critical = json!({"alg": "HS256", "crit": ["exp"]});
     assert_eq!(refused(&Signer::shared(), &critical), "critical extensions");
 }
@@ -126,7 +125,7 @@ fn a_public_key_is_no_shared_key() {
         let token = Signer::Shared(secret.to_vec()).token(&hs256(), &claims());
         assert!(tokens.verify(&token, now()).is_err());
         let forged = Signer::Shared(secret.to_vec()).token(&json!({"alg": "RS256"}), &claims());
-        assert_eq!(tokens.verify(&forged, now()).unwrap_err().0, "wrong signature");
+        assert_eq!(tokens.verify(&forged, now()).unwrap_err().check, "wrong signature");
     }
     assert!(read::shared(RSA_PUBLIC).unwrap_err().to_string().contains("--jwt-public-key"));
 }
@@ -149,7 +148,7 @@ fn public_keys_of_every_kind_verify() {
         assert_eq!((&*caller.subject, caller.scopes), ("jwt:ops", Scopes::READ), "{alg}");
     }
     let mixed = cases[0].1.token(&json!({"alg": "ES256"}), &claims());
-    assert_eq!(tokens.verify(&mixed, now()).unwrap_err().0, "wrong signature");
+    assert_eq!(tokens.verify(&mixed, now()).unwrap_err().check, "wrong signature");
 }
 
 #[test]
@@ -205,7 +204,7 @@ fn an_issuer_s_tokens_are_held_to_issuer_audience_and_subject() {
     let refused = |header: &Value, name: &str, value: Value| {
         let mut claims = issuer_claims();
         claims[name] = value;
-        tokens.verify(&Signer::rsa().token(header, &claims), now()).unwrap_err().0
+        tokens.verify(&Signer::rsa().token(header, &claims), now()).unwrap_err().check
     };
     let other = "system:serviceaccount:search:other";
     assert_eq!(refused(&header, "sub", json!(other)), "subject is not allowed");
@@ -216,14 +215,92 @@ fn an_issuer_s_tokens_are_held_to_issuer_audience_and_subject() {
     let no_key = "no key of that id and algorithm";
     for header in [
         json!({"alg": "RS256", "kid": "unknown"}),
-        json!({"alg": "RS256"}),
         json!({"alg": "RS256", "kid": "p"}),
         json!({"alg": "HS256", "kid": "s"}),
     ] {
         assert_eq!(refused(&header, "scope", json!("es:control")), no_key);
     }
     let shared = Signer::shared().token(&json!({"alg": "HS256", "kid": "s"}), &issuer_claims());
-    assert_eq!(tokens.verify(&shared, now()).unwrap_err().0, no_key);
+    assert_eq!(tokens.verify(&shared, now()).unwrap_err().check, no_key);
+}
+
+#[test]
+fn an_id_selects_among_keys_and_its_absence_excludes_none() {
+    let verify = |keys, signer: &Signer, header: Value, claims: &Value| {
+        let token = signer.token(&header, claims);
+        Tokens::new(keys, &rules()).verify(&token, now()).map_err(|rejection| rejection.check)
+    };
+    // Keys without an id: files hold none, and most issuers name one in their tokens.
+    let named = json!({"alg": "RS256", "kid": "any"});
+    assert!(
+        verify(read::public(RSA_PUBLIC).unwrap(), &Signer::rsa(), named.clone(), &claims()).is_ok()
+    );
+    let shared = json!({"alg": "HS256", "kid": "any"});
+    assert!(
+        verify(read::shared(SHARED).unwrap(), &Signer::shared(), shared.clone(), &claims()).is_ok()
+    );
+    let other = Signer::Shared(b"another key of at least 32 bytes!".to_vec());
+    let refused = verify(read::shared(SHARED).unwrap(), &other, shared, &claims());
+    assert_eq!(refused, Err("wrong signature"));
+    let mut nameless = rsa_jwk("x");
+    nameless.as_object_mut().unwrap().remove("kid");
+    let nameless = json!({"keys": [nameless]}).to_string();
+    assert!(
+        verify(
+            read::key_set(nameless.as_bytes()).unwrap(),
+            &Signer::rsa(),
+            named,
+            &issuer_claims()
+        )
+        .is_ok()
+    );
+    // A token without an id: every key of its algorithm is tried.
+    let set = json!({"keys": [rsa_jwk("a"), rsa_jwk("b")]}).to_string();
+    let set = || read::key_set(set.as_bytes()).unwrap();
+    assert!(verify(set(), &Signer::rsa(), json!({"alg": "RS256"}), &issuer_claims()).is_ok());
+    let unknown =
+        verify(set(), &Signer::rsa(), json!({"alg": "RS256", "kid": "c"}), &issuer_claims());
+    assert_eq!(unknown, Err("no key of that id and algorithm"));
+}
+
+#[test]
+fn the_log_gets_what_was_found_and_what_was_expected() {
+    let why = |claims: &Value| {
+        let token = Signer::shared().token(&hs256(), claims);
+        let rejection = shared_only().verify(&token, now()).unwrap_err();
+        let text = rejection.to_string();
+        assert!(!text.contains(&token) && !text.contains("0123456789abcdef"), "{text}");
+        text
+    };
+    // The clock may go on by a second in between.
+    let expired = why(&with("exp", json!(now() - 60)));
+    assert!(["expired: 60 s ago", "expired: 61 s ago"].contains(&&*expired), "{expired}");
+    let early = why(&with("nbf", json!(now() + 60)));
+    assert!(["not yet valid: for 60 s", "not yet valid: for 59 s"].contains(&&*early), "{early}");
+    assert_eq!(
+        why(&with("aud", json!(["a", "b"]))),
+        "another audience: ['a', 'b'], expected 'stayput:search/u-1'"
+    );
+    assert_eq!(why(&without("aud")), "a claim is missing: aud");
+    assert!(why(&without("exp")).contains("missing field `exp`"));
+    assert!(why(&with("exp", json!(now() + 7200))).contains("at most 3600 s"));
+    let (tokens, ..) = key_set();
+    let issuer = |header: Value, name: &str, value: &str| {
+        let mut claims = issuer_claims();
+        claims[name] = json!(value);
+        let token = Signer::rsa().token(&header, &claims);
+        tokens.verify(&token, now()).unwrap_err().to_string()
+    };
+    let known = json!({"alg": "RS256", "kid": key_id()});
+    assert_eq!(
+        issuer(known.clone(), "sub", "system:serviceaccount:a:b"),
+        "subject is not allowed: 'system:serviceaccount:a:b' is not in --allow-subject"
+    );
+    assert!(issuer(known, "iss", "https://other").contains("expected 'https://kubernetes"));
+    assert_eq!(
+        issuer(json!({"alg": "RS256", "kid": "k\n1"}), "sub", "a"),
+        r"no key of that id and algorithm: id 'k\n1', RS256"
+    );
 }
 
 #[test]
@@ -243,13 +320,13 @@ fn a_configured_audience_never_loosens_the_pod_s() {
     let rules = Rules { audience: Some("stayput".into()), ..rules() };
     let tokens = Tokens::new(read::shared(SHARED).unwrap(), &rules);
     let token = Signer::shared().token(&hs256(), &with("aud", json!("stayput")));
-    assert_eq!(tokens.verify(&token, now()).unwrap_err().0, "another audience");
+    assert_eq!(tokens.verify(&token, now()).unwrap_err().check, "another audience");
     let set = json!({"keys": [rsa_jwk("k")]}).to_string();
     let tokens = Tokens::new(read::key_set(set.as_bytes()).unwrap(), &rules);
     let mut claims = issuer_claims();
     claims["aud"] = json!("stayput");
     let token = Signer::rsa().token(&json!({"alg": "RS256", "kid": "k"}), &claims);
-    assert_eq!(tokens.verify(&token, now()).unwrap_err().0, "another audience");
+    assert_eq!(tokens.verify(&token, now()).unwrap_err().check, "another audience");
 }
 
 #[test]
@@ -258,7 +335,7 @@ fn where_the_pod_is_not_known_the_configured_audience_holds() {
     let tokens = Tokens::new(read::shared(SHARED).unwrap(), &rules);
     let token = |audience| Signer::shared().token(&hs256(), &with("aud", json!(audience)));
     assert!(tokens.verify(&token("stayput"), now()).is_ok());
-    assert_eq!(tokens.verify(&token("other"), now()).unwrap_err().0, "another audience");
+    assert_eq!(tokens.verify(&token("other"), now()).unwrap_err().check, "another audience");
 }
 
 #[test]
