@@ -250,7 +250,7 @@ fn one_mistake_gets_one_message() {
             "--socket /s/s --state-dir /s --keep-last-good --ready h --config /c --stage /c=/d -- x",
             "no URL of a probe",
         ),
-        ("--pin-config --keep-last-good maybe -- x", "\"maybe\""),
+        ("--pin-config --keep-last-good=maybe -- x", "\"maybe\""),
         ("--drain soon --termination-grace 0s -- x", "\"soon\""),
     ] {
         assert_problems(read_with(line, &[]), &[part]);
