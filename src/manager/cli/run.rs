@@ -21,7 +21,7 @@ use crate::http::{Limits, Server};
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Engine, Journal, Prober, Supervisor};
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 use stayput_net::telemetry::{self, Log};
 
 /// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
@@ -55,7 +55,10 @@ fn supervise(settings: Settings) -> ExitCode {
     process::tune_allocator();
     let log = match start_log(&settings) {
         Ok(log) => log,
-        Err(error) => return report(&[format!("cannot set up: the log: {error}")], UNAVAILABLE),
+        Err(error) => {
+            let problem = format!("cannot set up: the log: {error}; {}", worker::hint(&error));
+            return report(&[problem], UNAVAILABLE);
+        }
     };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
@@ -217,7 +220,8 @@ async fn watch_config(
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
     let dirs = settings.dirs.clone();
     let keeper = worker("kept configs", errors)?;
-    own_descriptors(&keeper).await;
+    // It keeps configs only beside a journal, whose thread has warned if this is not possible.
+    let _ = keeper.run(process::own_descriptors).await;
     match timeout(VOLUME_TIMEOUT, ConfigWatch::start(settings, staging, keeper)).await {
         Ok(watch) => Ok(Arc::new(watch)),
         Err(_) => {
