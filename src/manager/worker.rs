@@ -43,7 +43,8 @@ pub struct NoThread {
     source: io::Error,
 }
 
-fn hint(error: &io::Error) -> &'static str {
+/// What to do if a thread cannot be made.
+pub(crate) fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         // glibc tries the older call only after ENOSYS.
         Some(libc::EPERM) => {

@@ -2,7 +2,6 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
@@ -12,23 +11,19 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
-use tokio::time::timeout;
 
 use super::boot;
 use super::failure::USAGE;
-use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
 use crate::process::{self, Signals, TempDir};
 use crate::settings::{self, Environment, Settings};
-use crate::supervisor::{Ended, Engine, Journal, Prober, Supervisor};
-use crate::worker::Worker;
+use crate::supervisor::{Ended, Engine, Prober, Supervisor};
+use crate::worker;
 use stayput_net::telemetry::{self, Log};
 
 /// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
 /// match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
-/// How long the first access to a volume may take.
-pub(super) const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last lines of the log and the reason of the end may take, each.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 /// Where the kubelet reads why a container ended.
@@ -55,7 +50,10 @@ fn supervise(settings: Settings) -> ExitCode {
     process::tune_allocator();
     let log = match start_log(&settings) {
         Ok(log) => log,
-        Err(error) => return report(&[format!("cannot set up: the log: {error}")], UNAVAILABLE),
+        Err(error) => {
+            let problem = format!("cannot set up: the log: {error}; {}", worker::hint(&error));
+            return report(&[problem], UNAVAILABLE);
+        }
     };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
@@ -108,16 +106,17 @@ async fn manage(
     }
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
     let errors = Errors::default();
-    let (journal, is_first_start) = open_journal(settings.state_dir.as_deref(), &errors).await?;
+    let (journal, is_first_start) =
+        boot::open_journal(settings.state_dir.as_deref(), &errors).await?;
     // One is enough: a start first stages and then empties the directory.
     let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
         None
     } else {
-        Some(worker("staging", &errors)?)
+        Some(boot::worker("staging", &errors)?)
     };
     let config = match &staging {
         Some(staging) if !settings.config.dirs.is_empty() => {
-            Some(watch_config(settings.config, staging.clone(), &errors).await?)
+            Some(boot::watch_config(settings.config, staging.clone(), &errors).await?)
         }
         Some(_) | None => None,
     };
@@ -131,7 +130,7 @@ async fn manage(
     let prober = prober.map_err(|error| vec![error.to_string()])?;
     // Bare, nothing is read from processes.
     let reader = match settings.policy.api {
-        true => Some(worker("processes", &errors)?),
+        true => Some(boot::worker("processes", &errors)?),
         false => None,
     };
     let engine = Engine {
@@ -175,56 +174,6 @@ async fn manage(
         }
     }
     ended.ok_or_else(|| vec!["the supervisor ended without a reason".to_owned()])
-}
-
-/// Makes a thread, which is possible now: the engine has none yet.
-fn worker(name: &'static str, errors: &Errors) -> Result<Worker, Vec<String>> {
-    Worker::start(name, errors).map_err(|error| vec![error.to_string()])
-}
-
-/// The journal, and a thread that shares neither its time nor its open files; and whether this is
-/// the first start.
-async fn open_journal(
-    state_dir: Option<&Path>,
-    errors: &Errors,
-) -> Result<(Option<(Journal, Worker)>, bool), Vec<String>> {
-    let Some(state_dir) = state_dir else { return Ok((None, true)) };
-    let (journal, worker) = (Journal::new(state_dir), worker("journal", errors)?);
-    own_descriptors(&worker).await;
-    let is_first_start = boot::is_first_start(&journal, &worker).await?;
-    Ok((Some((journal, worker)), is_first_start))
-}
-
-/// For a thread that uses the state directory: it may hang without a start being impossible.
-async fn own_descriptors(worker: &Worker) {
-    if let Ok(Err(error)) = worker.run(process::own_descriptors).await {
-        tracing::warn!(
-            %error,
-            "files of the state directory are open in all threads: if the disk hangs, a start may \
-             hang, too"
-        );
-    }
-}
-
-async fn watch_config(
-    settings: ConfigSettings,
-    staging: Worker,
-    errors: &Errors,
-) -> Result<Arc<ConfigWatch>, Vec<String>> {
-    let dirs = settings.dirs.clone();
-    let keeper = worker("kept configs", errors)?;
-    own_descriptors(&keeper).await;
-    let watch = ConfigWatch::start(settings, staging, keeper, errors.clone());
-    match timeout(VOLUME_TIMEOUT, watch).await {
-        Ok(watch) => Ok(Arc::new(watch)),
-        Err(_) => {
-            let dirs: Vec<_> = dirs.iter().map(|dir| dir.path.display().to_string()).collect();
-            Err(vec![format!(
-                "--config {} did not answer within {VOLUME_TIMEOUT:?}: repair the volume",
-                dirs.join(", ")
-            )])
-        }
-    }
 }
 
 /// Writes the reason to the kubelet's file, if there is one. Nothing else depends on it, and the
