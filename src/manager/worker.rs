@@ -119,7 +119,7 @@ impl Worker {
     /// is not done, and at once as long as earlier work is not. For threads with no other work.
     pub fn run_within<T: Send + 'static>(
         &self,
-        patience: Duration,
+        limit: Duration,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         if self.hung.swap(true, Ordering::Acquire) {
@@ -135,7 +135,7 @@ impl Worker {
         };
         // The thread ends only when all senders are gone.
         let _ = self.jobs.send(Box::new(job));
-        answered.recv_timeout(patience).ok().flatten()
+        answered.recv_timeout(limit).ok().flatten()
     }
 }
 

@@ -53,7 +53,7 @@ impl<T: Send + 'static> Exclusive<T> {
     /// It hangs.
     pub(super) async fn turn(&self) -> Result<Turn<T>, Hanging> {
         loop {
-            if let Ok(turn) = timeout(self.progress.patience(), self.turn_after_all()).await {
+            if let Ok(turn) = timeout(self.progress.time_left(), self.turn_after_all()).await {
                 return Ok(turn);
             }
             if let Some(hanging) = self.progress.hanging() {
@@ -101,7 +101,7 @@ impl<R> Working<R> {
     /// It hangs. It may be waited for again.
     pub(super) async fn done_or_hanging(&mut self) -> Result<Result<R, WorkPanicked>, Hanging> {
         loop {
-            match timeout(self.progress.patience(), &mut self.result).await {
+            match timeout(self.progress.time_left(), &mut self.result).await {
                 Ok(done) => return Ok(done),
                 Err(_) => {
                     if let Some(hanging) = self.progress.hanging() {

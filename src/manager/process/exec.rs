@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 /// How long the manager waits for an exec. A healthy disk takes a few milliseconds.
-const PATIENCE: Duration = Duration::from_millis(200);
+const EXEC_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A process that was launched.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Program {
         let _ = mask.and_then(|mask| mask.thread_set_mask());
         drop(writer);
         let pid = u32::try_from(forked).map_err(|_| error)?;
-        if !readable_within(&reader, PATIENCE) {
+        if !readable_within(&reader, EXEC_TIMEOUT) {
             return Ok(Launched { pid, executing: Some(reader) });
         }
         match read_failure(reader) {
@@ -122,8 +122,8 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 }
 
 /// Whether there is something to read, or the end. Waits for it, but not longer than this.
-fn readable_within(reader: &PipeReader, patience: Duration) -> bool {
-    let until = Instant::now() + patience;
+fn readable_within(reader: &PipeReader, limit: Duration) -> bool {
+    let until = Instant::now() + limit;
     let mut polled = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     loop {
         let left = until.saturating_duration_since(Instant::now()).as_millis();

@@ -65,7 +65,7 @@ impl Member {
 }
 
 /// How long reading from a process may take. Usually it takes some microseconds.
-const READ_PATIENCE: Duration = Duration::from_millis(100);
+const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Reads from a process's own memory: its arguments or its environment. That waits as long as the
 /// process holds its memory's lock, and for a disk that its memory is mapped from. None if it takes
@@ -75,7 +75,7 @@ pub(super) fn read_within<T: Send + 'static>(
     read: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     match reader {
-        Some(reader) => reader.run_within(READ_PATIENCE, read),
+        Some(reader) => reader.run_within(READ_TIMEOUT, read),
         None => Some(read()),
     }
 }

@@ -90,10 +90,10 @@ impl Log {
     }
 
     /// Waits until all is written, but not longer than this. For the end of the program.
-    pub fn flush(&self, patience: Duration) {
+    pub fn flush(&self, limit: Duration) {
         let busy = |queue: &mut Queue| queue.writing || !queue.lines.is_empty();
         // Whether it was in time changes nothing.
-        drop(self.0.written.wait_timeout_while(self.0.lock(), patience, busy));
+        drop(self.0.written.wait_timeout_while(self.0.lock(), limit, busy));
     }
 }
 

@@ -160,8 +160,8 @@ pub async fn the_watcher_of_kube_follows(client: Client) {
     for config in [only.clone(), only.streaming_lists()] {
         let mut seen = watcher(api.clone(), config).default_backoff().applied_objects().boxed();
         let mut next = async || {
-            let patience = std::time::Duration::from_secs(60);
-            let next = tokio::time::timeout(patience, seen.next()).await;
+            let limit = std::time::Duration::from_secs(60);
+            let next = tokio::time::timeout(limit, seen.next()).await;
             next.expect("in time").expect("not the end").unwrap()
         };
         assert_eq!(next().await.name_any(), "a");

@@ -186,8 +186,8 @@ impl Cluster {
     }
 
     /// The state, after waiting that long for a master.
-    pub(crate) fn state(&self, patience: Duration) -> Result<State, Failure> {
-        self.wait(Instant::now() + patience, |state| Some(state.clone()))
+    pub(crate) fn state(&self, limit: Duration) -> Result<State, Failure> {
+        self.wait(Instant::now() + limit, |state| Some(state.clone()))
             .ok_or_else(Failure::no_master)
     }
 

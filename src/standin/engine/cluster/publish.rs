@@ -114,14 +114,14 @@ impl Cluster {
         nodes: &[&NodeInfo],
         message: impl Fn() -> Message + Sync,
     ) -> BTreeSet<String> {
-        let patience = self.fault_detection;
+        let limit = self.fault_detection;
         thread::scope(|scope| {
             let asked: Vec<_> = nodes
                 .iter()
                 .map(|node| {
                     let message = &message;
                     scope.spawn(move || {
-                        let done = self.ask::<()>(&node.transport, &message(), patience);
+                        let done = self.ask::<()>(&node.transport, &message(), limit);
                         done.is_ok().then(|| node.id.clone())
                     })
                 })

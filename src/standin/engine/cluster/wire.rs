@@ -162,14 +162,14 @@ impl Cluster {
         &self,
         address: &str,
         message: &Message,
-        patience: Duration,
+        limit: Duration,
     ) -> io::Result<TcpStream> {
         let mut failed = io::Error::other("it has no address");
         for address in address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT.min(patience)) {
+            match TcpStream::connect_timeout(&address, CONNECT.min(limit)) {
                 Ok(stream) => {
-                    stream.set_read_timeout(Some(patience))?;
-                    stream.set_write_timeout(Some(patience))?;
+                    stream.set_read_timeout(Some(limit))?;
+                    stream.set_write_timeout(Some(limit))?;
                     stream.set_nodelay(true)?;
                     let line = serde_json::to_string(message)?;
                     (&stream).write_all(format!("{}{line}\n", self.greeting()).as_bytes())?;
@@ -186,10 +186,10 @@ impl Cluster {
         &self,
         address: &str,
         message: &Message,
-        patience: Duration,
+        limit: Duration,
     ) -> Result<T, Failure> {
         let exchange = || {
-            let stream = self.connect(address, message, patience)?;
+            let stream = self.connect(address, message, limit)?;
             let line = read_line(&mut BufReader::new(&stream))?;
             io::Result::Ok(serde_json::from_str::<Result<Value, Failure>>(&line)?)
         };
@@ -202,10 +202,10 @@ impl Cluster {
         self: &Arc<Self>,
         member: &NodeInfo,
         message: Message,
-        patience: Duration,
+        limit: Duration,
     ) -> Result<T, Failure> {
         if member.id != self.me.id {
-            return self.ask(&member.transport, &message, patience);
+            return self.ask(&member.transport, &message, limit);
         }
         let answer = self.answer(message)?;
         serde_json::from_value(answer).map_err(|error| Failure::not_connected(&member.name, &error))

@@ -110,12 +110,12 @@ impl Node {
     /// Waits, as the real engines do, for primaries that are not there; everything is on disk.
     pub(super) fn flush(&self, request: &Request, only: Option<&str>) -> Answered {
         self.check_index(only)?;
-        let patience = request.time("timeout", ACTIVE)?;
+        let limit = request.time("timeout", ACTIVE)?;
         let is_started = |state: &State| {
             copies(state, only).all(|shard| shard.primary_node().is_some()).then_some(())
         };
         // Without a master no shard is started; the real engines wait for it as well.
-        let waited = self.cluster.wait(Instant::now() + patience, is_started);
+        let waited = self.cluster.wait(Instant::now() + limit, is_started);
         let mut answer = counts(&self.cluster.local_state(), only);
         if waited.is_none() {
             let state = self.cluster.local_state();
