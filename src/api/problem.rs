@@ -65,11 +65,13 @@ pub enum Code {
     Unavailable,
     /// The limit of requests that wait for a change of the status is reached.
     TooManyWaiting,
+    /// The stop asks the manager to end, and without a journal the next one would start the engine.
+    NoJournal,
 }
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::InvalidBody,
         Self::InvalidQuery,
         Self::BodyTooLarge,
@@ -98,6 +100,7 @@ impl Code {
         Self::JournalUnavailable,
         Self::Unavailable,
         Self::TooManyWaiting,
+        Self::NoJournal,
     ];
 
     /// The HTTP status that goes with the code.
@@ -117,7 +120,8 @@ impl Code {
             | Self::NoLastGood
             | Self::Stopping
             | Self::Stuck
-            | Self::Superseded => 409,
+            | Self::Superseded
+            | Self::NoJournal => 409,
             Self::ChecksumMismatch | Self::ConfigUnknown => 412,
             Self::BodyTooLarge => 413,
             Self::StageFailed
@@ -162,6 +166,7 @@ impl Code {
             Self::JournalUnavailable => "journal_unavailable",
             Self::Unavailable => "unavailable",
             Self::TooManyWaiting => "too_many_waiting",
+            Self::NoJournal => "no_journal",
         }
     }
 
@@ -196,6 +201,7 @@ impl Code {
             Self::JournalUnavailable => "The intent cannot be written down",
             Self::Unavailable => "The supervisor does not answer",
             Self::TooManyWaiting => "Too many requests wait",
+            Self::NoJournal => "The manager has no journal",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::checksum::Checksum;
+use crate::{Code, Refusal};
 
 /// The largest sequence: integers up to here survive every JSON implementation (2^53 − 1).
 pub const MAX_SEQUENCE: u64 = (1 << 53) - 1;
@@ -77,6 +78,14 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 
 /// The longest `pod` in characters: no name in Kubernetes is longer.
 const MAX_POD: usize = 253;
+
+fn resume_after<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    let span = Span::deserialize(deserializer)?;
+    if span < StopRequest::MIN_RESUME_AFTER {
+        return Err(de::Error::custom("the engine is resumed after 1s at the earliest"));
+    }
+    Ok(Some(span))
+}
 
 fn pod<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -155,6 +164,45 @@ pub struct StopRequest {
     /// How long to be unready before the stop signal is sent.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub drain: Option<Span>,
+    /// The manager starts the engine by itself after this time, counted from the acceptance,
+    /// unless a later request is accepted before.
+    #[serde(
+        default,
+        rename = "resumeAfter",
+        deserialize_with = "resume_after",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub resume_after: Option<Span>,
+    /// Checksum of the config that it must then be started with, mounted or kept (`sha256:…`).
+    #[serde(
+        default,
+        rename = "resumeChecksum",
+        deserialize_with = "checksum",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub resume_checksum: Option<String>,
+    /// When the engine is stopped, the manager ends with 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit: bool,
+}
+
+impl StopRequest {
+    /// The shortest [`Self::resume_after`].
+    pub const MIN_RESUME_AFTER: Span = Span(1000);
+
+    /// Checks what concerns more than one field.
+    ///
+    /// # Errors
+    /// Which fields do not fit together.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.resume_checksum.is_some() && self.resume_after.is_none() {
+            return Err(Refusal::new(
+                Code::InvalidBody,
+                "field \"resumeChecksum\" needs \"resumeAfter\", which says when to start",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Body of `POST /es/start`. Every field may be left out.

@@ -22,7 +22,11 @@ fn every_field_of_a_request_may_be_left_out() {
 
 #[test]
 fn a_request_is_read_as_it_is_documented() {
-    let stop = json!({"sequence": 42, "pod": "uid", "grace": "2m 30s", "drain": "500ms"});
+    let checksum = format!("sha256:{}", "ab".repeat(32));
+    let stop = json!({
+        "sequence": 42, "pod": "uid", "grace": "2m 30s", "drain": "500ms",
+        "resumeAfter": "10m", "resumeChecksum": checksum, "exit": true,
+    });
     assert_eq!(
         serde_json::from_value::<StopRequest>(stop).unwrap(),
         StopRequest {
@@ -30,9 +34,11 @@ fn a_request_is_read_as_it_is_documented() {
             pod: Some("uid".to_owned()),
             grace: Some(Span(150_000)),
             drain: Some(Span(500)),
+            resume_after: Some(Span(600_000)),
+            resume_checksum: Some(checksum.clone()),
+            exit: true,
         }
     );
-    let checksum = format!("sha256:{}", "ab".repeat(32));
     let start = json!({"sequence": 43, "checksum": checksum, "config": "last_good"});
     assert_eq!(
         serde_json::from_value::<StartRequest>(start).unwrap(),
@@ -59,6 +65,17 @@ fn a_wrong_type_or_value_is_refused() {
     assert!(refusal::<StopRequest>(json!({"grace": 90})).contains("string"));
     assert!(refusal::<StopRequest>(json!({"grace": "90"})).contains("\"90\""));
     assert!(refusal::<StartRequest>(json!({"config": "newest"})).contains("`newest`"));
+    assert!(refusal::<StopRequest>(json!({"resumeAfter": "999ms"})).contains("after 1s"));
+    assert!(refusal::<StopRequest>(json!({"resumeAfter": "25h"})).contains("longer than a day"));
+    assert!(refusal::<StopRequest>(json!({"exit": null})).contains("bool"));
+}
+
+#[test]
+fn a_checksum_to_resume_on_needs_a_time() {
+    let lonely = StopRequest { resume_checksum: Some("c".to_owned()), ..StopRequest::default() };
+    assert_eq!(lonely.check().unwrap_err().code, Code::InvalidBody);
+    let both = StopRequest { resume_after: Some(Span(1000)), ..lonely };
+    assert_eq!(both.check(), Ok(()));
 }
 
 #[test]
@@ -114,9 +131,9 @@ fn names_in_answers_logs_and_metrics_are_the_same() {
 
 #[test]
 fn the_lists_are_complete_and_in_order() {
-    // `Code::TooManyWaiting` and `State::Stuck` are declared last. A list without duplicates that
+    // `Code::NoJournal` and `State::Stuck` are declared last. A list without duplicates that
     // is as long as the last discriminant is complete.
-    assert_eq!(Code::ALL.len(), Code::TooManyWaiting as usize + 1);
+    assert_eq!(Code::ALL.len(), Code::NoJournal as usize + 1);
     assert_eq!(State::ALL.len(), State::Stuck as usize + 1);
     assert!(Code::ALL.is_sorted() && State::ALL.is_sorted());
     assert_eq!(BTreeSet::from(Code::ALL).len(), Code::ALL.len());

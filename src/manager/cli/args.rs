@@ -195,8 +195,27 @@ pub(super) struct ConfigArgs {
 pub(super) struct StopArgs {
     #[command(flatten)]
     times: StopTimes,
+    /// Let the manager start the engine by itself after this time, unless a later request is
+    /// accepted before
+    #[arg(long, value_name = "TIME", value_parser = resume_after)]
+    resume_after: Option<Span>,
+    /// Start it then only with this config, mounted or the last good one
+    #[arg(long, value_name = "C", requires = "resume_after")]
+    resume_checksum: Option<String>,
+    /// End the manager when the engine is stopped: the kubelet makes a new container, and the engine
+    /// stays stopped
+    #[arg(long)]
+    exit: bool,
     #[command(flatten)]
     fencing: FencingArgs,
+}
+
+fn resume_after(text: &str) -> Result<Span, String> {
+    match Span::parse(text) {
+        Ok(span) if span < StopRequest::MIN_RESUME_AFTER => Err("1s is the shortest time".into()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -249,9 +268,14 @@ pub(super) struct TokenArgs {
 
 impl StopArgs {
     pub(super) fn into_request(self) -> StopRequest {
-        let Self { times: StopTimes { drain, grace }, fencing: FencingArgs { sequence, pod } } =
-            self;
-        StopRequest { sequence, pod, grace, drain }
+        let Self {
+            times: StopTimes { drain, grace },
+            resume_after,
+            resume_checksum,
+            exit,
+            fencing: FencingArgs { sequence, pod },
+        } = self;
+        StopRequest { sequence, pod, grace, drain, resume_after, resume_checksum, exit }
     }
 }
 
@@ -268,7 +292,7 @@ impl RestartArgs {
         let Self { times: StopTimes { drain, grace }, config, pod } = self;
         let choice = config.choice();
         (
-            StopRequest { sequence: None, pod: pod.clone(), grace, drain },
+            StopRequest { pod: pod.clone(), grace, drain, ..StopRequest::default() },
             StartRequest { sequence: None, pod, checksum: config.checksum, config: choice },
         )
     }

@@ -16,6 +16,12 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     if let Some(why) = &status.reason {
         page.fact("reason", format!("{} ({})", why.message, why.code));
     }
+    if let Some(resume) = &status.resume {
+        page.fact("resumes", page.when(&resume.at));
+        if let Some(checksum) = &resume.checksum {
+            page.fact("", format!("with {checksum}, mounted or last good"));
+        }
+    }
     let pod = &status.manager.pod;
     if let Some(name) = &pod.name {
         let namespace = pod.namespace.as_deref().unwrap_or("?");

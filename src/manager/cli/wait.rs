@@ -66,6 +66,7 @@ impl Goal {
             Self::Running | Self::Ready => {}
         }
         match (status.desired, status.state) {
+            (Desired::Stopped, _) if status.resume.is_some() => None,
             (Desired::Stopped, _) => Some("a stop was requested, and no start since"),
             (Desired::Running, State::Failed) => Some("it is held until a start is requested"),
             (Desired::Running, State::Stuck) => Some("a process of it cannot be ended"),

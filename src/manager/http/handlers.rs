@@ -91,6 +91,7 @@ where
 {
     let (listener, by) = (sent.listener, sent.by.clone());
     let (wait, request): (_, StopRequest) = sent.read(context).await?;
+    request.check()?;
     let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
     let reply = async move { handle.stop(request, caller).await };
     let accepted = submit(RequestKind::Stop, by, number, reply).await?;

@@ -30,10 +30,14 @@ pub(super) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
         Relevance::Current => {}
         Relevance::Superseded(outcome) => return Some(outcome),
     }
+    if status.desired == Desired::Running {
+        return Some(Outcome::Failed(Refusal::new(
+            Code::Superseded,
+            "the time of `resumeAfter` is over, and the engine was started again",
+        )));
+    }
     match status.state {
-        State::Stopped if status.desired == Desired::Stopped && status.manager.durable => {
-            Some(Outcome::Done)
-        }
+        State::Stopped if status.manager.durable => Some(Outcome::Done),
         State::Stuck => Some(failed(Code::Stuck, status, "a process of the engine survives KILL")),
         State::Stopped
         | State::Starting

@@ -2,7 +2,7 @@
 
 use super::{
     Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
-    Timer,
+    Resume, Timer,
 };
 use stayput_api::{Code, Desired, Refusal, Span};
 
@@ -11,6 +11,11 @@ use stayput_api::{Code, Desired, Refusal, Span};
 pub(super) enum Deciding {
     /// A start without a request: its config is being prepared.
     Preparing(Origin),
+    /// A start that is due by [`Intent::resume`]: its config is being prepared.
+    Resuming {
+        /// Why the mounted config cannot be used, once the last good one is tried.
+        mounted: Option<String>,
+    },
     /// A requested start: its config is being prepared.
     Verifying(Pending),
     /// An intent is being written to the journal; the act follows.
@@ -34,6 +39,8 @@ pub enum Act {
         grace: Option<Span>,
         /// Unready before the stop signal.
         drain: Option<Span>,
+        /// The manager ends afterwards.
+        exit: bool,
     },
     /// Spawn it with this config.
     Spawn(Prepared),
@@ -61,10 +68,16 @@ impl Pending {
         Fencing { sequence: self.sequence, last: Some(judged), unknown: false }
     }
 
-    /// The intent if the request is accepted. It ends a hold.
+    /// The intent if the request is accepted. It ends a hold, and a start without a request is made
+    /// only if this request asks for it.
     pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
-        let mut intent =
-            Intent { desired, held: None, fencing: self.fencing(true), ..self.before.clone() };
+        let mut intent = Intent {
+            desired,
+            held: None,
+            resume: self.resume(),
+            fencing: self.fencing(true),
+            ..self.before.clone()
+        };
         if desired != self.before.desired {
             intent.asked = Some(Asked { by: self.by.clone(), at: self.at });
         }
@@ -72,6 +85,13 @@ impl Pending {
             intent.unproven = false;
         }
         (self, intent)
+    }
+
+    fn resume(&self) -> Option<Resume> {
+        let Request::Stop(stop) = &self.request else { return None };
+        let after = stop.resume_after?.0;
+        let checksum = stop.resume_checksum.clone();
+        Some(Resume { at: self.at.saturating_add(after), after, checksum })
     }
 
     /// The intent if the request is refused: only the sequence is recorded.
@@ -90,7 +110,10 @@ impl Lifecycle {
 
     /// A config is being verified and staged.
     pub(super) fn is_preparing(&self) -> bool {
-        matches!(self.deciding, Some(Deciding::Preparing(_) | Deciding::Verifying(_)))
+        matches!(
+            self.deciding,
+            Some(Deciding::Preparing(_) | Deciding::Resuming { .. } | Deciding::Verifying(_))
+        )
     }
 
     /// Whether the current intent is on disk.
@@ -98,11 +121,22 @@ impl Lifecycle {
         self.durable >= self.asked
     }
 
+    /// Whether the end of the last run is on disk, if it was to be stopped; also when it cannot be
+    /// written.
+    pub fn end_is_recorded(&self) -> bool {
+        self.unrecorded_end.is_none()
+    }
+
     /// What the journal must contain: the intent that is being written, otherwise the current one.
     pub fn journaled_intent(&self) -> &Intent {
         match &self.deciding {
             Some(Deciding::Committing { proposed, .. }) => proposed,
-            Some(Deciding::Preparing(_) | Deciding::Verifying(_) | Deciding::Spawning { .. })
+            Some(
+                Deciding::Preparing(_)
+                | Deciding::Resuming { .. }
+                | Deciding::Verifying(_)
+                | Deciding::Spawning { .. },
+            )
             | None => &self.intent,
         }
     }
@@ -123,13 +157,12 @@ impl Lifecycle {
 
     pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
         self.durable = self.durable.max(version);
-        self.answered = self.answered.max(version);
+        self.journal_answered(version);
         self.journal_error = None;
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
             {
-                self.timers.remove(&Timer::Journal);
                 self.intent = *proposed;
                 self.act(now, pending, act, out);
             }
@@ -147,7 +180,12 @@ impl Lifecycle {
                 return;
             }
             Some(Deciding::Committing { proposed, .. }) => change(proposed),
-            Some(Deciding::Preparing(_) | Deciding::Verifying(_) | Deciding::Spawning { .. })
+            Some(
+                Deciding::Preparing(_)
+                | Deciding::Resuming { .. }
+                | Deciding::Verifying(_)
+                | Deciding::Spawning { .. },
+            )
             | None => {}
         }
         self.persist(out);
@@ -166,12 +204,11 @@ impl Lifecycle {
     /// The journal cannot be written, or not in time. A stop that the next container would not know
     /// is refused; a start is carried out anyway.
     pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
-        self.answered = self.answered.max(version);
+        self.journal_answered(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
             {
-                self.timers.remove(&Timer::Journal);
                 match act {
                     Act::Stop { .. } => self.refuse_stop(&pending, out),
                     Act::Spawn(_) | Act::Acknowledge | Act::Refuse(_) => {
@@ -181,6 +218,23 @@ impl Lifecycle {
                 }
             }
             other => self.deciding = other,
+        }
+    }
+
+    /// Every version up to this one is on disk, or will not be waited for any more.
+    fn journal_answered(&mut self, version: u64) {
+        self.answered = self.answered.max(version);
+        self.unrecorded_end = self.unrecorded_end.filter(|end| *end > version);
+    }
+
+    /// What waits for the journal waits for a limited time.
+    pub(super) fn limit_wait_for_journal(&mut self, now: Millis) {
+        let commits = matches!(self.deciding, Some(Deciding::Committing { .. }));
+        let ends = self.exit.is_some() && self.deciding.is_none() && self.answered < self.written;
+        if commits || ends || self.unrecorded_end.is_some() {
+            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
+        } else {
+            self.timers.remove(&Timer::Journal);
         }
     }
 
@@ -201,12 +255,14 @@ impl Lifecycle {
 
     fn act(&mut self, now: Millis, pending: Pending, act: Act, out: &mut Vec<Effect>) {
         match act {
-            Act::Stop { grace, drain } => {
+            Act::Stop { grace, drain, exit } => {
                 if !self.terminating {
                     // The engine ended by itself in the meantime. It is to be stopped now, so it is
                     // not restarted.
                     self.exit = None;
                 }
+                self.leaves = exit;
+                self.resume_refused = None;
                 self.stop_engine(now, grace, drain, out);
                 out.push(Effect::Reply(self.outcome(&pending)));
             }

@@ -151,6 +151,8 @@ pub enum Timer {
     Settle,
     /// The next restart in place is due.
     Backoff,
+    /// The start after a stop with `resumeAfter` is due, or is tried again.
+    Resume,
     /// The time for writing the journal is over.
     Journal,
     /// The intent is not on disk and is written again.

@@ -22,6 +22,9 @@ pub struct Intent {
     /// held, also by the next container.
     #[serde(default)]
     pub unproven: bool,
+    /// A start that the manager makes by itself; only while the engine is to be stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Resume>,
     /// The highest sequence and its request.
     pub fencing: Fencing,
 }
@@ -35,6 +38,17 @@ pub struct Asked {
     pub at: u64,
 }
 
+/// A start without a request, unless a request is accepted before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Resume {
+    /// When, in milliseconds since the Unix epoch.
+    pub at: u64,
+    /// How long after the stop was accepted that is.
+    pub after: u64,
+    /// Checksum of the config that the engine must be started with.
+    pub checksum: Option<String>,
+}
+
 impl Default for Intent {
     fn default() -> Self {
         Self {
@@ -44,6 +58,7 @@ impl Default for Intent {
             held: None,
             asked: None,
             unproven: false,
+            resume: None,
             fencing: Fencing::default(),
         }
     }

@@ -28,6 +28,7 @@ mod phase;
 mod policy;
 mod prepare;
 mod request;
+mod resume;
 mod run_over;
 mod sequence;
 mod start;
@@ -43,7 +44,7 @@ pub use commit::Act;
 pub use effect::Effect;
 pub use ending::Ending;
 pub use event::{Event, ExitStatus, Prepared, Recovered, Timer, Tree};
-pub use intent::{Asked, Fencing, Held, HeldCode, Intent, Judged, Request};
+pub use intent::{Asked, Fencing, Held, HeldCode, Intent, Judged, Request, Resume};
 pub use phase::Phase;
 pub use policy::{Limits, OnExit, Policy};
 pub use start::{Origin, Run};
@@ -51,6 +52,7 @@ pub use view::LAST_INSTANT;
 pub use view::timestamp;
 
 use commit::Deciding;
+use resume::RefusedResume;
 
 /// Milliseconds: a length of time, or an instant since the Unix epoch.
 pub type Millis = u64;
@@ -74,6 +76,10 @@ pub struct Lifecycle {
     own_ends: Vec<Millis>,
     /// Why the engine does not run, if that is not part of the intent.
     failure: Option<Held>,
+    /// Why a start that is due by [`Intent::resume`] was not made.
+    resume_refused: Option<RefusedResume>,
+    /// The last stop asked that the manager ends when the engine is stopped.
+    leaves: bool,
     /// Why the last write of the journal failed; none after a good one.
     journal_error: Option<String>,
     /// The first TERM was received.
@@ -89,6 +95,9 @@ pub struct Lifecycle {
     answered: u64,
     /// Number of the last version known to be on disk.
     durable: u64,
+    /// The version with the end of a run that was to be stopped, until it is on disk, or writing
+    /// it failed or timed out.
+    unrecorded_end: Option<u64>,
 }
 
 impl Lifecycle {
@@ -107,6 +116,8 @@ impl Lifecycle {
             starts: 0,
             own_ends: Vec::new(),
             failure: None,
+            resume_refused: None,
+            leaves: false,
             journal_error: None,
             terminating: false,
             exit: None,
@@ -115,6 +126,7 @@ impl Lifecycle {
             asked: 0,
             answered: 0,
             durable: 0,
+            unrecorded_end: None,
         }
     }
 
@@ -148,7 +160,10 @@ impl Lifecycle {
             self.since = now;
         }
         self.keep_trying_to_write(now);
-        self.end_when_settled(now, &mut effects);
+        self.end_after_stop();
+        self.limit_wait_for_journal(now);
+        self.end_when_settled(&mut effects);
+        self.follow_resume();
         effects
     }
 
@@ -169,6 +184,7 @@ impl Lifecycle {
             Timer::Prepare => self.prepare_timed_out(now, out),
             Timer::Settle => self.became_ready(out),
             Timer::Backoff => self.backoff_over(now, out),
+            Timer::Resume => self.resume_due(now, out),
             Timer::Drain => self.drain_over(now, out),
             Timer::Grace => self.grace_over(now, out),
             Timer::Dump | Timer::TreeGrace => self.kill_due(now, out),

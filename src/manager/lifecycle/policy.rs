@@ -17,6 +17,8 @@ impl Limits {
     pub const JOURNAL_WRITE_TIMEOUT: Millis = 5_000;
     /// How long to wait before a failed write of the journal is tried again.
     pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
+    /// How long to wait before a start after `resumeAfter` that was refused is tried again.
+    pub const RESUME_RETRY_INTERVAL: Millis = 60_000;
     /// How long a config may take to be verified and staged.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
     /// First wait before a restart in place; it doubles with each end within the window.
@@ -46,6 +48,8 @@ pub enum OnExit {
 pub struct Policy {
     /// Requests can come: a listener or a socket is configured.
     pub api: bool,
+    /// There is a journal: the next manager knows what was requested.
+    pub journal: bool,
     /// Uid of our own pod, where known.
     pub pod: Option<String>,
     /// Signal that stops the engine.
@@ -79,6 +83,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             api: true,
+            journal: true,
             pod: None,
             stop_signal: 15,
             grace: 120_000,

@@ -1,7 +1,7 @@
 //! Requests that a config is verified and staged before a start.
 
 use super::commit::{Act, Deciding};
-use super::{Effect, Lifecycle, Limits, Millis, Prepared, Request, Timer};
+use super::{Effect, Lifecycle, Limits, Millis, Origin, Prepared, Request, Timer};
 use stayput_api::{Code, ConfigChoice, Desired, Refusal};
 
 impl Lifecycle {
@@ -35,6 +35,10 @@ impl Lifecycle {
             (Some(Deciding::Preparing(_)), Err(refusal)) => {
                 self.prepare_failed(now, refusal, out);
             }
+            (Some(Deciding::Resuming { .. }), Ok(prepared)) => self.resume_on(prepared, out),
+            (Some(Deciding::Resuming { mounted }), Err(refusal)) => {
+                self.resume_refused(now, mounted, refusal, out);
+            }
             // TERM has cancelled the start that this config was prepared for.
             (
                 other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
@@ -54,6 +58,13 @@ impl Lifecycle {
                 };
                 choice = prepared.choice;
                 self.deciding = Some(Deciding::Verifying(pending));
+            }
+            Some(Deciding::Spawning { origin: Origin::Resume(before), .. }) => {
+                self.resume_again(*before, out);
+                if self.terminating {
+                    self.end_without_engine();
+                }
+                return;
             }
             Some(Deciding::Spawning { origin, pending: None, prepared, .. }) => {
                 expected = None;
@@ -100,7 +111,7 @@ impl Lifecycle {
     /// refusal is written, as every other one: the next container must decide it anew.
     pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match self.deciding.take() {
-            Some(Deciding::Preparing(_)) => {}
+            Some(Deciding::Preparing(_) | Deciding::Resuming { .. }) => {}
             Some(
                 Deciding::Verifying(pending)
                 | Deciding::Committing { pending, act: Act::Spawn(_), .. },

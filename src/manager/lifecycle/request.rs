@@ -13,12 +13,21 @@ impl Lifecycle {
         by: String,
         out: &mut Vec<Effect>,
     ) {
-        let act = Act::Stop { grace: request.grace, drain: request.drain };
+        let exit = request.exit;
+        let act = Act::Stop { grace: request.grace, drain: request.drain, exit };
         let Some((pending, verdict)) = self.fenced(now, Request::Stop(request), by, out) else {
             return;
         };
         match verdict {
             Verdict::Retry => out.push(Effect::Reply(self.outcome(&pending))),
+            Verdict::Fresh(_) if exit && !self.policy.journal => {
+                let refusal = Refusal::new(
+                    Code::NoJournal,
+                    "`exit` needs a journal: without --state-dir the next manager would start the \
+                     engine at once; nothing was stopped",
+                );
+                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            }
             Verdict::Fresh(_) => self.commit(now, pending.accepted(Desired::Stopped), act, out),
         }
     }
@@ -143,6 +152,12 @@ impl Lifecycle {
     /// How far an accepted request is.
     pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
         let done = match &pending.request {
+            Request::Stop(_) if self.intent.desired == Desired::Running => {
+                return Err(Refusal::new(
+                    Code::Superseded,
+                    "the time of `resumeAfter` is over, and the engine was started again",
+                ));
+            }
             Request::Stop(_) => self.is_stopped_for_good(),
             Request::Start(request) => self.has_started(request)?,
         };
@@ -178,7 +193,10 @@ impl Lifecycle {
 
     /// Stopped, and a container restart would not change that.
     pub(super) fn is_stopped_for_good(&self) -> bool {
-        self.phase == Phase::Stopped && self.intent.desired == Desired::Stopped && self.is_durable()
+        self.phase == Phase::Stopped
+            && self.intent.desired == Desired::Stopped
+            && self.is_durable()
+            && self.end_is_recorded()
     }
 }
 

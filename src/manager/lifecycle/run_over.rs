@@ -1,6 +1,6 @@
 //! What follows when a run is over.
 
-use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, OnExit, Origin, Phase, Run, Timer};
+use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, OnExit, Phase, Run, Timer};
 use stayput_api::{Desired, ExitReason};
 
 impl Lifecycle {
@@ -18,7 +18,8 @@ impl Lifecycle {
         } else if self.intent.desired == Desired::Stopped {
             self.phase = Phase::Stopped;
             self.record(out);
-        } else if run.origin == Origin::Request && !run.was_ready {
+            self.unrecorded_end = Some(self.written);
+        } else if run.requested && !run.was_ready {
             let message = format!(
                 "the engine {} before it was ready; start it again when its config is repaired, or \
                  with the last good one",

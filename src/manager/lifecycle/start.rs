@@ -1,11 +1,11 @@
 //! From the journal or a request to a ready engine.
 
 use super::commit::Deciding;
-use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Recovered, Timer};
+use super::{Effect, Held, HeldCode, Intent, Lifecycle, Limits, Millis, Phase, Recovered, Timer};
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 
 /// Why a run was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The manager started.
     Boot,
@@ -13,6 +13,17 @@ pub enum Origin {
     Request,
     /// It had ended by itself.
     Restart,
+    /// A stop with `resumeAfter`; the intent before the start.
+    Resume(Box<Intent>),
+}
+
+impl Origin {
+    fn is_requested(&self) -> bool {
+        match self {
+            Self::Request | Self::Resume(_) => true,
+            Self::Boot | Self::Restart => false,
+        }
+    }
 }
 
 /// One life of the engine.
@@ -30,8 +41,9 @@ pub struct Run {
     pub config: ConfigChoice,
     /// The mounted config changed while the engine read it.
     pub config_uncertain: bool,
-    /// Why it was started.
-    pub origin: Origin,
+    /// It was started as requested, also by a stop with `resumeAfter`, and not by itself: if it
+    /// ends before it is ready, it is held.
+    pub requested: bool,
     /// It has been ready.
     pub was_ready: bool,
 }
@@ -46,8 +58,12 @@ impl Lifecycle {
             Recovered::Journal { intent, last_exit } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                // The intent was read from the disk, so it is durable.
-                self.record(out);
+                if self.intent.limit_resume(now) {
+                    self.persist(out);
+                } else {
+                    // The intent was read from the disk, so it is durable.
+                    self.record(out);
+                }
                 // A requested start that has not been ready yet is continued as that start.
                 let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
                 match (&self.intent.held, self.intent.desired) {
@@ -103,7 +119,7 @@ impl Lifecycle {
             checksum: prepared.checksum,
             config: prepared.choice,
             config_uncertain: false,
-            origin,
+            requested: origin.is_requested(),
             was_ready: false,
         });
         if !self.policy.probe {
@@ -128,7 +144,7 @@ impl Lifecycle {
         message: String,
         out: &mut Vec<Effect>,
     ) {
-        let Some(Deciding::Spawning { pending, .. }) = self.deciding.take() else {
+        let Some(Deciding::Spawning { origin, pending, .. }) = self.deciding.take() else {
             return;
         };
         self.own_code = Some(code);
@@ -136,6 +152,8 @@ impl Lifecycle {
         if pending.is_some() {
             self.hold(held, out);
             out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
+        } else if origin.is_requested() {
+            self.hold(held, out);
         } else {
             self.by_policy(now, held, out);
         }
@@ -153,6 +171,7 @@ impl Lifecycle {
     }
 
     pub(super) fn config_changed(&mut self, out: &mut Vec<Effect>) {
+        self.resume_on_changed_config();
         if self.policy.staged {
             return;
         }

@@ -1,7 +1,7 @@
 //! The end of the manager itself: what TERM causes, and when the manager may exit.
 
 use super::commit::Deciding;
-use super::{Effect, Lifecycle, Limits, Millis, Phase, Timer};
+use super::{Effect, Lifecycle, Millis, Phase, Timer};
 
 impl Lifecycle {
     /// TERM to the manager: ends the engine, then the manager. It cancels a start that is not
@@ -70,19 +70,21 @@ impl Lifecycle {
         self.exit.get_or_insert(code);
     }
 
+    /// The last stop asked for the manager's end as well: the next one finds the stop in the journal.
+    pub(super) fn end_after_stop(&mut self) {
+        if self.leaves && self.deciding.is_none() && self.is_stopped_for_good() {
+            self.end(0);
+        }
+    }
+
     /// Ends the manager once the current request is answered, and the journal is written or its time
     /// is over.
-    pub(super) fn end_when_settled(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn end_when_settled(&mut self, out: &mut Vec<Effect>) {
         let Some(code) = self.exit else {
             return;
         };
-        if self.deciding.is_some() {
-            return;
-        }
-        if self.answered == self.written {
+        if self.deciding.is_none() && self.answered == self.written {
             out.push(Effect::Exit(code));
-        } else {
-            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
         }
     }
 }

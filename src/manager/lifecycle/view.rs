@@ -84,6 +84,14 @@ impl Lifecycle {
         })
     }
 
+    /// The start that the manager makes by itself.
+    pub fn resume(&self) -> Option<api::Resume> {
+        self.intent.resume.as_ref().map(|resume| api::Resume {
+            at: timestamp(resume.at),
+            checksum: resume.checksum.clone(),
+        })
+    }
+
     /// What the engine waits for, or why it is held; none if neither is the case.
     pub fn reason(&self) -> Option<Reason> {
         let reason = |code: &str, message: String| Some(Reason { code: code.to_owned(), message });
@@ -98,7 +106,18 @@ impl Lifecycle {
         match self.phase {
             Phase::Running => None,
             Phase::Stopped if self.intent.desired == Desired::Stopped => {
-                reason("stopped_by_request", self.asked_by("stopped"))
+                match (&self.resume_refused, &self.intent.resume) {
+                    (Some(refused), _) => reason("resume_refused", refused.message.clone()),
+                    (None, Some(resume)) => reason(
+                        "stopped_by_request",
+                        format!(
+                            "{}; started again at {}, unless a request is accepted before",
+                            self.asked_by("stopped"),
+                            timestamp(resume.at)
+                        ),
+                    ),
+                    (None, None) => reason("stopped_by_request", self.asked_by("stopped")),
+                }
             }
             Phase::Stopped if self.terminating => reason(
                 "terminating",

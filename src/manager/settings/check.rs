@@ -66,6 +66,7 @@ pub(super) fn check(
     };
     let policy = Policy {
         api,
+        journal: state_dir.is_some(),
         pod: http.pod.uid.clone(),
         stop_signal: read
             .one("stop-signal", args.stop_signal, values::signal)

@@ -48,6 +48,7 @@ fn bare_run_is_a_silent_drop_in() {
         settings.policy,
         Policy {
             api: false,
+            journal: false,
             pod: None,
             stop_signal: 15,
             grace: 120_000,

@@ -77,7 +77,7 @@ impl Supervisor {
             .prepared
             .as_ref()
             .is_some_and(|prepared| observed.generation > prepared.generation);
-        if swapped {
+        if swapped || self.lifecycle.awaits_config() {
             self.feed(Event::ConfigChanged);
         }
         self.publisher.touch();

@@ -225,6 +225,7 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
     let instants = [
         fencing.last.as_ref().map(|last| last.at),
         record.intent.asked.as_ref().map(|asked| asked.at),
+        record.intent.resume.as_ref().map(|resume| resume.at),
     ];
     if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {
         return Err(ContentError::Time);

@@ -91,7 +91,10 @@ fn build(
     let run = lifecycle.run();
     let config = observed.map(|observed| config(observed, run.as_ref()));
     Status {
-        manager: Manager { durable: lifecycle.is_durable(), ..manager.clone() },
+        manager: Manager {
+            durable: lifecycle.is_durable() && lifecycle.end_is_recorded(),
+            ..manager.clone()
+        },
         cursor: cursor(manager, generation),
         desired: lifecycle.desired(),
         state: lifecycle.state(),
@@ -105,7 +108,7 @@ fn build(
         last_request: lifecycle.last_request(),
         config,
         reason: lifecycle.reason(),
-        resume: None,
+        resume: lifecycle.resume(),
     }
 }
 

@@ -117,8 +117,8 @@ impl Executor<'_> {
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
-                    grace: None,
                     drain: Some(Span(*drain)),
+                    ..StopRequest::default()
                 };
                 self.manager_answer("stop", uid, client.stop(&request, None).await)
             }

@@ -111,6 +111,7 @@ fn timer(name: &'static str, timer: Timer) -> Happening {
         Timer::Kill => (|d| runs(d, Timer::Kill), |d| d.fires(Timer::Kill)),
         Timer::Settle => (|d| runs(d, Timer::Settle), |d| d.fires(Timer::Settle)),
         Timer::Backoff => (|d| runs(d, Timer::Backoff), |d| d.fires(Timer::Backoff)),
+        Timer::Resume => (|d| runs(d, Timer::Resume), |d| d.fires(Timer::Resume)),
         Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),
         Timer::Rewrite => (|d| runs(d, Timer::Rewrite), |d| d.fires(Timer::Rewrite)),
         Timer::Prepare => (|d| runs(d, Timer::Prepare), |d| d.fires(Timer::Prepare)),

@@ -18,10 +18,26 @@ pub(super) fn stop(sequence: u64) -> Request {
 pub(super) fn stop_within(sequence: u64, grace: Option<u64>, drain: Option<u64>) -> Request {
     Request::Stop(StopRequest {
         sequence: numbered(sequence),
-        pod: None,
         grace: grace.map(Span),
         drain: drain.map(Span),
+        ..StopRequest::default()
     })
+}
+
+/// A stop that is followed by a start after so many milliseconds, on the config with this checksum.
+pub(super) fn stop_resuming(sequence: u64, after: u64, checksum: Option<&str>) -> Request {
+    Request::Stop(StopRequest {
+        sequence: numbered(sequence),
+        resume_after: Some(Span(after)),
+        resume_checksum: checksum.map(str::to_owned),
+        ..StopRequest::default()
+    })
+}
+
+/// A stop after which the manager is to end.
+pub(super) fn stop_and_exit(sequence: u64) -> Request {
+    let exit = true;
+    Request::Stop(StopRequest { sequence: numbered(sequence), exit, ..StopRequest::default() })
 }
 
 /// `{"sequence": …}` to `/es/start`; 0 leaves it out.

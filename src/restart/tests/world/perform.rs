@@ -103,8 +103,8 @@ impl World {
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
-                    grace: None,
                     drain: Some(Span(*drain)),
+                    ..StopRequest::default()
                 };
                 self.ask(uid, Asked::Stop(request), US)
             }

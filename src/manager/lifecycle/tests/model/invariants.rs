@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::world::{Saved, World};
 use super::moves::Move;
 use crate::lifecycle::commit::{Act, Deciding};
-use crate::lifecycle::{Effect, Intent, OnExit, Phase, Request, Timer};
+use crate::lifecycle::{Effect, Intent, OnExit, Origin, Phase, Request, Timer};
 use stayput_api::{Accepted, Code, Desired};
 
 /// What the checker remembers, across crashes.
@@ -17,6 +17,8 @@ pub(super) struct Memory {
     highest_durable: u64,
     /// Sequences of starts that were durable and spawned an engine.
     acted: BTreeSet<u64>,
+    /// Sequences of stops whose start after `resumeAfter` was durable and spawned an engine.
+    resumed: BTreeSet<u64>,
     /// The last accepted request is a stop.
     stopped: bool,
     /// The hold that is on the disk.
@@ -45,6 +47,13 @@ impl Memory {
                 require(still, "a hold did not outlive a crash")?;
             }
         }
+        let resumes = |world: &World| match &world.lifecycle.deciding {
+            Some(Deciding::Resuming { .. }) => true,
+            Some(Deciding::Spawning { origin, .. }) => matches!(origin, Origin::Resume(_)),
+            _ => false,
+        };
+        let due = *step == Move::Fires(Timer::Resume);
+        require(!resumes(after) || resumes(before) || due, "resumed before its time")?;
         let asked = match step {
             Move::Asks(request) => Some(request),
             _ => before.open.as_ref(),
@@ -56,13 +65,14 @@ impl Memory {
                     Code::StaleSequence | Code::SequenceReused | Code::SequenceJump => {}
                     _ => self.answered(after),
                 },
+                Effect::Spawn(_) if resumes(before) => self.stopped = false,
                 Effect::Spawn(_) if before.open.is_none() => {
                     require(!self.stopped, "an engine was started after an accepted stop")?;
                 }
                 Effect::Exit(_) => {
                     let policy = after.lifecycle.policy().on_exit == OnExit::Exit;
                     require(
-                        after.lifecycle.is_terminating() || policy,
+                        after.lifecycle.is_terminating() || after.lifecycle.leaves || policy,
                         "an end without a request",
                     )?;
                 }
@@ -74,6 +84,13 @@ impl Memory {
             if before.lifecycle.is_durable() {
                 let first = self.acted.insert(after.lifecycle.intent().fencing.sequence);
                 require(first, "a sequence took effect twice")?;
+            }
+        }
+        if *step == Move::Spawned && resumes(before) {
+            let sequence = after.lifecycle.intent().fencing.sequence;
+            require(!self.resumed.contains(&sequence), "resumed twice")?;
+            if before.lifecycle.is_durable() {
+                self.resumed.insert(sequence);
             }
         }
         if let Some(Saved { intent, .. }) = &after.disk {
@@ -95,9 +112,13 @@ impl Memory {
         world: &World,
     ) -> Result<(), &'static str> {
         require(accepted.sequence >= self.highest, "a lower sequence was accepted")?;
-        if let Some(Request::Stop(_)) = asked {
+        let mut resume = false;
+        if let Some(Request::Stop(stop)) = asked {
             self.stopped = true;
+            resume = stop.resume_after.is_some();
         }
+        let pending = world.lifecycle.intent().resume.is_some();
+        require(pending == resume, "an accepted request did not replace the resume")?;
         self.answered(world);
         Ok(())
     }
@@ -137,6 +158,16 @@ fn structure(world: &World) -> Result<(), &'static str> {
     require(lifecycle.ending.is_some() != (none || alive), "an ending in a wrong phase")?;
     require(lifecycle.intent.held.is_none() || phase == Phase::Failed, "held, and not failed")?;
     let wanted = lifecycle.intent.desired == Desired::Running;
+    let resume = lifecycle.intent.resume.as_ref();
+    require(resume.is_none() || !wanted, "to be resumed, and not stopped")?;
+    if let Some(due) = lifecycle.timers.get(&Timer::Resume) {
+        let at = resume.map(|resume| resume.at);
+        require(Some(*due) >= at || lifecycle.awaits_config(), "resumes too early")?;
+        require(phase == Phase::Stopped, "resumes beside an engine")?;
+    } else if resume.is_some() && phase == Phase::Stopped {
+        let later = lifecycle.is_deciding() || lifecycle.terminating || lifecycle.leaves;
+        require(later, "nothing will resume it")?;
+    }
     require(!alive || wanted, "an engine that is to be stopped still runs")?;
     require(!lifecycle.terminating || !alive, "an engine still runs after TERM")?;
     let committing = match &lifecycle.deciding {
@@ -147,7 +178,12 @@ fn structure(world: &World) -> Result<(), &'static str> {
             )?;
             true
         }
-        Some(Deciding::Verifying(_) | Deciding::Spawning { .. } | Deciding::Preparing(_)) => {
+        Some(
+            Deciding::Verifying(_)
+            | Deciding::Spawning { .. }
+            | Deciding::Preparing(_)
+            | Deciding::Resuming { .. },
+        ) => {
             require(none, "a start is decided while an engine runs")?;
             false
         }
@@ -169,7 +205,12 @@ fn structure(world: &World) -> Result<(), &'static str> {
     require(due, "a phase without its deadline")?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
     let rewrites = !lifecycle.is_durable();
-    let only = |timer: &Timer| rewrites && matches!(timer, Timer::Rewrite);
+    let only = |timer: &Timer| match timer {
+        Timer::Rewrite => rewrites,
+        Timer::Journal => !lifecycle.end_is_recorded(),
+        Timer::Resume => phase == Phase::Stopped,
+        _ => false,
+    };
     let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);
     require(!rest || awake, "a timer at rest")
 }

@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::scenario::{start, stop};
 use super::world::World;
 use crate::lifecycle::commit::{Act, Deciding};
-use crate::lifecycle::{Intent, Limits, OnExit, Phase, Policy, Request};
+use crate::lifecycle::{Intent, Limits, OnExit, Origin, Phase, Policy, Request};
 use invariants::Memory;
 use moves::{Move, expected_move, other_moves, requests};
 
@@ -82,7 +82,18 @@ fn simplify(world: &mut World) {
     }
     world.effects.clear();
     world.replies.clear();
+    if let Some(Deciding::Spawning { origin: Origin::Resume(before), .. }) =
+        &mut world.lifecycle.deciding
+    {
+        plain(before);
+    }
     let lifecycle = &mut world.lifecycle;
+    if let Some(Deciding::Resuming { mounted: Some(message) }) = &mut lifecycle.deciding {
+        message.clear();
+    }
+    if let Some(refused) = &mut lifecycle.resume_refused {
+        refused.message.clear();
+    }
     lifecycle.starts = 0;
     lifecycle.last_exit = None;
     lifecycle.own_code = lifecycle.own_code.and(Some(1));
@@ -99,6 +110,7 @@ fn simplify(world: &mut World) {
     // Versions of the journal are only compared, so only their order counts.
     let mut versions: BTreeSet<u64> =
         [0, lifecycle.asked, lifecycle.answered, lifecycle.durable, lifecycle.written].into();
+    versions.extend(lifecycle.unrecorded_end);
     versions.extend(world.writing.iter().map(|(version, _)| *version));
     if let Some(Deciding::Committing { proposed, version, act, pending }) = &mut lifecycle.deciding
     {
@@ -114,6 +126,7 @@ fn simplify(world: &mut World) {
     lifecycle.answered = ranks[&lifecycle.answered];
     lifecycle.durable = ranks[&lifecycle.durable];
     lifecycle.written = ranks[&lifecycle.written];
+    lifecycle.unrecorded_end = lifecycle.unrecorded_end.map(|version| ranks[&version]);
     if let Some(Deciding::Committing { version, .. }) = &mut lifecycle.deciding {
         *version = ranks[version];
     }

@@ -1,6 +1,8 @@
 //! What can happen next: everything, at any time.
 
-use super::super::scenario::{start, start_last_good, start_with, stop};
+use super::super::scenario::{
+    start, start_last_good, start_with, stop, stop_and_exit, stop_resuming,
+};
 use super::super::world::{Life, OTHER, World};
 use crate::lifecycle::{Event, ExitStatus, Phase, Request, Timer};
 use stayput_api::{Code, Refusal};
@@ -67,6 +69,9 @@ impl Move {
     }
 }
 
+/// No time passes in the model, so the timer fires too early; that it is set right is an invariant.
+const RESUME_AFTER: u64 = 1000;
+
 /// The requests that are tried: with a lower, an equal, a higher, and without a sequence.
 pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
     if world.lifecycle.is_deciding() {
@@ -81,6 +86,9 @@ pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
     if world.lifecycle.intent().fencing.sequence < sequences {
         bodies.push(stop(0));
         bodies.push(start_last_good(0));
+        bodies.push(stop_resuming(0, RESUME_AFTER, None));
+        bodies.push(stop_resuming(0, RESUME_AFTER, Some(OTHER)));
+        bodies.push(stop_and_exit(0));
     }
     bodies
 }
@@ -144,7 +152,10 @@ pub(super) fn expected_move(world: &World) -> Option<Move> {
     if world.engine.straggler == Life::Signalled {
         return Some(Move::StragglerEnds);
     }
-    if let Some((timer, _)) = world.lifecycle.timers().next() {
+    // A start that was refused waits for another config.
+    let waits = world.lifecycle.awaits_config();
+    let mut timers = world.lifecycle.timers().map(|(timer, _)| timer);
+    if let Some(timer) = timers.find(|timer| *timer != Timer::Resume || !waits) {
         return Some(Move::Fires(timer));
     }
     is_unready(world).then_some(Move::Ready)
