@@ -45,7 +45,7 @@ pub use ledger::{
     Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 pub use phase::{Phase, UnknownPhase};
-pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
+pub use plan::{Action, Change, Event, Plan, Reason, Resume, Waiting};
 pub use policy::{InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
