@@ -36,6 +36,7 @@ use context::Context;
 
 pub use code::Code;
 pub use disabled::Disabled;
+pub use flow::starts_in_ledger;
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
