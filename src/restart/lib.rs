@@ -36,6 +36,7 @@ use context::Context;
 
 pub use code::Code;
 pub use disabled::Disabled;
+pub use flow::starts_in_ledger;
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
@@ -45,7 +46,7 @@ pub use ledger::{
     Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 pub use phase::{Phase, UnknownPhase};
-pub use plan::{Action, Change, Event, Plan, Reason, Waiting};
+pub use plan::{Action, Change, Event, Plan, Reason, Resume, Waiting};
 pub use policy::{InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};

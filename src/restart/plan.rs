@@ -17,6 +17,16 @@ pub struct Plan {
     pub requeue_after: u64,
 }
 
+/// The start that a manager makes by itself after a stop, unless it accepts a later request before.
+/// If the reconciler or the apiserver is lost, the node is down for minutes only.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resume {
+    /// How long after the stop was accepted, in milliseconds.
+    pub after: u64,
+    /// Checksum that the config must have.
+    pub checksum: Option<String>,
+}
+
 /// One write or one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
@@ -58,6 +68,9 @@ pub enum Action {
         sequence: u64,
         /// How long the node is not ready before its stop signal, in milliseconds.
         drain: u64,
+        /// The start that its manager makes by itself if no start is sent; none if the engine is to
+        /// stay stopped.
+        resume: Option<Resume>,
     },
     /// `POST /es/start`.
     Start {

@@ -110,7 +110,7 @@ impl Executor<'_> {
                 self.patch_pod(pod, patch).await
             }
             // Managers.
-            Action::Stop { uid, sequence, drain } => {
+            Action::Stop { uid, sequence, drain, resume } => {
                 let Some(client) = self.observer.managers.client(uid) else {
                     return Err(gone(uid));
                 };
@@ -118,6 +118,8 @@ impl Executor<'_> {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
                     drain: Some(Span(*drain)),
+                    resume_after: resume.as_ref().map(|resume| Span(resume.after)),
+                    resume_checksum: resume.as_ref().and_then(|resume| resume.checksum.clone()),
                     ..StopRequest::default()
                 };
                 self.manager_answer("stop", uid, client.stop(&request, None).await)

@@ -6,6 +6,7 @@
 mod stops;
 mod targets;
 mod unusable;
+mod without_apiserver;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -88,7 +89,16 @@ async fn observe_plan_act(
 ) -> Result<Next, Failure> {
     if cx.observer.is_active(&cluster) {
         // Apiserver: decisions are made on the live SearchCluster.
-        let live = cx.api.cluster_of(&cluster).await?;
+        let live = match cx.api.cluster_of(&cluster).await {
+            Ok(live) => live,
+            Err(error) => {
+                if error.is_no_answer() {
+                    // Managers.
+                    without_apiserver::send_starts(cx, &cluster, spec).await;
+                }
+                return Err(error.into());
+            }
+        };
         let is_same_spec = stops::is_same_generation(&live, &cluster)
             && live.disabled_by_annotation() == cluster.disabled_by_annotation();
         let live = cx.cluster.remember(live);

@@ -48,6 +48,22 @@ pub(super) fn was_refused(manager: &Manager, sequence: u64) -> bool {
     manager.last_request.as_ref().is_some_and(|last| last.sequence == sequence && !last.accepted)
 }
 
+/// Whether the manager has started the engine by itself after our stop, because no start came.
+pub(super) fn has_resumed(manager: &Manager, member: &Member) -> bool {
+    manager.sequence == member.stop_sequence
+        && manager.desired == Desired::Running
+        && !was_refused(manager, member.stop_sequence)
+}
+
+/// Whether it has done so on the config that our start would have asked for. The start is then
+/// accepted without another effect.
+pub(super) fn runs_as_expected(manager: &Manager, member: &Member) -> bool {
+    let run = manager.run.as_ref();
+    has_resumed(manager, member)
+        && matches!(manager.state, State::Starting | State::Running)
+        && run.is_some_and(|run| member.expected.is_none() || run.checksum == member.expected)
+}
+
 /// Another client sent the manager a request first. If that client wants the engine to run, and our
 /// stop may still arrive, we send a start with a higher sequence, so that the manager refuses the
 /// stop.

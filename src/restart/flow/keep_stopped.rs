@@ -163,6 +163,7 @@ fn stop(
             uid: pod.uid.clone(),
             sequence: kept.sequence,
             drain: context.policy.drain,
+            resume: None,
         }));
     }
     let running = manager.desired == Desired::Running;

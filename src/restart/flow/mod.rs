@@ -25,6 +25,8 @@
 //!    `show_phases` show how far it is, `release_finalizer` removes the finalizer of a deleted
 //!    SearchCluster, `expect_late_requests` plans again soon after an end.
 //!
+//! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent.
+//!
 //! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
 //! engine around a stop), [`answers`] (what a manager's status shows about our requests),
 //! [`observed`] (what the snapshot shows), [`shown`], [`target`] and [`history`].
@@ -46,12 +48,14 @@ mod finish;
 mod answers;
 mod engine;
 mod history;
+mod known_starts;
 mod observed;
 mod shown;
 mod target;
 mod turn;
 
 pub(super) use begin::slot::begin;
+pub use known_starts::starts_in_ledger;
 pub(super) use requests::drift::drifts;
 pub(super) use shown::{phase_of, shown_of};
 

@@ -6,11 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{Color, Engine, Member, Node, ShardCopy, Snapshot};
 use stayput_api::{Desired, State};
 
-/// Makes the nodes of these members serve.
+/// Makes the nodes of these members serve, and lets copies that are being built be complete.
 pub(super) fn bring_back(snapshot: &mut Snapshot, members: &[Member]) {
-    if members.is_empty() {
-        return;
-    }
     let uids: BTreeSet<&str> = members.iter().map(|member| &*member.pod_uid).collect();
     for pod in snapshot.pods.iter_mut().filter(|pod| uids.contains(&*pod.uid)) {
         pod.ready = true;

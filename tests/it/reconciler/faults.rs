@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
+use stayput_api::State;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::{Ledger, Outcome};
 use tokio::time::timeout;
@@ -33,6 +34,36 @@ async fn a_manager_that_gives_no_answer_is_named_and_waited_for() {
     let sentence = fixture.until_blocked("manager_unreachable").await;
     assert!(sentence.contains("logs-1"), "{sentence}");
     fixture.with("logs-1", |manager| manager.signal(Signal::SIGCONT));
+    let entry = fixture.until_over("r1").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    once_each(&fixture).await;
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_was_stopped_is_started_while_the_apiserver_is_away() {
+    let fixture = Fixture::new("").await;
+    // Long enough for the apiserver to go away before the engine is stopped.
+    fixture.respec(json!({"restart": {"drain": "3s"}})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let node = eventually("a node is being stopped", async || {
+        for name in NODES {
+            if fixture.status(name).await.state == State::Stopping {
+                return Some(name);
+            }
+        }
+        None
+    })
+    .await;
+    fixture.server.inject(Fault::new(How::LoseRequest).times(u32::MAX));
+    fixture.server.cut_watches();
+    eventually("its engine was started again", async || {
+        (fixture.status(node).await.starts == 2).then_some(())
+    })
+    .await;
+    fixture.server.clear_faults();
     let entry = fixture.until_over("r1").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     once_each(&fixture).await;

@@ -10,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use stayput_api::Status;
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 use stayput_net::telemetry;
@@ -286,6 +287,11 @@ impl Fixture {
 
     /// How often the engine of a node was started.
     pub(super) async fn starts(&self, name: &str) -> u64 {
+        self.status(name).await.starts
+    }
+
+    /// The status of a node's manager.
+    pub(super) async fn status(&self, name: &str) -> Status {
         let (address, uid) = self.with(name, |manager| (manager.address.clone(), manager.uid()));
         let grant = Grant {
             subject: "test".into(),
@@ -299,7 +305,7 @@ impl Fixture {
             server_name: Some("stayput".into()),
             credentials: Credentials { tls: Some(self.pki.tls()), token: Some(Token::Text(token)) },
         });
-        client.expect("a client").status().await.expect("a status").status.starts
+        client.expect("a client").status().await.expect("a status").status
     }
 
     pub(super) fn with<T>(&self, name: &str, work: impl FnOnce(&mut Manager) -> T) -> T {

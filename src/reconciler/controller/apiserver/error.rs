@@ -80,6 +80,11 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
+    /// Whether the apiserver itself is lost; any refusal is an answer.
+    pub(in crate::controller) const fn is_no_answer(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
+    }
+
     pub(in crate::controller) const fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

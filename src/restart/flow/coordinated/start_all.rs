@@ -8,9 +8,12 @@ use super::turn_back::turn_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, interfered, is_overtaken, is_refused, start_above, start_failure, was_refused,
+    describe_state, interfered, is_overtaken, is_refused, runs_as_expected, start_above,
+    start_failure, was_refused,
 };
-use crate::flow::member::{changes_of, mounted::nudge_and_wait, replaced, start::send_start};
+use crate::flow::member::{
+    changes_of, mounted::nudge_and_wait, replaced, start::send_start, stop::resume_on,
+};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::RestartChange;
@@ -160,7 +163,7 @@ fn stop_new_pod(
     if manager.sequence >= member.stop_sequence {
         // An engine that has ended by itself can be started without a stop.
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
-        return match is_down {
+        return match is_down || runs_as_expected(manager, member) {
             true => Ok(()),
             false => Err(wait(Code::Stopping, describe_state(manager))),
         };
@@ -168,7 +171,8 @@ fn stop_new_pod(
     not_paused(context)?;
     preflight(pod)?;
     let uid = member.pod_uid.clone();
-    Err(Turn::act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0 }))
+    let resume = Some(resume_on(member.expected.clone()));
+    Err(Turn::act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0, resume }))
 }
 
 /// Once the restart only goes forward, a failed start is repeated with a new sequence.

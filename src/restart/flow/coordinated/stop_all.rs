@@ -6,9 +6,11 @@ use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{describe_state, is_overtaken, overtaken};
+use crate::flow::answers::{describe_state, is_overtaken, overtaken, runs_as_expected};
 use crate::flow::engine::allocation::tighten;
-use crate::flow::member::{changes_of, give_back, mounted::until_mounted, replaced};
+use crate::flow::member::{
+    changes_of, give_back, mounted::until_mounted, replaced, stop::resume_on,
+};
 use crate::flow::observed::{is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
@@ -109,7 +111,7 @@ fn stop_member(
         return Err(overtaken(manager, member));
     }
     if manager.sequence >= member.stop_sequence {
-        return match manager.state == State::Stopped {
+        return match manager.state == State::Stopped || runs_as_expected(manager, member) {
             true => Ok(Stop::Done),
             false if over => Err(late(describe_state(manager))),
             false => Ok(Stop::Pending(describe_state(manager))),
@@ -154,6 +156,7 @@ fn prepare_and_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -
                 uid: member.pod_uid.clone(),
                 sequence: member.stop_sequence,
                 drain: context.policy.drain,
+                resume: Some(resume_on(member.expected.clone())),
             });
         }
     }

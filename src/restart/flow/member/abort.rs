@@ -1,9 +1,11 @@
 //! Compensation: an engine we stopped, or may have stopped, is started again.
 
+use super::stop::resume_on;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, interfered, is_ending, is_opposite, is_refused, start_above, was_refused,
+    describe_state, has_resumed, interfered, is_ending, is_opposite, is_refused, start_above,
+    was_refused,
 };
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
@@ -66,7 +68,9 @@ pub(in crate::flow) fn compensation_for(
         // It runs: on its old config, or on the config of our start.
         State::Starting | State::Running => {
             let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-            if run == Some(last_good) || manager.sequence < member.start_sequence {
+            let is_stopped_by_us =
+                manager.sequence >= member.start_sequence || has_resumed(manager, member);
+            if run == Some(last_good) || !is_stopped_by_us {
                 return start(ConfigChoice::Mounted);
             }
             let config = ConfigChoice::LastGood;
@@ -171,7 +175,12 @@ fn send_back(
         && manager.sequence < stop
     {
         let uid = member.pod_uid.clone();
-        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0 });
+        let checksum = match back.config {
+            ConfigChoice::LastGood => manager.last_good.clone(),
+            ConfigChoice::Mounted => None,
+        };
+        let resume = Some(resume_on(checksum));
+        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume });
     }
     start_back(member, manager, back)
 }

@@ -2,7 +2,9 @@
 
 use super::mounted::until_mounted;
 use crate::context::Context;
-use crate::flow::answers::{describe_state, is_ending, start_failure, was_refused};
+use crate::flow::answers::{
+    describe_state, is_ending, runs_as_expected, start_failure, was_refused,
+};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
@@ -11,6 +13,16 @@ use stayput_api::{ConfigChoice, State};
 
 /// The stop was accepted: waits until the engine is stopped, and sends the start.
 pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
+    if runs_as_expected(manager, member) {
+        // We or the apiserver were away, and the manager has started its engine by itself.
+        if is_over_time(context, member, 1) {
+            // Nobody has looked at it meanwhile: its time to come back begins now.
+            let mut seen = member.clone();
+            seen.since = context.snapshot.now;
+            return Turn::change(seen);
+        }
+        return send_start(member);
+    }
     if is_over_time(context, member, 2) {
         return Turn::Abort(format!("not started in time: {}", describe_state(manager)));
     }

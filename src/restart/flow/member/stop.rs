@@ -8,7 +8,16 @@ use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over
 use crate::flow::observed::{expected_now, is_over_time};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::rules::preflight;
-use crate::{Action, Code, Ledger, Manager, Member, Pod, Restart};
+use crate::{Action, Code, Ledger, Manager, Member, Pod, Restart, Resume};
+
+/// After a stop without a start its manager starts the engine by itself, in milliseconds. Longer than
+/// a stop and the look at its result take, and short for a cluster without a node.
+const RESUME_AFTER: u64 = 10 * 60 * 1000;
+
+/// What the manager of an engine that we stop starts it on, if our start does not come.
+pub(in crate::flow) const fn resume_on(checksum: Option<String>) -> Resume {
+    Resume { after: RESUME_AFTER, checksum }
+}
 
 /// Prepares `POST /es/stop` and sends it.
 pub(super) fn stop(
@@ -25,6 +34,7 @@ pub(super) fn stop(
             uid: pod.uid.clone(),
             sequence: member.stop_sequence,
             drain: context.policy.drain,
+            resume: Some(resume_on(member.expected.clone())),
         }),
     }
 }

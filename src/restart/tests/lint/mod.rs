@@ -29,8 +29,9 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
     for action in &plan.actions {
         match action {
             Action::WriteLedger(ledger) => ledger_writes::check(&facts, ledger, &mut wrong),
-            Action::Stop { uid, sequence, .. } => {
+            Action::Stop { uid, sequence, resume, .. } => {
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
+                requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
             Action::Start { uid, sequence, checksum, config } => {
                 let asked = requests::Start { uid, sequence: *sequence, checksum, config: *config };

@@ -2,7 +2,9 @@
 
 use super::facts::Facts;
 use super::{outages, votes};
-use crate::{Action, Color, Direction, Manager, Member, Plan, Pod, Sources, Step, Strategy};
+use crate::{
+    Action, Color, Direction, Manager, Member, Plan, Pod, Resume, Sources, Step, Strategy,
+};
 use stayput_api::{ConfigChoice, RequestKind, State};
 
 /// Where the sequence of a stop comes from.
@@ -53,6 +55,32 @@ pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: 
             }
         }
         Cause::Turn(member) => stop_of_turn(facts, pod, manager, member, wrong),
+    }
+}
+
+/// A node that is lost with us comes back by itself, on the config that its restart goes to.
+pub(super) fn resume(
+    facts: &Facts,
+    uid: &str,
+    sequence: u64,
+    resume: Option<&Resume>,
+    wrong: &mut Vec<String>,
+) {
+    let wanted = match cause_of_stop(facts, uid, sequence) {
+        Some(Cause::Turn(member)) => Some(member.expected.clone()),
+        Some(Cause::Compensation) => {
+            let back = facts.member(uid).and_then(|member| member.compensation.as_ref());
+            let manager = facts.manager(uid);
+            back.map(|back| match back.config {
+                ConfigChoice::LastGood => manager.and_then(|manager| manager.last_good.clone()),
+                ConfigChoice::Mounted => None,
+            })
+        }
+        Some(Cause::KeptStopped) | None => None,
+    };
+    let given = resume.map(|resume| resume.checksum.clone());
+    if given != wanted {
+        wrong.push(format!("stop {sequence} of {uid} resumes on {given:?}, not on {wanted:?}"));
     }
 }
 

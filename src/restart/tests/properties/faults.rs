@@ -43,6 +43,8 @@ pub(super) enum Fault {
     AskCoordinated(usize),
     AllSourcesMove,
     Crash,
+    /// Reconciler or apiserver are lost for so many minutes.
+    ControllerAway(usize),
     /// Another controller carries out a plan for an old snapshot.
     Stale,
     /// A plan is carried out whose snapshot lacks the engine, a manager or a pod.
@@ -92,6 +94,7 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         (3_usize..5).prop_map(AskCoordinated),
         Just(AllSourcesMove),
         Just(Crash),
+        (5_usize..40).prop_map(ControllerAway),
         Just(Stale),
     ];
     let fault = prop_oneof![2 => of_node, 1 => of_all, 1 => blind];
@@ -146,6 +149,12 @@ impl Fault {
             Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
             Self::AllSourcesMove => "change config logs-* v4".into(),
             Self::Crash => "crash".into(),
+            Self::ControllerAway(minutes) => {
+                play_line(driver, "crash");
+                play_line(driver, "controller off");
+                play_line(driver, &format!("run {minutes}m"));
+                "controller on".into()
+            }
             Self::AllFail => {
                 play_line(driver, "engine of logs-* refuses v1");
                 "engine of logs-* dies".into()

@@ -92,6 +92,8 @@ scenarios! {
     another_cluster_answers
     booting_is_not_failed
     cancel
+    control_plane_lost
+    control_plane_lost_coordinated
     controller_crash
     coordinated_frozen_checksums
     coordinated_paused_before_stop

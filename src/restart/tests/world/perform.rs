@@ -99,11 +99,13 @@ impl World {
                 true
             }
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
-            Action::Stop { uid, sequence, drain } => {
+            Action::Stop { uid, sequence, drain, resume } => {
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
                     drain: Some(Span(*drain)),
+                    resume_after: resume.as_ref().map(|resume| Span(resume.after)),
+                    resume_checksum: resume.as_ref().and_then(|resume| resume.checksum.clone()),
                     ..StopRequest::default()
                 };
                 self.ask(uid, Asked::Stop(request), US)

@@ -1,0 +1,43 @@
+//! What is done while the apiserver does not answer: engines that we stopped are started.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::cluster::SearchCluster;
+use crate::controller::context::Context;
+use crate::controller::effective_spec::EffectiveSpec;
+use crate::controller::execute::Executor;
+use crate::controller::status_report::ledger_of;
+use stayput_net::manager_client::fleet;
+use stayput_restart::{Action, Manager, starts_in_ledger};
+
+/// How long one manager may take to answer.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Asks the managers under way for their status, and sends the starts that the ledger holds, as it
+/// was written last. Failures are logged: the managers start their engines by themselves later.
+pub(super) async fn send_starts(cx: &mut Context, cluster: &SearchCluster, spec: &EffectiveSpec) {
+    let ledger = ledger_of(cluster);
+    let call = |uid: &str| {
+        let client = cx.observer.managers.client(uid)?.clone();
+        Some((uid.to_owned(), async move { client.status().await.map(|answer| answer.status) }))
+    };
+    let answers = fleet::ask_all(ledger.busy_pods().filter_map(call).collect(), STATUS_TIMEOUT);
+    let managers: BTreeMap<String, Manager> = answers
+        .await
+        .into_iter()
+        .filter_map(|(uid, status)| Some((uid, Manager::from(&status.ok()?))))
+        .collect();
+    let starts = starts_in_ledger(&ledger, |uid| managers.get(uid).cloned());
+    if starts.is_empty() {
+        return;
+    }
+    tracing::warn!("the apiserver does not answer; the starts in the ledger are sent");
+    let executor = Executor {
+        observer: &cx.observer,
+        cluster,
+        policy: &spec.checked.policy,
+        metrics: &cx.metrics,
+    };
+    executor.execute_all(&starts.iter().collect::<Vec<&Action>>()).await;
+}
