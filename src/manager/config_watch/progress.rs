@@ -121,7 +121,7 @@ impl Progress {
     }
 
     /// How long to wait until it may be hanging.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn time_left(&self) -> Duration {
         let taken = self.present().as_ref().map_or(Duration::ZERO, |one| one.since.elapsed());
         ANSWER_TIMEOUT.saturating_sub(taken)
     }

@@ -193,7 +193,7 @@ impl Fault {
             | LetRun(node) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
             | Pause | Resume | Cancel | AskAgain | AskCoordinated(_) | AllSourcesMove | Crash
-            | Stale | BlindToEngine => None,
+            | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
