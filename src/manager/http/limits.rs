@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::places::Origin;
+
 /// Limits on connections and requests. Those that are numbers are for each listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -45,8 +47,17 @@ impl Limits {
         Self { connections, waiting: self.waiting.min(connections * 5 / 8), ..self }
     }
 
-    /// Connections that have shown no credentials, of one address or one uid.
-    pub(super) fn per_origin(&self) -> usize {
+    /// Connections that have shown no credentials, of one origin. A uid has no limit of its own: who
+    /// reaches the socket shares the pod, and forty requests at once are forty requests.
+    pub(super) fn of(&self, origin: Origin) -> usize {
+        match origin {
+            Origin::Address(_) => self.per_address(),
+            Origin::Uid(_) => self.connections,
+        }
+    }
+
+    /// Connections that have shown no credentials, of one address.
+    pub(super) fn per_address(&self) -> usize {
         self.connections.div_ceil(2)
     }
 
@@ -57,7 +68,7 @@ impl Limits {
 
     /// Descriptors of all connections, with those that were evicted and are not closed yet.
     pub(super) fn descriptors(&self) -> usize {
-        self.connections + self.per_origin()
+        self.connections + self.per_address()
     }
 }
 

@@ -56,7 +56,7 @@ impl Table {
         let unproven = || self.connections.iter().filter(|(_, held)| held.used < Use::Idle);
         let count = |origin| unproven().filter(|(_, held)| held.origin == origin).count();
         let mut greediest = origin;
-        if count(origin) < limits.per_origin() {
+        if count(origin) < limits.of(origin) {
             if self.connections.len() < limits.connections {
                 return None;
             }

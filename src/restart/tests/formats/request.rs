@@ -55,7 +55,7 @@ fn what_cannot_be_understood_is_refused_in_a_sentence() {
         ("no moment", r#"{"id":"a","notBefore":"tomorrow"}"#, "tomorrow"),
         ("a moment without a zone", r#"{"id":"a","notBefore":"2026-11-21 03:00"}"#, "RFC 3339"),
         ("no span", r#"{"id":"a","deadline":"soon"}"#, "soon"),
-        ("a span without a unit", r#"{"id":"a","deadline":"60"}"#, "60"),
+        ("a negative span", r#"{"id":"a","deadline":"-60"}"#, "-60"),
         ("a span beyond a day", r#"{"id":"a","deadline":"25h"}"#, "longer than a day"),
     ] {
         let error = Request::parse(text).expect_err(what).to_string();
