@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::limits::Limits;
+use crate::process::unmap_code;
 
 /// Where a connection comes from, as far as the kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +192,14 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.table().connections.remove(&self.number);
+        let mut table = self.places.table();
+        table.connections.remove(&self.number);
+        let is_last = table.connections.is_empty();
+        drop(table);
+        if is_last {
+            // TLS and HTTP are most of the program, and nobody calls.
+            unmap_code();
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 // child with any status) are all here, so that no other module needs `unsafe`.
 #![allow(unsafe_code)]
 
+mod code_pages;
 mod command_line;
 mod delivery;
 mod descriptors;
@@ -29,11 +30,11 @@ mod reaper;
 mod scan;
 mod signal_tree;
 mod signals;
-mod startup_code;
 mod temp_dir;
 mod terminal;
 mod tree;
 
+pub use code_pages::unmap_code;
 pub use delivery::Delivery;
 pub use descriptors::own_descriptors;
 pub use exec::Launched;
@@ -45,6 +46,5 @@ pub use procfs::ProcUnusable;
 pub use reaper::{Reaped, Reaper};
 pub use scan::{Member, Scan};
 pub use signals::Signals;
-pub use startup_code::release_startup_code;
 pub use temp_dir::{TempDir, TempDirError};
 pub use tree::{RUN_VARIABLE, Tree};

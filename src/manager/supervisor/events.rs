@@ -98,7 +98,7 @@ impl Supervisor {
         }
         match self.lifecycle.state() {
             api::State::Running if mem::take(&mut self.startup_code_loaded) => {
-                process::release_startup_code()
+                process::unmap_code()
             }
             api::State::Starting | api::State::Running => {}
             api::State::Stopped

@@ -1,13 +1,13 @@
-//! Unmaps the manager's own code when the start is over.
+//! Unmaps the manager's own code when what used it is over: the start, and each time the requests.
 
 use std::fs;
 use std::path::Path;
 
 /// Unmaps the program's text, and the constants before it. Pages that are used later are mapped
 /// again from the page cache. Pages that only the start used (reading settings, keys, the command
-/// line) are not, and the kernel reclaims them first when the engine needs memory. Best effort:
-/// without `/proc` nothing happens.
-pub fn release_startup_code() {
+/// line), or only requests, are not, and the kernel reclaims them first when the engine needs
+/// memory. Best effort: without `/proc` nothing happens.
+pub fn unmap_code() {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return };
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
     for (start, length) in maps.lines().filter_map(|line| unchanged_mapping(line, &program)) {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_program_goes_on() {
-        release_startup_code();
+        unmap_code();
         assert!(fs::read_to_string("/proc/self/maps").is_ok());
     }
 }
