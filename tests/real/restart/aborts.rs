@@ -128,6 +128,13 @@ fn frozen(fixture: &Fixture) {
 /// returns to the old one.
 fn half_of_all(fixture: &Fixture) {
     step("a coordinated restart, half of which fails");
+    until("each node's config has proved itself, so that it is what the node returns to", || {
+        let proven = |name: &str| {
+            let status = fixture.with(name, |member| member.manager().api.status());
+            status["config"]["last_good"] == status["run"]["checksum"]
+        };
+        NAMES.iter().all(|name| proven(name)).then_some(())
+    });
     fixture.policy(&json!({ "phaseTimeout": "90s", "drain": "0s" }));
     let before = fixture.facts();
     let rename = |text: &str| text.replace("cluster.name: test-", "cluster.name: renamed-");
