@@ -80,8 +80,13 @@ impl Shared {
             }
             None => {
                 let expected = asked.expected.as_ref();
-                let prepared =
-                    shared.prepare_told(work, store.as_deref(), asked.choice, expected, progress);
+                let prepared = shared.prepare_unpinned(
+                    work,
+                    store.as_deref(),
+                    asked.choice,
+                    expected,
+                    progress,
+                );
                 shared.published.unpinned(None);
                 prepared
             }
@@ -95,7 +100,7 @@ impl Shared {
     }
 
     /// Prepares the mounted config or the last good one.
-    pub(super) fn prepare_told(
+    pub(super) fn prepare_unpinned(
         &self,
         work: &mut Work,
         store: Option<&Store>,

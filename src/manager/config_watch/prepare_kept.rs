@@ -61,7 +61,7 @@ impl Shared {
                 return prepared;
             }
         };
-        let prepared = self.prepare_told(work, store, choice, None, progress)?;
+        let prepared = self.prepare_unpinned(work, store, choice, None, progress)?;
         let checksum = prepared.checksum.as_ref();
         let other = checksum.filter(|checksum| *checksum != pinned).map(|checksum| {
             format!(

@@ -2,20 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::listener::{self, Socket};
+use super::retry::delay_after;
 use super::settings::HttpSettings;
 use crate::errors::{ErrorCode, Errors};
-
-/// From a failed attempt to the next one; it doubles.
-const RETRY: Duration = Duration::from_secs(1);
-/// The longest time from a failed attempt to the next one.
-const SLOW_RETRY: Duration = Duration::from_secs(30);
 
 /// What is bound, and what is not bound yet.
 #[derive(Debug)]
@@ -66,7 +61,7 @@ impl Binding {
         unix: oneshot::Sender<Socket>,
     ) {
         let (mut tcp, mut unix) = (Some(tcp), Some(unix));
-        let mut delay = RETRY;
+        let mut failures = 0;
         loop {
             hand_over(&mut self.tcp, &mut tcp);
             hand_over(&mut self.unix, &mut unix);
@@ -74,8 +69,8 @@ impl Binding {
                 return errors.resolve(ErrorCode::Api);
             }
             errors.report(ErrorCode::Api, self.faults.join("; "));
-            sleep(delay).await;
-            delay = (delay * 2).min(SLOW_RETRY);
+            failures += 1;
+            sleep(delay_after(failures)).await;
             self.attempt().await;
         }
     }

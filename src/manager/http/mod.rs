@@ -26,6 +26,7 @@ mod places;
 mod query;
 mod reload;
 mod respond;
+mod retry;
 mod routes;
 mod server;
 mod settings;

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::checked_keys::{Check, CheckedKeys};
 use super::key_files::{KeyFiles, Keys};
 use super::key_watch::KeyWatch;
+use super::retry;
 use super::settings::HttpSettings;
 use crate::errors::{ErrorCode, Errors};
 use crate::inotify::{self, Events};
@@ -24,10 +25,6 @@ use crate::worker::{NoThread, WorkPanicked, Worker};
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 /// How long a reading may take before requests do not wait for it.
 const SLOW_READING: Duration = Duration::from_millis(500);
-/// After a fault: the first time to the next reading; it doubles.
-const RETRY: Duration = Duration::from_secs(1);
-/// The longest time to the next reading after a fault, and where changes cannot be watched.
-const SLOW_RETRY: Duration = Duration::from_secs(30);
 /// The clock may be set, so that a date comes earlier than it seemed.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -205,17 +202,15 @@ impl Reloader {
             None => errors.resolve(code),
         };
         let faults = (!self.faults.is_empty()).then(|| self.faults.join("; "));
-        let retry = faults.is_some().then(|| {
-            let doublings = self.readings_with_faults.saturating_sub(1).min(5);
-            (RETRY * 2_u32.pow(doublings)).min(SLOW_RETRY)
-        });
+        let retry = faults.is_some().then(|| retry::delay_after(self.readings_with_faults));
         report(ErrorCode::KeyFiles, faults);
         let unwatched = self.unwatched.as_ref().map(|unwatched| {
             format!(
-                "{unwatched}; until then they are read every {SLOW_RETRY:?} and when they are used"
+                "{unwatched}; until then they are read every {:?} and when they are used",
+                retry::LONGEST
             )
         });
-        let slowly = unwatched.is_some().then_some(SLOW_RETRY);
+        let slowly = unwatched.is_some().then_some(retry::LONGEST);
         report(ErrorCode::KeyWatch, unwatched);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let validity = self.keys.borrow().validity;

@@ -2,20 +2,35 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Unmaps the program's text, and the constants before it. Pages that are used later are mapped
 /// again from the page cache. Pages that only the start used (reading settings, keys, the command
 /// line), or only requests, are not, and the kernel reclaims them first when the engine needs
 /// memory. Best effort: without `/proc` nothing happens.
 pub fn unmap_code() {
-    let Ok(program) = fs::read_link("/proc/self/exe") else { return };
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
-    for (start, length) in maps.lines().filter_map(|line| unchanged_mapping(line, &program)) {
+    // They stay where they are, and this also runs whenever the last connection is closed.
+    static MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
+    let mappings = match MAPPINGS.get() {
+        Some(mappings) => mappings,
+        None => match unchanged_mappings() {
+            // Without a free descriptor nothing is found now, but perhaps later.
+            none if none.is_empty() => return,
+            found => MAPPINGS.get_or_init(|| found),
+        },
+    };
+    for &(start, length) in mappings {
         // SAFETY: the range is a private mapping of our own executable that is not writable and
         // never was, so no page of it was ever changed in memory: the kernel drops the mapping of
         // each page and maps the same content from the file when it is next used.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
+}
+
+fn unchanged_mappings() -> Vec<(usize, usize)> {
+    let Ok(program) = fs::read_link("/proc/self/exe") else { return Vec::new() };
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter_map(|line| unchanged_mapping(line, &program)).collect()
 }
 
 /// Address and length of a line of `/proc/self/maps` that is text of `program`, or the constants at

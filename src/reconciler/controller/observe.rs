@@ -27,7 +27,7 @@ use engine::EngineView;
 pub(super) use engine::health;
 use flushes::Flushes;
 use managers::Doubt;
-pub(super) use managers::Managers;
+pub(super) use managers::{Managers, STATUS_TIMEOUT};
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
 

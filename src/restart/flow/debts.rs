@@ -88,12 +88,17 @@ fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
         changes.wait(&debt.pod_uid, Code::Debts, "it is started once it is stopped");
         return changes;
     }
-    Changes::action(Action::Start {
+    Changes::action(start_of(debt))
+}
+
+/// The start that is owed.
+pub(super) fn start_of(debt: &StartDebt) -> Action {
+    Action::Start {
         uid: debt.pod_uid.clone(),
         sequence: debt.sequence,
         checksum: None,
         config: debt.config,
-    })
+    }
 }
 
 fn start_paid(debt: &StartDebt, why: &str) -> Changes {

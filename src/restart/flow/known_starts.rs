@@ -2,8 +2,10 @@
 //! ledger that was written last, so a later leader sends the same ones.
 
 use super::answers::was_refused;
+use super::debts;
+use super::member::start::start_of;
 use crate::{Action, Ledger, Manager, Member, Step, Strategy};
-use stayput_api::{ConfigChoice, State};
+use stayput_api::State;
 
 /// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
 /// `manager` reads a manager's status by the uid of its pod; none if it is not known.
@@ -19,12 +21,7 @@ pub fn starts_in_ledger(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manage
     let owed = ledger.debts.start.iter().filter_map(|debt| {
         let manager = manager(&debt.pod_uid)?;
         let is_due = manager.state == State::Stopped && manager.sequence < debt.sequence;
-        is_due.then(|| Action::Start {
-            uid: debt.pod_uid.clone(),
-            sequence: debt.sequence,
-            checksum: None,
-            config: debt.config,
-        })
+        is_due.then(|| debts::start_of(debt))
     });
     planned.chain(owed).collect()
 }
@@ -36,10 +33,5 @@ fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
         && manager.sequence == member.stop_sequence
         && !was_refused(manager, member.stop_sequence)
         && manager.mounted == member.expected;
-    is_due.then(|| Action::Start {
-        uid: member.pod_uid.clone(),
-        sequence: member.start_sequence,
-        checksum: member.expected.clone(),
-        config: ConfigChoice::Mounted,
-    })
+    is_due.then(|| start_of(member))
 }

@@ -17,6 +17,7 @@ use stayput_api::{Code, Cursor, Status};
 use stayput_net::manager_client::{ClientError, ManagerClient};
 use stayput_restart::{Known, Manager};
 
+pub(in crate::controller) use poll::STATUS_TIMEOUT;
 pub(super) use poll::ask;
 use poll::{Answer, NoAnswer};
 

@@ -1,18 +1,15 @@
 //! What is done while the apiserver does not answer: engines that we stopped are started.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::cluster::SearchCluster;
 use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
 use crate::controller::execute::Executor;
+use crate::controller::observe::STATUS_TIMEOUT;
 use crate::controller::status_report::ledger_of;
 use stayput_net::manager_client::fleet;
 use stayput_restart::{Action, Manager, starts_in_ledger};
-
-/// How long one manager may take to answer.
-const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks the managers under way for their status, and sends the starts that the ledger holds, as it
 /// was written last. Failures are logged: the managers start their engines by themselves later.

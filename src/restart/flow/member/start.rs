@@ -43,12 +43,17 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
 
 /// Our start of a member, on what it is expected to be started with.
 pub(in crate::flow) fn send_start(member: &Member) -> Turn {
-    Turn::act(Action::Start {
+    Turn::act(start_of(member))
+}
+
+/// The request of [`send_start`].
+pub(in crate::flow) fn start_of(member: &Member) -> Action {
+    Action::Start {
         uid: member.pod_uid.clone(),
         sequence: member.start_sequence,
         checksum: member.expected.clone(),
         config: ConfigChoice::Mounted,
-    })
+    }
 }
 
 /// The manager has decided on the start: waits until a new process is proven to serve.

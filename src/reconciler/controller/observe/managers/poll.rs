@@ -12,7 +12,7 @@ use stayput_api::Status;
 use stayput_net::manager_client::{ClientError, ManagerClient, fleet};
 
 /// How long one manager may take to answer.
-const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long after the first one another manager is still asked in the same observation: where
 /// hundreds do not answer, the others are asked in the next one.
 const ASKING_WINDOW: Duration = Duration::from_secs(10);
