@@ -56,6 +56,11 @@ class Passthrough(Operations):
     def fsyncdir(self, path, datasync, fh):
         return 0
 
+    def flush(self, path, fh):
+        # The kernel never asks again. For its answer a process waits even after KILL, when it ends
+        # with a file open; a disk has nothing like it.
+        raise FuseOSError(errno.ENOSYS)
+
     def release(self, path, fh):
         os.close(fh)
 

@@ -2,6 +2,7 @@
 //! everything else continues.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 
 use nix::sys::signal::Signal;
@@ -14,7 +15,7 @@ use crate::support::skip::skip;
 
 const ENGINE: [&str; 2] = ["sleep", "infinity"];
 
-fn launch(work: &std::path::Path) -> Launch {
+fn launch(work: &Path) -> Launch {
     Launch::new(work, ENGINE).options(["--on-exit", "hold"])
 }
 
@@ -100,6 +101,8 @@ fn hung() {
         Err(why) => skip("state_dir::hung", &why),
         Ok(disk) => {
             let manager = launch(work.path()).start();
+            // Freed before the manager is waited for, also when this fails.
+            let disk = disk;
             let fail = || disk.signal(Signal::SIGSTOP);
             let mend = || {
                 disk.signal(Signal::SIGCONT);
@@ -144,10 +147,13 @@ fn hung_in_the_middle_of_a_write() {
     }
 }
 
-/// A manager whose disk hangs still ends at SIGTERM, and in time.
+/// A manager whose disk hangs still ends at SIGTERM, and in time. The disk hangs at the access of
+/// another process: it has taken nothing of the manager. What it has taken and not answered,
+/// neither KILL nor the end of the container can end, whoever wrote it.
 #[test]
 fn hung_at_the_end() {
     let work = work_directory(&["backing"]);
+    fs::write(work.path().join("backing/hang"), "x").expect("a file");
     match freezable(&work) {
         Err(why) => skip("state_dir::hung_at_the_end", &why),
         Ok(disk) => {
@@ -155,14 +161,18 @@ fn hung_at_the_end() {
             manager.api.status_when("all written down", |now| {
                 now["state"] == "starting" && now["manager"]["durable"] == true
             });
-            disk.signal(Signal::SIGSTOP);
+            // Freed before the manager is waited for, also when this fails.
+            let disk = disk;
+            let mut visitor = disk.hang_at(Path::new("hang"));
             manager.signal(Signal::SIGTERM);
             assert_eq!(manager.wait(), 143);
+            drop(disk);
+            visitor.wait().expect("the visitor is ours");
         }
     }
 }
 
-fn prepare(state: &std::path::Path) -> Result<SmallDisk, String> {
+fn prepare(state: &Path) -> Result<SmallDisk, String> {
     cannot_isolate().map_or(Ok(()), Err)?;
     SmallDisk::mount(state)
 }

@@ -191,9 +191,11 @@ impl Manager {
     }
 
     /// Waits until the manager has ended by itself; returns its code as a shell would show it.
+    #[track_caller]
     pub(crate) fn wait(&mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
-        let status = self.outer.wait().expect("unshare is ours");
+        let ended = || self.outer.try_wait().expect("unshare is ours");
+        let status = eventually("the manager has ended", ended);
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 

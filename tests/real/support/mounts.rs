@@ -98,6 +98,13 @@ impl FrozenDisk {
         kill(Pid::from_raw(pid), signal).expect("the daemon is there");
     }
 
+    /// Freezes the daemon at the access of a process of its own, which waits until this is dropped.
+    pub(crate) fn hang_at(&self, file: &Path) -> Child {
+        let visitor = Command::new("cat").arg(self.point.join(file)).stdout(Stdio::null()).spawn();
+        eventually("the daemon has stopped", || self.is_frozen().then_some(()));
+        visitor.expect("cat")
+    }
+
     /// Whether the daemon has stopped.
     pub(crate) fn is_frozen(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.daemon.id())).expect("/proc");
