@@ -5,3 +5,4 @@ mod cluster;
 mod crd;
 mod install;
 mod killed;
+mod template;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -21,6 +22,8 @@ const FIELD_MANAGER: &str = "kubectl-stayput";
 /// The resource SearchCluster, as RBAC rules name it.
 const CLUSTERS: &str = "searchclusters.stayput.dev";
 const PODS: &str = "pods";
+const STATEFUL_SETS: &str = "statefulsets.apps";
+const REVISIONS: &str = "controllerrevisions.apps";
 
 /// One kind of call: what an error message and an RBAC rule name.
 #[derive(Debug, Clone)]
@@ -116,6 +119,10 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
             "the apiserver does not accept your credentials ({message}): log in again, or choose \
              another --context"
         ),
+        403 if matches!(operation.resource, STATEFUL_SETS | REVISIONS) => format!(
+            "you may not {operation}: ask for a Role with the verb get on statefulsets and \
+             controllerrevisions (API group apps) there; the apiserver says: {message}"
+        ),
         403 => format!(
             "you may not {operation}: ask for a Role with the verbs get, list, watch and patch on \
              searchclusters (API group stayput.dev) and on pods there; the apiserver says: \
@@ -156,6 +163,33 @@ pub(super) async fn pods(
     let params = ListParams::default().labels_from(&selector(cluster)?);
     let operation = Operation::new("list", PODS, namespace);
     Ok(call(&operation, api.list(&params)).await?.items)
+}
+
+/// A StatefulSet; none if it is not there.
+pub(super) async fn stateful_set(
+    session: &Session,
+    name: &str,
+) -> Result<Option<StatefulSet>, ApiError> {
+    let api: Api<StatefulSet> = Api::namespaced(session.client.clone(), &session.namespace);
+    let operation = Operation::new("get", STATEFUL_SETS, &session.namespace);
+    call(&operation, api.get_opt(name)).await
+}
+
+/// A revision of a StatefulSet; none if it is not there.
+pub(super) async fn controller_revision(
+    session: &Session,
+    name: &str,
+) -> Result<Option<ControllerRevision>, ApiError> {
+    let api: Api<ControllerRevision> = Api::namespaced(session.client.clone(), &session.namespace);
+    let operation = Operation::new("get", REVISIONS, &session.namespace);
+    call(&operation, api.get_opt(name)).await
+}
+
+/// Whether CPU and memory of a living pod can be changed.
+pub(super) async fn serves_resize(session: &Session) -> Result<bool, ApiError> {
+    let operation = Operation::new("discover", PODS, &session.namespace);
+    let resources = call(&operation, session.client.list_core_api_resources("v1")).await?.resources;
+    Ok(resources.iter().any(|resource| resource.name == "pods/resize"))
 }
 
 /// The selector of the SearchCluster's pods. An invalid spec has none: an empty selector would

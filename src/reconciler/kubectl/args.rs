@@ -73,6 +73,8 @@ pub(super) enum Command {
         #[command(flatten)]
         reconciler: ReconcilerArg,
     },
+    /// Show for each pod what its owner wants now, and the least step that gets there
+    Diff(ClusterArg),
     /// Show the restarts that have ended
     History(ClusterArg),
     /// Request a restart

@@ -11,6 +11,7 @@ mod apiserver;
 mod args;
 mod clock;
 mod cluster_view;
+mod diff;
 mod error;
 mod exit;
 mod forecast;

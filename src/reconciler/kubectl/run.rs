@@ -15,13 +15,13 @@ use super::cluster_view::ClusterView;
 use super::error::Error;
 use super::exit::Exit;
 use super::forecast::DatedForecast;
-use super::json::{HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
+use super::json::{DiffOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
 use super::printer::{Printer, write};
 use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, forecast, pages, selection};
+use super::{actions, diff, forecast, pages, selection};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -74,6 +74,10 @@ async fn run(cli: Cli) -> Result<(), Error> {
             let address = reconciler.address.as_deref();
             let saved = reconciler_client::snapshot(address, &view).await?;
             save(&saved, file.as_deref())
+        }
+        Command::Diff(cluster) => {
+            let diff = diff::read(session, cluster.name.as_deref()).await?;
+            Ok(printer.page(&pages::diff(&diff), &DiffOutput::new(&diff))?)
         }
         Command::History(cluster) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;

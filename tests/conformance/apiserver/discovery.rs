@@ -24,6 +24,7 @@ pub async fn groups_versions_and_kinds_are_listed(client: Client) {
         ("/api/v1", "namespaces", "Namespace", false),
         ("/api/v1", "serviceaccounts/token", "TokenRequest", true),
         ("/apis/apps/v1", "statefulsets", "StatefulSet", true),
+        ("/apis/apps/v1", "controllerrevisions", "ControllerRevision", true),
         ("/apis/coordination.k8s.io/v1", "leases", "Lease", true),
     ] {
         let list = world.get(path).await.good();

@@ -86,6 +86,20 @@ pub async fn a_stateful_set_counts_its_generations(client: Client) {
     assert_eq!(patched["spec"]["replicas"], 2);
 }
 
+pub async fn a_controller_revision_keeps_fields_that_nobody_knows(client: Client) {
+    let world = World::new(client).await;
+    let template = json!({"$patch": "replace", "spec": {"tomorrow": {"a": [1, "b"]}}});
+    let revision = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"},
+        "revision": 1, "data": {"spec": {"template": template}},
+    });
+    let made = world.post("controllerrevisions", &revision).await.good();
+    assert_eq!(made["data"]["spec"]["template"], template);
+    assert!(made["metadata"]["generation"].is_null(), "{made:#}");
+    let read = world.get(&world.path("controllerrevisions", "a")).await.good();
+    assert_eq!(read["data"], revision["data"]);
+}
+
 pub async fn a_lease_is_taken_by_one_of_two(client: Client) {
     let world = World::new(client).await;
     let lease = json!({

@@ -2,6 +2,7 @@
 //! types. Fields are added, never renamed or removed.
 
 mod action;
+mod diff;
 mod forecast;
 mod node;
 mod plan;
@@ -13,6 +14,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 pub(super) use action::{ActionOutput, ActionResult};
+pub(super) use diff::DiffOutput;
 pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
 pub(super) use progress::ProgressOutput;
@@ -25,6 +27,7 @@ pub fn schema() -> Value {
         ("status", generator.subschema_for::<StatusOutput>()),
         ("plan", generator.subschema_for::<PlanOutput>()),
         ("why", generator.subschema_for::<NodeOutput>()),
+        ("diff", generator.subschema_for::<DiffOutput>()),
         ("history", generator.subschema_for::<HistoryOutput>()),
         ("restart, cancel, stop, start", generator.subschema_for::<ActionOutput>()),
         ("a line of watch and of restart --watch", generator.subschema_for::<ProgressOutput<'_>>()),

@@ -1,6 +1,7 @@
 //! What people read, one file for each command: from a view to text, and nothing else.
 
 mod common;
+mod diff;
 mod dry_run;
 mod forecast;
 mod history;
@@ -9,6 +10,7 @@ mod status;
 mod why;
 
 pub(super) use common::NOT_PROCESSED;
+pub(super) use diff::diff;
 pub(super) use dry_run::dry_run;
 pub(super) use forecast::forecast;
 pub(super) use history::history;

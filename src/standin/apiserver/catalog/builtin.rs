@@ -1,6 +1,6 @@
 //! The kinds that are served without a CRD.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -41,6 +41,7 @@ static SECRET: Rules = plain::<Secret>();
 static CONFIG_MAP: Rules = plain::<ConfigMap>();
 static SERVICE_ACCOUNT: Rules = Rules { returns_deleted: true, ..plain::<ServiceAccount>() };
 static STATEFUL_SET: Rules = Rules { generation: true, ..plain::<StatefulSet>() };
+static CONTROLLER_REVISION: Rules = plain::<ControllerRevision>();
 static LEASE: Rules =
     Rules { unconditional_update: false, create_on_update: true, ..plain::<Lease>() };
 static DEFINITION: Rules =
@@ -52,7 +53,7 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 11] = [
+const ROWS: [(Row, &str, &Rules); 12] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
@@ -66,6 +67,11 @@ const ROWS: [(Row, &str, &Rules); 11] = [
     (("", "events", "Event", &["ev"], true, false), "events", &CORE_EVENT),
     (("events.k8s.io", "events", "Event", &["ev"], true, false), "events", &NEW_EVENT),
     (("apps", "statefulsets", "StatefulSet", &["sts"], true, true), "statefulsets", &STATEFUL_SET),
+    (
+        ("apps", "controllerrevisions", "ControllerRevision", &[], true, false),
+        "controllerrevisions",
+        &CONTROLLER_REVISION,
+    ),
     (("coordination.k8s.io", "leases", "Lease", &[], true, false), "leases", &LEASE),
     (
         (

@@ -1,0 +1,84 @@
+//! The JSON of `diff`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::kubectl::diff::Diff;
+
+/// `diff`: each pod against what its owner wants.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) struct DiffOutput {
+    cluster: String,
+    namespace: String,
+    pods: Vec<PodDiffOutput>,
+    /// StatefulSets that replace their pods by themselves.
+    rolling_stateful_sets: Vec<String>,
+}
+
+/// One pod.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PodDiffOutput {
+    pod: String,
+    /// Name of its engine node.
+    node: String,
+    /// `none`, `relabel`, `restart`, `container`, `resize`, `replace` or `move`; absent if the pod
+    /// cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<&'static str>,
+    /// What of the pod is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<&'static str>,
+    /// Why the pod cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
+    /// Every field that differs, those that ask for the highest step first.
+    because: Vec<DifferenceOutput>,
+}
+
+/// A field that differs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DifferenceOutput {
+    field: String,
+    /// At most 80 characters; absent if there is none, or if it may be secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// The same of what is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// What this field alone asks for.
+    step: &'static str,
+}
+
+impl DiffOutput {
+    pub(in crate::kubectl) fn new(diff: &Diff) -> Self {
+        let pods = diff.pods.iter().map(|pod| {
+            let update = pod.update.as_ref().ok();
+            let because = update.map_or(&[][..], |update| &update.because);
+            PodDiffOutput {
+                pod: pod.pod.clone(),
+                node: pod.node.clone(),
+                step: update.map(|update| update.step.name()),
+                kept: update.map(|update| update.step.keeps()),
+                unknown: pod.update.as_ref().err().map(ToString::to_string),
+                because: because
+                    .iter()
+                    .map(|each| DifferenceOutput {
+                        field: each.field.clone(),
+                        from: each.from.clone(),
+                        to: each.to.clone(),
+                        step: each.step.name(),
+                    })
+                    .collect(),
+            }
+        });
+        Self {
+            cluster: diff.cluster.clone(),
+            namespace: diff.namespace.clone(),
+            pods: pods.collect(),
+            rolling_stateful_sets: diff.rolling.clone(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `diff`: for each pod the least step that brings it to what is wanted, and the fields that ask
+//! for it.
+
+use stayput_reuse::{Difference, Step, Update};
+
+use crate::kubectl::diff::Diff;
+use crate::kubectl::format::or_dash;
+use crate::kubectl::page::{Page, Paint};
+
+pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
+    let mut page = Page::new(Paint::default());
+    let head = ["POD", "STEP", "KEPT", "FIELD", "FROM", "TO"];
+    let mut rows = vec![head.map(str::to_owned)];
+    for pod in &diff.pods {
+        match &pod.update {
+            Err(_) => rows.push(row([pod.pod.clone(), "unknown".into(), "-".into()], None)),
+            Ok(update) => {
+                let kept = update.step.keeps().to_owned();
+                let name = update.step.name().to_owned();
+                let mut because = update.because.iter();
+                rows.push(row([pod.pod.clone(), name, kept], because.next()));
+                rows.extend(because.map(|each| {
+                    // A lower step, which the highest one does with it.
+                    row(
+                        [String::new(), format!("({})", each.step.name()), String::new()],
+                        Some(each),
+                    )
+                }));
+            }
+        }
+    }
+    if diff.pods.is_empty() {
+        page.line("the SearchCluster has no pods");
+    } else {
+        page.table(&rows);
+    }
+    let not_compared = diff.pods.iter().filter_map(|pod| Some((pod, pod.update.as_ref().err()?)));
+    for (pod, reason) in not_compared {
+        page.line(format!("{}: {reason}", pod.pod));
+    }
+    let is_changed = |update: &Update| update.step > Step::None;
+    if diff.pods.iter().any(|pod| pod.update.as_ref().is_ok_and(is_changed)) {
+        for set in &diff.rolling {
+            page.line(format!(
+                "StatefulSet {set} replaces its pods by itself. To keep them: kubectl patch \
+                 statefulset {set} --namespace {} --patch \
+                 '{{\"spec\":{{\"updateStrategy\":{{\"type\":\"OnDelete\",\"rollingUpdate\":null}}}}}}'",
+                diff.namespace
+            ));
+        }
+    }
+    page.into_text()
+}
+
+fn row(start: [String; 3], difference: Option<&Difference>) -> [String; 6] {
+    let [pod, step, kept] = start;
+    let shown = |value: Option<&String>| or_dash(value.map_or("", String::as_str)).to_owned();
+    let field = shown(difference.map(|each| &each.field));
+    let from = shown(difference.and_then(|each| each.from.as_ref()));
+    let to = shown(difference.and_then(|each| each.to.as_ref()));
+    [pod, step, kept, field, from, to]
+}

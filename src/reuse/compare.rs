@@ -1,0 +1,205 @@
+//! The least step that brings a pod to what is wanted.
+
+use serde_json::Value;
+
+use crate::content::{Content, SourceKind};
+use crate::difference::{Leaf, differences};
+use crate::fields::{Rule, rule};
+use crate::path::Segment;
+use crate::resize::{self, containers, is_sidecar};
+use crate::step::Step;
+use crate::tolerations;
+use crate::uses::{Arrival, uses};
+
+/// What a pod is, or was, made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration<'a> {
+    /// The pod template, as a ControllerRevision or an owner keeps it: never a live pod.
+    pub template: &'a Value,
+    /// The content of what the template names.
+    pub content: &'a Content,
+}
+
+/// What the Kubernetes at hand can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Abilities {
+    /// It serves `pods/resize`.
+    pub resize: bool,
+}
+
+/// A field that is not as it is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The field of the template, or object and key.
+    pub field: String,
+    /// What the pod has; none if nothing, or if it must not be shown.
+    pub from: Option<String>,
+    /// What is wanted; none if nothing, or if it must not be shown.
+    pub to: Option<String>,
+    /// What this alone asks for.
+    pub step: Step,
+}
+
+/// How one pod gets to what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The highest step of the differences.
+    pub step: Step,
+    /// All differences, those of the highest step first.
+    pub because: Vec<Difference>,
+}
+
+/// The annotation with which `kubectl rollout restart` asks for a restart.
+const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+
+/// The most characters of a value that are shown.
+const SHOWN: usize = 80;
+
+/// The least step that brings a pod made from `actual` to `wanted`; without `wanted`, the pod is to
+/// leave.
+pub fn compare(
+    wanted: Option<Declaration<'_>>,
+    actual: Declaration<'_>,
+    engine_container: &str,
+    abilities: Abilities,
+) -> Update {
+    let Some(wanted) = wanted else {
+        return Update { step: Step::Move, because: vec![] };
+    };
+    let mut because = Vec::new();
+    for leaf in differences(actual.template, wanted.template) {
+        let step = step(&leaf, &wanted, &actual, engine_container, abilities);
+        because.extend(read_by_variables(&leaf, step, wanted.template, engine_container));
+        because.push(difference(&leaf, step));
+    }
+    because.extend(of_content(&wanted, &actual, engine_container));
+    because.retain(|difference| difference.step != Step::None);
+    because.sort_by(|one, other| other.step.cmp(&one.step).then(one.field.cmp(&other.field)));
+    because.dedup();
+    let step = because.first().map_or(Step::None, |difference| difference.step);
+    Update { step, because }
+}
+
+fn step(
+    leaf: &Leaf,
+    wanted: &Declaration<'_>,
+    actual: &Declaration<'_>,
+    engine_container: &str,
+    abilities: Abilities,
+) -> Step {
+    // What is not known may need anything.
+    let Some(rule) = rule(&leaf.path) else { return Step::Replace };
+    match rule {
+        Rule::NotCopied => Step::None,
+        Rule::Patched if leaf.path.segments().last() == Some(&restarted_at()) => Step::Restart,
+        Rule::Patched => Step::Relabel,
+        Rule::Image => image(leaf, wanted.template, engine_container),
+        Rule::Resources => resize::step(leaf, wanted.template, actual.template, abilities.resize),
+        Rule::Tolerations => tolerations::step(leaf),
+        Rule::Fixed => Step::Replace,
+    }
+}
+
+fn restarted_at() -> Segment {
+    Segment::Field(RESTARTED_AT.to_owned())
+}
+
+/// The kubelet gives each container its new image alone. Init containers do not run again.
+fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> Step {
+    let container = leaf.path.container();
+    let before_others = leaf.path.is_in("spec.initContainers");
+    if before_others && !is_sidecar(container, wanted) {
+        Step::Replace
+    } else if container == Some(engine_container) && !before_others {
+        Step::Container
+    } else {
+        Step::Relabel
+    }
+}
+
+/// The variables of the engine's container that show the pod's own fields get a new value only in a
+/// new container.
+fn read_by_variables(
+    leaf: &Leaf,
+    step: Step,
+    wanted: &Value,
+    engine_container: &str,
+) -> Vec<Difference> {
+    let engine = containers(wanted, "containers").find(|each| each["name"] == engine_container);
+    let variables = engine.and_then(|engine| engine["env"].as_array()).into_iter().flatten();
+    let reads = |variable: &Value| match (step, leaf.path.segments()) {
+        (Step::Relabel | Step::Restart, [_, Segment::Field(map), Segment::Field(key)]) => {
+            let field = format!("metadata.{map}['{key}']");
+            variable["valueFrom"]["fieldRef"]["fieldPath"] == *field
+        }
+        (Step::Resize, _) => {
+            let reference = &variable["valueFrom"]["resourceFieldRef"];
+            let of = reference["containerName"].as_str().unwrap_or(engine_container);
+            reference.is_object() && leaf.path.container() == Some(of)
+        }
+        _ => false,
+    };
+    variables
+        .filter(|variable| reads(variable))
+        .map(|variable| Difference {
+            field: format!(
+                "spec.containers[{engine_container}].env[{}]",
+                variable["name"].as_str().unwrap_or_default()
+            ),
+            from: None,
+            to: None,
+            step: Step::Container,
+        })
+        .collect()
+}
+
+fn of_content(
+    wanted: &Declaration<'_>,
+    actual: &Declaration<'_>,
+    engine_container: &str,
+) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for used in uses(wanted.template, engine_container) {
+        let kind = match used.source.kind {
+            SourceKind::Secret => "Secret",
+            SourceKind::ConfigMap => "ConfigMap",
+        };
+        let step = match used.arrival {
+            Arrival::Mounted => Step::Restart,
+            Arrival::NewContainer => Step::Container,
+            Arrival::NewPod => Step::Replace,
+        };
+        let only = used.key.as_deref();
+        let changed = wanted.content.changed_keys(actual.content, &used.source, only);
+        found.extend(changed.into_iter().map(|change| Difference {
+            field: format!("{kind} {}, key {}, in {}", used.source.name, change.key, used.field),
+            from: change.from.map(|digest| shortened(&digest)),
+            to: change.to.map(|digest| shortened(&digest)),
+            step,
+        }));
+    }
+    found
+}
+
+fn difference(leaf: &Leaf, step: Step) -> Difference {
+    // Variables and arguments may hold what not everybody may read.
+    let secret = ["env", "args", "command"].iter().any(|field| {
+        let list = |list: &str| leaf.path.is_in(&format!("spec.{list}[].{field}"));
+        list("containers") || list("initContainers")
+    });
+    let shown = |value: &Option<Value>| match value {
+        Some(value) if !secret => Some(shortened(&match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })),
+        _ => None,
+    };
+    Difference { field: leaf.path.to_string(), from: shown(&leaf.from), to: shown(&leaf.to), step }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

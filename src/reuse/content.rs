@@ -1,0 +1,104 @@
+//! The content of the Secrets and ConfigMaps that a pod reads, by key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Secret or ConfigMap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+/// An object that a pod reads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Which kind of object.
+    pub kind: SourceKind,
+    /// Its name, in the pod's namespace.
+    pub name: String,
+}
+
+/// What the objects contain that could be read. An object that is not here is unknown, and never a
+/// change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    objects: BTreeMap<Source, BTreeMap<String, String>>,
+    ignored: BTreeSet<(Source, Option<String>)>,
+}
+
+impl Content {
+    /// Adds an object: the digest of each key's bytes, and its annotation `stayput.dev/ignore`:
+    /// `true` for the whole of it, or names of keys with commas between them.
+    pub fn add(&mut self, source: Source, digests: BTreeMap<String, String>, ignore: Option<&str>) {
+        match ignore.map(str::trim) {
+            None | Some("" | "false") => {}
+            Some("true") => {
+                self.ignored.insert((source.clone(), None));
+            }
+            Some(keys) => {
+                let keys = keys.split(',').map(|key| Some(key.trim().to_owned()));
+                self.ignored.extend(keys.map(|key| (source.clone(), key)));
+            }
+        }
+        self.objects.insert(source, digests);
+    }
+
+    /// What to note for a pod whose content is `self`, when `wanted` is ignored in parts: of these
+    /// the wanted digests, so that the annotation restarts nothing when it is taken off.
+    #[must_use]
+    pub fn noted(&self, wanted: &Self) -> Self {
+        let mut noted = Self { objects: self.objects.clone(), ignored: BTreeSet::new() };
+        for (source, keys) in &wanted.objects {
+            let all: BTreeSet<&String> = keys
+                .keys()
+                .chain(self.objects.get(source).into_iter().flat_map(BTreeMap::keys))
+                .collect();
+            for key in all.into_iter().filter(|key| wanted.ignores(source, key)) {
+                let object = noted.objects.entry(source.clone()).or_default();
+                match keys.get(key) {
+                    Some(digest) => object.insert(key.clone(), digest.clone()),
+                    None => object.remove(key),
+                };
+            }
+        }
+        noted
+    }
+
+    fn ignores(&self, source: &Source, key: &str) -> bool {
+        let has = |key: Option<String>| self.ignored.contains(&(source.clone(), key));
+        has(None) || has(Some(key.to_owned()))
+    }
+
+    /// The keys of `source` whose content is another one than in `actual`; empty if it is not known
+    /// in both. With `only`, no other keys are looked at.
+    pub(crate) fn changed_keys(
+        &self,
+        actual: &Self,
+        source: &Source,
+        only: Option<&str>,
+    ) -> Vec<KeyChange> {
+        let (Some(new), Some(old)) = (self.objects.get(source), actual.objects.get(source)) else {
+            return vec![];
+        };
+        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        keys.into_iter()
+            .filter(|key| only.is_none_or(|only| only == key.as_str()))
+            .filter(|key| !self.ignores(source, key) && old.get(*key) != new.get(*key))
+            .map(|key| KeyChange {
+                key: key.clone(),
+                from: old.get(key).cloned(),
+                to: new.get(key).cloned(),
+            })
+            .collect()
+    }
+}
+
+/// A key whose content is another one.
+#[derive(Debug)]
+pub(crate) struct KeyChange {
+    pub(crate) key: String,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+}

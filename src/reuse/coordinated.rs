@@ -1,0 +1,171 @@
+//! Which changes of an engine's config need all nodes at once, since a node with the old one and a
+//! node with the new one cannot be in one cluster.
+//!
+//! Sources: the makers' documents of full-cluster restarts, TLS, licences and dual mode.
+
+use crate::settings::{EngineVersion, Settings};
+
+/// A setting whose change needs all nodes at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The setting, by its full name.
+    pub setting: &'static str,
+    /// What is in effect with the old config.
+    pub from: String,
+    /// What is in effect with the new config.
+    pub to: String,
+    /// Why the two cannot serve beside each other; goes after "since".
+    pub why: &'static str,
+}
+
+/// One row of the table.
+struct Row {
+    setting: &'static str,
+    why: &'static str,
+    /// What is in effect; none if the setting has no effect with this engine and config.
+    in_effect: fn(&Settings, EngineVersion) -> Option<String>,
+}
+
+const ROWS: [Row; 9] = [
+    Row {
+        setting: "cluster.name",
+        why: "a node does not join a cluster of another name",
+        in_effect: |settings, engine| {
+            let default = match engine {
+                EngineVersion::Elasticsearch(..) => "elasticsearch",
+                EngineVersion::OpenSearch(..) => "opensearch",
+            };
+            Some(first(settings, &["cluster.name"]).unwrap_or(default).to_owned())
+        },
+    },
+    Row {
+        setting: "transport.port",
+        why: "nodes are looked for at this port",
+        in_effect: |settings, _| {
+            let names = ["transport.port", "transport.tcp.port"];
+            Some(first(settings, &names).unwrap_or("9300-9400").to_owned())
+        },
+    },
+    Row {
+        setting: "discovery.type",
+        why: "a node of its own and a node of a cluster do not find each other",
+        in_effect: |settings, _| {
+            // The others find the same nodes in different ways.
+            let alone = first(settings, &["discovery.type"]) == Some("single-node");
+            Some(if alone { "single-node" } else { "cluster" }.to_owned())
+        },
+    },
+    Row {
+        setting: "xpack.security.enabled",
+        why: "a node with security refuses the requests of a node without it",
+        in_effect: |settings, engine| elastic(engine, || security(settings, engine).to_string()),
+    },
+    Row {
+        setting: "xpack.security.transport.ssl.enabled",
+        why: "a node with TLS and a node without it cannot talk to each other",
+        in_effect: |settings, engine| {
+            elastic(engine, || {
+                let on = is_true(settings, "xpack.security.transport.ssl.enabled", false);
+                (on && security(settings, engine)).to_string()
+            })
+        },
+    },
+    Row {
+        setting: "xpack.security.fips_mode.enabled",
+        why: "nodes must have the same mode",
+        in_effect: |settings, engine| {
+            elastic(engine, || {
+                is_true(settings, "xpack.security.fips_mode.enabled", false).to_string()
+            })
+        },
+    },
+    Row {
+        setting: "xpack.license.self_generated.type",
+        why: "up to 7.0 the licence turns security, and with it TLS between nodes, on or off",
+        in_effect: |settings, engine| match engine {
+            EngineVersion::Elasticsearch(6, _) | EngineVersion::Elasticsearch(7, 0) => {
+                let licence = first(settings, &["xpack.license.self_generated.type"]);
+                let basic = licence.unwrap_or("basic") == "basic";
+                Some(if basic { "basic" } else { "more than basic" }.to_owned())
+            }
+            EngineVersion::Elasticsearch(..) | EngineVersion::OpenSearch(..) => None,
+        },
+    },
+    Row {
+        setting: "plugins.security.disabled",
+        why: "a node with security and a node without it cannot talk to each other",
+        in_effect: |settings, engine| {
+            open(engine, || {
+                let names = ["plugins.security.disabled", "opendistro_security.disabled"];
+                (first(settings, &names) == Some("true")).to_string()
+            })
+        },
+    },
+    Row {
+        setting: "plugins.security.ssl.transport.enabled",
+        why: "a node with TLS and a node without it cannot talk to each other",
+        in_effect: |settings, engine| {
+            open(engine, || {
+                let names = [
+                    "plugins.security.ssl.transport.enabled",
+                    "opendistro_security.ssl.transport.enabled",
+                ];
+                (first(settings, &names) != Some("false")).to_string()
+            })
+        },
+    },
+];
+
+/// The settings whose change needs all nodes at once; empty if the nodes can follow one by one.
+pub fn needs_coordinated(old: &Settings, new: &Settings, engine: EngineVersion) -> Vec<Reason> {
+    ROWS.iter()
+        .filter(|row| !both_ways_are_spoken(row, old, new))
+        .filter_map(|row| {
+            let (from, to) = ((row.in_effect)(old, engine)?, (row.in_effect)(new, engine)?);
+            (from != to).then_some(Reason { setting: row.setting, from, to, why: row.why })
+        })
+        .collect()
+}
+
+/// With the dual mode of OpenSearch on both sides, nodes talk with TLS and without.
+fn both_ways_are_spoken(row: &Row, old: &Settings, new: &Settings) -> bool {
+    let dual = |settings: &Settings| {
+        let names = [
+            "plugins.security_config.ssl_dual_mode_enabled",
+            "opendistro_security_config.ssl_dual_mode_enabled",
+        ];
+        first(settings, &names) == Some("true")
+    };
+    row.setting == "plugins.security.ssl.transport.enabled" && dual(old) && dual(new)
+}
+
+fn elastic(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
+    matches!(engine, EngineVersion::Elasticsearch(..)).then(value)
+}
+
+fn open(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
+    matches!(engine, EngineVersion::OpenSearch(..)).then(value)
+}
+
+/// Since 8.0 security is on unless it is turned off. Before, a licence of more than basic turned it
+/// on where nothing was said.
+fn security(settings: &Settings, engine: EngineVersion) -> bool {
+    let by_default = match engine {
+        EngineVersion::Elasticsearch(major, _) if major >= 8 => true,
+        EngineVersion::Elasticsearch(..) => {
+            let licence = first(settings, &["xpack.license.self_generated.type"]);
+            matches!(licence, Some("gold" | "platinum" | "enterprise"))
+        }
+        EngineVersion::OpenSearch(..) => false,
+    };
+    is_true(settings, "xpack.security.enabled", by_default)
+}
+
+fn is_true(settings: &Settings, name: &str, default: bool) -> bool {
+    first(settings, &[name]).map_or(default, |value| value == "true")
+}
+
+/// The first of the names that is set.
+fn first<'a>(settings: &'a Settings, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| settings.get(*name)).map(String::as_str)
+}

@@ -1,0 +1,119 @@
+//! Where two pod templates differ, whatever their fields mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::path::Path;
+
+/// A value that is not the same in both; as small as names of fields and elements allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leaf {
+    pub(crate) path: Path,
+    /// What the pod was made from; none if it is not there.
+    pub(crate) from: Option<Value>,
+    /// What is wanted; none if it is not there.
+    pub(crate) to: Option<Value>,
+}
+
+/// Objects that mean the same when they are empty and when they are absent. Elsewhere an empty
+/// object is a value: `emptyDir: {}`, `namespaceSelector: {}`.
+const EMPTY_IS_ABSENT: [&str; 15] = [
+    "metadata",
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.affinity",
+    "spec.nodeSelector",
+    "spec.securityContext",
+    "spec.containers[].resources",
+    "spec.containers[].resources.limits",
+    "spec.containers[].resources.requests",
+    "spec.containers[].securityContext",
+    "spec.initContainers[].resources",
+    "spec.initContainers[].resources.limits",
+    "spec.initContainers[].resources.requests",
+    "spec.initContainers[].securityContext",
+    "spec.resources",
+];
+
+/// The fields by which Kubernetes tells the elements of a list apart.
+const NAMES: [&str; 3] = ["name", "mountPath", "devicePath"];
+
+/// All values that are not the same in `from` and `to`.
+pub(crate) fn differences(from: &Value, to: &Value) -> Vec<Leaf> {
+    let mut found = Vec::new();
+    descend(&Path::default(), Some(from), Some(to), &mut found);
+    found
+}
+
+fn descend(path: &Path, from: Option<&Value>, to: Option<&Value>, found: &mut Vec<Leaf>) {
+    let from = from.filter(|value| !value.is_null());
+    let to = to.filter(|value| !value.is_null());
+    let empty = Value::Object(serde_json::Map::new());
+    let (from, to) = match (from, to) {
+        (None, Some(Value::Object(_))) if empty_is_absent(path) => (Some(&empty), to),
+        (Some(Value::Object(_)), None) if empty_is_absent(path) => (from, Some(&empty)),
+        both => both,
+    };
+    match (from, to) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                descend(&path.field(name), old.get(name), new.get(name), found);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => match (named(old), named(new)) {
+            (Some(by_name_old), Some(by_name_new)) if !order_counts(path, old, new) => {
+                let names: BTreeSet<&str> =
+                    by_name_old.keys().chain(by_name_new.keys()).copied().collect();
+                for name in names {
+                    let pair = (by_name_old.get(name).copied(), by_name_new.get(name).copied());
+                    descend(&path.element(name), pair.0, pair.1, found);
+                }
+            }
+            _ if old == new => {}
+            _ => found.push(leaf(path, from, to)),
+        },
+        _ if from == to => {}
+        _ => found.push(leaf(path, from, to)),
+    }
+}
+
+fn leaf(path: &Path, from: Option<&Value>, to: Option<&Value>) -> Leaf {
+    Leaf { path: path.clone(), from: from.cloned(), to: to.cloned() }
+}
+
+fn empty_is_absent(path: &Path) -> bool {
+    let depth = path.segments().len();
+    EMPTY_IS_ABSENT.iter().any(|pattern| {
+        path.is_in(pattern) && pattern.split('.').count() + pattern.matches("[]").count() == depth
+    })
+}
+
+/// The elements by their names; none if one of them has no name, or two have the same.
+fn named(list: &[Value]) -> Option<BTreeMap<&str, &Value>> {
+    let field = NAMES.into_iter().find(|field| list.iter().all(|each| each[field].is_string()))?;
+    let by_name: BTreeMap<&str, &Value> =
+        list.iter().filter_map(|element| Some((element.get(field)?.as_str()?, element))).collect();
+    (by_name.len() == list.len()).then_some(by_name)
+}
+
+/// Init containers run in their order. A variable may use those before it.
+fn order_counts(path: &Path, old: &[Value], new: &[Value]) -> bool {
+    let names = |list: &[Value]| -> Vec<Option<Value>> {
+        list.iter().map(|element| element.get("name").cloned()).collect()
+    };
+    let uses_another = |list: &[Value]| {
+        list.iter().any(|element| {
+            element.get("value").and_then(Value::as_str).is_some_and(|value| value.contains("$("))
+        })
+    };
+    let ordered = path.is_in("spec.initContainers") && path.segments().len() == 2
+        || path.is_in("spec.containers[].env") && (uses_another(old) || uses_another(new));
+    let (old, new) = (names(old), names(new));
+    // Only another order of the same elements: what is added or removed is told by its name.
+    let same = |one: &[Option<Value>], other: &[Option<Value>]| {
+        one.iter().all(|each| other.contains(each))
+    };
+    ordered && old != new && same(&old, &new) && same(&new, &old)
+}

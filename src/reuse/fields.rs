@@ -1,0 +1,138 @@
+//! Every field of a pod template, and what a change of it asks for.
+//!
+//! Source: validation of updates and of `pods/resize` of Kubernetes 1.34
+//! (`pkg/apis/core/validation/validation.go`), and `GetPodFromTemplate` for what the owner copies.
+
+use crate::path::{Path, Segment};
+
+/// What a change of a field asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The owner does not copy it to the pod.
+    NotCopied,
+    /// It may be changed in a living pod, and no process reads it.
+    Patched,
+    /// A patch for the engine's container makes a new one; other containers are the kubelet's.
+    Image,
+    /// CPU and memory of a container.
+    Resources,
+    /// More of them may be added to a living pod.
+    Tolerations,
+    /// No living pod can be given it.
+    Fixed,
+}
+
+use Rule::{Fixed, Image, NotCopied, Patched, Resources, Tolerations};
+
+const METADATA: [(&str, Rule); 15] = [
+    ("annotations", Patched),
+    ("creationTimestamp", NotCopied),
+    ("deletionGracePeriodSeconds", NotCopied),
+    ("deletionTimestamp", NotCopied),
+    ("finalizers", Patched),
+    ("generateName", NotCopied),
+    ("generation", NotCopied),
+    ("labels", Patched),
+    ("managedFields", NotCopied),
+    ("name", NotCopied),
+    ("namespace", NotCopied),
+    ("ownerReferences", NotCopied),
+    ("resourceVersion", NotCopied),
+    ("selfLink", NotCopied),
+    ("uid", NotCopied),
+];
+
+const SPEC: [(&str, Rule); 41] = [
+    ("activeDeadlineSeconds", Fixed),
+    ("affinity", Fixed),
+    ("automountServiceAccountToken", Fixed),
+    ("containers", Fixed),
+    ("dnsConfig", Fixed),
+    ("dnsPolicy", Fixed),
+    ("enableServiceLinks", Fixed),
+    ("ephemeralContainers", Fixed),
+    ("hostAliases", Fixed),
+    ("hostIPC", Fixed),
+    ("hostNetwork", Fixed),
+    ("hostPID", Fixed),
+    ("hostUsers", Fixed),
+    ("hostname", Fixed),
+    ("hostnameOverride", Fixed),
+    ("imagePullSecrets", Fixed),
+    // Their order, and whether one is there.
+    ("initContainers", Fixed),
+    ("nodeName", Fixed),
+    ("nodeSelector", Fixed),
+    ("os", Fixed),
+    ("overhead", Fixed),
+    ("preemptionPolicy", Fixed),
+    ("priority", Fixed),
+    ("priorityClassName", Fixed),
+    ("readinessGates", Fixed),
+    ("resourceClaims", Fixed),
+    // The apiserver resizes no pod that has them.
+    ("resources", Fixed),
+    ("restartPolicy", Fixed),
+    ("runtimeClassName", Fixed),
+    ("schedulerName", Fixed),
+    // Only a pod that is not scheduled yet may lose one.
+    ("schedulingGates", Fixed),
+    ("securityContext", Fixed),
+    ("serviceAccount", Fixed),
+    ("serviceAccountName", Fixed),
+    ("setHostnameAsFQDN", Fixed),
+    ("shareProcessNamespace", Fixed),
+    ("subdomain", Fixed),
+    ("terminationGracePeriodSeconds", Fixed),
+    ("tolerations", Tolerations),
+    ("topologySpreadConstraints", Fixed),
+    ("volumes", Fixed),
+];
+
+const CONTAINER: [(&str, Rule); 25] = [
+    ("args", Fixed),
+    ("command", Fixed),
+    ("env", Fixed),
+    ("envFrom", Fixed),
+    ("image", Image),
+    ("imagePullPolicy", Fixed),
+    ("lifecycle", Fixed),
+    ("livenessProbe", Fixed),
+    ("name", Fixed),
+    ("ports", Fixed),
+    ("readinessProbe", Fixed),
+    ("resizePolicy", Fixed),
+    ("resources", Resources),
+    ("restartPolicy", Fixed),
+    ("restartPolicyRules", Fixed),
+    ("securityContext", Fixed),
+    ("startupProbe", Fixed),
+    ("stdin", Fixed),
+    ("stdinOnce", Fixed),
+    ("terminationMessagePath", Fixed),
+    ("terminationMessagePolicy", Fixed),
+    ("tty", Fixed),
+    ("volumeDevices", Fixed),
+    ("volumeMounts", Fixed),
+    ("workingDir", Fixed),
+];
+
+/// What a change at `path` asks for; none if the table does not know the field.
+pub(crate) fn rule(path: &Path) -> Option<Rule> {
+    let find = |table: &[(&str, Rule)], field: &str| {
+        table.iter().find(|(name, _)| *name == field).map(|(_, rule)| *rule)
+    };
+    let Segment::Field(top) = path.segments().first()? else { return None };
+    let Segment::Field(field) = path.segments().get(1)? else { return None };
+    match (top.as_str(), field.as_str(), path.segments().get(2), path.segments().get(3)) {
+        ("metadata", field, ..) => find(&METADATA, field),
+        (
+            "spec",
+            "containers" | "initContainers",
+            Some(Segment::Element(_)),
+            Some(Segment::Field(field)),
+        ) => find(&CONTAINER, field),
+        ("spec", field, ..) => find(&SPEC, field),
+        _ => None,
+    }
+}

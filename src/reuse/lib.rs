@@ -1,0 +1,31 @@
+//! What a changed declaration asks of each pod: the least step that gets there. Nothing here reads a
+//! clock, a file or the network.
+//!
+//! * [`compare`]: the template and content that a pod was made from against those that are wanted.
+//! * [`uses`]: which Secrets and ConfigMaps a pod reads, and how a change of them arrives there.
+//! * [`needs_coordinated`]: whether two configs of the engine may serve beside each other.
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
+
+mod compare;
+mod content;
+mod coordinated;
+mod difference;
+mod fields;
+mod path;
+mod quantity;
+mod resize;
+mod settings;
+mod step;
+mod tolerations;
+mod uses;
+
+pub use compare::{Abilities, Declaration, Difference, Update, compare};
+pub use content::{Content, Source, SourceKind};
+pub use coordinated::{Reason, needs_coordinated};
+pub use settings::{EngineVersion, Settings, settings};
+pub use step::Step;
+pub use uses::{Arrival, Use, uses};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! CPU and memory of a container: what `pods/resize` takes, and what only another pod can have.
+//!
+//! Source: `ValidatePodResize` of Kubernetes 1.34.
+
+use serde_json::Value;
+
+use crate::difference::Leaf;
+use crate::path::Segment;
+use crate::quantity::thousandths;
+use crate::step::Step;
+
+/// The step for a change of a container's resources.
+pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool) -> Step {
+    let field = |position| match leaf.path.segments().get(position) {
+        Some(Segment::Field(name)) => name.as_str(),
+        _ => "",
+    };
+    let of_cpu_or_memory = matches!(field(4), "requests" | "limits")
+        && matches!(field(5), "cpu" | "memory")
+        && leaf.path.segments().len() == 6;
+    if amount(leaf.from.as_ref()).is_some()
+        && amount(leaf.from.as_ref()) == amount(leaf.to.as_ref())
+    {
+        return Step::None;
+    }
+    // The apiserver lets nobody remove an amount.
+    let possible = may_resize
+        && of_cpu_or_memory
+        && leaf.to.is_some()
+        && (field(1) == "containers" || is_sidecar(leaf.path.container(), wanted))
+        && quality(wanted) == quality(actual)
+        && ![wanted, actual].into_iter().any(cannot_be_resized);
+    if possible { Step::Resize } else { Step::Replace }
+}
+
+fn amount(value: Option<&Value>) -> Option<i128> {
+    match value? {
+        Value::String(text) => thousandths(text),
+        Value::Number(number) => thousandths(&number.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether it is an init container that runs as long as the pod.
+pub(crate) fn is_sidecar(container: Option<&str>, template: &Value) -> bool {
+    let found = containers(template, "initContainers")
+        .find(|each| each.get("name").and_then(Value::as_str) == container);
+    found.is_some_and(|each| each["restartPolicy"] == "Always")
+}
+
+fn cannot_be_resized(template: &Value) -> bool {
+    let of_the_pod = ["requests", "limits"].iter().any(|kind| {
+        let amounts = template["spec"]["resources"][kind].as_object();
+        amounts.is_some_and(|amounts| !amounts.is_empty())
+    });
+    of_the_pod || template["spec"]["os"]["name"] == "windows"
+}
+
+/// The pod's quality of service, which a resize may not change.
+#[derive(Debug, PartialEq, Eq)]
+enum Quality {
+    Guaranteed,
+    Burstable,
+    BestEffort,
+}
+
+fn quality(template: &Value) -> Quality {
+    let all = || containers(template, "containers").chain(containers(template, "initContainers"));
+    let given = |container: &Value, kind: &str, name: &str| {
+        amount(container["resources"][kind].get(name)).filter(|amount| *amount != 0)
+    };
+    let names = ["cpu", "memory"];
+    let nothing = |container: &Value| {
+        names.iter().all(|name| {
+            given(container, "requests", name).is_none()
+                && given(container, "limits", name).is_none()
+        })
+    };
+    // A request that is not given is the limit.
+    let guaranteed = |container: &Value| {
+        names.iter().all(|name| {
+            let limit = given(container, "limits", name);
+            limit.is_some() && given(container, "requests", name).or(limit) == limit
+        })
+    };
+    if all().all(nothing) {
+        Quality::BestEffort
+    } else if all().all(guaranteed) {
+        Quality::Guaranteed
+    } else {
+        Quality::Burstable
+    }
+}
+
+/// The containers in a list of the template.
+pub(crate) fn containers<'a>(
+    template: &'a Value,
+    list: &str,
+) -> impl Iterator<Item = &'a Value> + use<'a> {
+    template["spec"][list].as_array().into_iter().flatten()
+}

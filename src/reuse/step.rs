@@ -1,0 +1,48 @@
+//! The steps by which a pod gets to what is wanted.
+
+/// How a pod gets to what is wanted, from the least to the most that it costs. The highest of
+/// several does the work of all of them, with one stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Nothing differs.
+    None,
+    /// The pod is patched; the engine goes on.
+    Relabel,
+    /// The engine's process is started anew.
+    Restart,
+    /// The kubelet makes a new container in the same pod.
+    Container,
+    /// CPU and memory of the pod change between stop and start.
+    Resize,
+    /// The pod is deleted; its owner makes another one of the same name, with the same claims.
+    Replace,
+    /// The node leaves the cluster, and its data goes to others before.
+    Move,
+}
+
+impl Step {
+    /// The name that people and programs read.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Relabel => "relabel",
+            Self::Restart => "restart",
+            Self::Container => "container",
+            Self::Resize => "resize",
+            Self::Replace => "replace",
+            Self::Move => "move",
+        }
+    }
+
+    /// What of the pod is kept.
+    pub fn keeps(self) -> &'static str {
+        match self {
+            Self::None => "everything",
+            Self::Relabel => "the engine's process",
+            Self::Restart => "container, pod, address and volumes",
+            Self::Container | Self::Resize => "pod, address and volumes",
+            Self::Replace => "name and volume claims",
+            Self::Move => "the data",
+        }
+    }
+}

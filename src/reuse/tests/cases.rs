@@ -1,0 +1,245 @@
+//! Single changes of the example's template.
+
+use serde_json::{Value, json};
+
+use super::{step_of, template, update, with_content};
+use crate::{Abilities, Content, Declaration, Step, compare};
+
+#[test]
+fn each_change_asks_for_the_least_step() {
+    type Change = fn(&mut Value);
+    let rows: [(&str, Change, Step); 27] = [
+        ("nothing", |_| {}, Step::None),
+        ("a label", |all| all["metadata"]["labels"]["team"] = json!("a"), Step::Relabel),
+        (
+            "a first annotation",
+            |all| all["metadata"]["annotations"] = json!({"a": "b"}),
+            Step::Relabel,
+        ),
+        ("no labels", |all| all["metadata"]["labels"] = Value::Null, Step::Relabel),
+        (
+            "kubectl rollout restart",
+            |all| {
+                all["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = json!("now")
+            },
+            Step::Restart,
+        ),
+        (
+            "the engine's image",
+            |all| all["spec"]["containers"][0]["image"] = json!("other"),
+            Step::Container,
+        ),
+        (
+            "another's image",
+            |all| all["spec"]["containers"][1]["image"] = json!("other"),
+            Step::Relabel,
+        ),
+        (
+            "a sidecar's image",
+            |all| all["spec"]["initContainers"][1]["image"] = json!("other"),
+            Step::Relabel,
+        ),
+        (
+            "an init image",
+            |all| all["spec"]["initContainers"][0]["image"] = json!("other"),
+            Step::Replace,
+        ),
+        (
+            "a variable",
+            |all| all["spec"]["containers"][0]["env"][0]["value"] = json!("b"),
+            Step::Replace,
+        ),
+        (
+            "more memory",
+            |all| all["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("4Gi"),
+            Step::Resize,
+        ),
+        (
+            "the same memory in other words",
+            |all| all["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("2048Mi"),
+            Step::None,
+        ),
+        (
+            "a first CPU limit",
+            |all| all["spec"]["containers"][0]["resources"]["limits"]["cpu"] = json!(2),
+            Step::Resize,
+        ),
+        (
+            "a limit less",
+            |all| all["spec"]["containers"][0]["resources"]["limits"] = json!({}),
+            Step::Replace,
+        ),
+        (
+            "another quality of service",
+            |all| {
+                let same = json!({"cpu": "1", "memory": "2Gi"});
+                for (list, index) in [("containers", 0), ("containers", 1), ("initContainers", 0)] {
+                    all["spec"][list][index]["resources"]["limits"] = same.clone();
+                }
+                all["spec"]["initContainers"][1]["resources"]["limits"] = same.clone();
+                all["spec"]["containers"][0]["resources"]["requests"] = same;
+            },
+            Step::Replace,
+        ),
+        (
+            "huge pages",
+            |all| {
+                all["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = json!("2Mi")
+            },
+            Step::Replace,
+        ),
+        (
+            "memory of a sidecar",
+            |all| {
+                all["spec"]["initContainers"][1]["resources"] = json!({"limits": {"memory": "1Gi"}})
+            },
+            Step::Resize,
+        ),
+        (
+            "memory of an init container",
+            |all| {
+                all["spec"]["initContainers"][0]["resources"] = json!({"limits": {"memory": "1Gi"}})
+            },
+            Step::Replace,
+        ),
+        (
+            "pod resources",
+            |all| all["spec"]["resources"] = json!({"limits": {"cpu": "1"}}),
+            Step::Replace,
+        ),
+        (
+            "one toleration more",
+            |all| {
+                let list = all["spec"]["tolerations"].as_array_mut().expect("a list");
+                list.insert(0, json!({"key": "zone", "operator": "Exists"}));
+            },
+            Step::Relabel,
+        ),
+        ("a toleration less", |all| all["spec"]["tolerations"] = json!([]), Step::Replace),
+        (
+            "affinity",
+            |all| all["spec"]["affinity"] = json!({"podAntiAffinity": {"a": 1}}),
+            Step::Replace,
+        ),
+        ("empty affinity", |all| all["spec"]["affinity"] = json!({}), Step::None),
+        (
+            "another volume",
+            |all| {
+                let list = all["spec"]["volumes"].as_array_mut().expect("a list");
+                list.push(json!({"name": "scratch", "emptyDir": {}}));
+            },
+            Step::Replace,
+        ),
+        (
+            "containers in another order",
+            |all| all["spec"]["containers"].as_array_mut().expect("a list").reverse(),
+            Step::None,
+        ),
+        (
+            "init containers in another order",
+            |all| all["spec"]["initContainers"].as_array_mut().expect("a list").reverse(),
+            Step::Replace,
+        ),
+        (
+            "a container more",
+            |all| {
+                let list = all["spec"]["containers"].as_array_mut().expect("a list");
+                list.push(json!({"name": "logs", "image": "x"}));
+            },
+            Step::Replace,
+        ),
+    ];
+    for (name, change, expected) in rows {
+        assert_eq!(step_of(change), expected, "{name}");
+    }
+}
+
+#[test]
+fn the_highest_step_does_it_all_and_all_fields_are_named() {
+    let mut wanted = template();
+    wanted["metadata"]["labels"]["team"] = json!("a");
+    wanted["spec"]["containers"][0]["image"] = json!("registry/opensearch:2.19.3");
+    let update = update(&wanted, &template());
+    assert_eq!(update.step, Step::Container);
+    let said: Vec<String> = update
+        .because
+        .iter()
+        .map(|each| format!("{} {:?} {:?} {}", each.field, each.from, each.to, each.step.name()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "spec.containers[opensearch].image Some(\"registry/opensearch:2.19.2\") \
+             Some(\"registry/opensearch:2.19.3\") container",
+            "metadata.labels.team None Some(\"a\") relabel",
+        ]
+    );
+}
+
+#[test]
+fn a_variable_of_a_label_needs_a_new_container() {
+    let mut actual = template();
+    actual["spec"]["containers"][0]["env"] = json!([
+        {"name": "APP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+        {"name": "MEMORY", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}
+    ]);
+    let mut wanted = actual.clone();
+    wanted["metadata"]["labels"]["app"] = json!("metrics");
+    let found = update(&wanted, &actual);
+    assert_eq!(found.step, Step::Container);
+    assert_eq!(found.because[0].field, "spec.containers[opensearch].env[APP]");
+
+    // A label that no variable shows, and a size that one shows.
+    let mut wanted = actual.clone();
+    wanted["metadata"]["labels"]["team"] = json!("a");
+    assert_eq!(update(&wanted, &actual).step, Step::Relabel);
+    wanted["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("4Gi");
+    let found = update(&wanted, &actual);
+    let steps: Vec<Step> = found.because.iter().map(|each| each.step).collect();
+    assert_eq!(steps, [Step::Resize, Step::Container, Step::Relabel]);
+}
+
+#[test]
+fn what_may_be_secret_is_not_shown() {
+    let mut wanted = template();
+    wanted["spec"]["containers"][0]["env"][0]["value"] = json!("hunter2");
+    wanted["spec"]["containers"][0]["args"] = json!(["--password=hunter2"]);
+    let update = update(&wanted, &template());
+    assert_eq!(update.because.len(), 2);
+    assert!(!format!("{update:?}").contains("hunter2"), "{update:?}");
+}
+
+#[test]
+fn without_resize_another_size_is_another_pod() {
+    let mut wanted = template();
+    wanted["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("4Gi");
+    let content = Content::default();
+    let compare = |resize| {
+        let wanted = Declaration { template: &wanted, content: &content };
+        let actual = Declaration { template: &template(), content: &content };
+        compare(Some(wanted), actual, "opensearch", Abilities { resize }).step
+    };
+    assert_eq!((compare(true), compare(false)), (Step::Resize, Step::Replace));
+}
+
+#[test]
+fn a_node_that_is_not_wanted_moves_away() {
+    let (template, content) = (template(), Content::default());
+    let actual = Declaration { template: &template, content: &content };
+    let update = compare(None, actual, "opensearch", Abilities { resize: true });
+    assert_eq!((update.step, update.step.keeps()), (Step::Move, "the data"));
+}
+
+#[test]
+fn an_empty_object_that_means_something_is_a_change() {
+    let mut actual = template();
+    let term = |selector| json!({"podAntiAffinity": {"required": [{"topologyKey": "zone", "namespaceSelector": selector}]}});
+    actual["spec"]["affinity"] = term(Value::Null);
+    let mut wanted = actual.clone();
+    wanted["spec"]["affinity"] = term(json!({}));
+    assert_eq!(update(&wanted, &actual).step, Step::Replace);
+    assert_eq!(
+        with_content(&actual, &Content::default(), &actual, &Content::default()).step,
+        Step::None
+    );
+}

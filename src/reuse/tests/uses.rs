@@ -1,0 +1,117 @@
+//! Which Secrets and ConfigMaps are found, and how a change of them arrives.
+
+use serde_json::{Value, json};
+
+use super::template;
+use crate::{SourceKind, uses};
+
+/// Each use as `Kind name key arrival`, sorted.
+fn found(change: impl FnOnce(&mut Value)) -> Vec<String> {
+    let mut template = template();
+    change(&mut template);
+    uses(&template, "opensearch")
+        .into_iter()
+        .map(|each| {
+            let kind = match each.source.kind {
+                SourceKind::Secret => "Secret",
+                SourceKind::ConfigMap => "ConfigMap",
+            };
+            let key = each.key.unwrap_or("*".to_owned());
+            format!("{kind} {} {key} {:?}", each.source.name, each.arrival)
+        })
+        .collect()
+}
+
+fn mounts(all: &mut Value, mounts: Value, volumes: Value) {
+    all["spec"]["containers"][0]["volumeMounts"] = mounts;
+    all["spec"]["volumes"] = volumes;
+}
+
+#[test]
+fn a_mounted_volume() {
+    assert_eq!(found(|_| {}), ["Secret logs-config * Mounted"]);
+}
+
+#[test]
+fn only_the_items_that_are_mounted() {
+    let config_map =
+        json!({"name": "c", "items": [{"key": "a", "path": "x/a.yml"}, {"key": "b", "path": "b"}]});
+    let volumes = json!([{"name": "v", "configMap": config_map}]);
+    let whole = json!([{"name": "v", "mountPath": "/v"}]);
+    let part = json!([{"name": "v", "mountPath": "/v", "subPath": "x/a.yml"}]);
+    assert_eq!(
+        found(|all| mounts(all, whole, volumes.clone())),
+        ["ConfigMap c a Mounted", "ConfigMap c b Mounted"]
+    );
+    assert_eq!(found(|all| mounts(all, part, volumes)), ["ConfigMap c a NewContainer"]);
+}
+
+#[test]
+fn a_sub_path_is_the_key_of_that_name() {
+    let volumes = json!([{"name": "v", "secret": {"secretName": "s"}}]);
+    let part = json!([{"name": "v", "mountPath": "/v", "subPath": "opensearch.yml"}]);
+    assert_eq!(found(|all| mounts(all, part, volumes)), ["Secret s opensearch.yml NewContainer"]);
+}
+
+#[test]
+fn all_sources_of_a_projected_volume() {
+    let sources = json!([
+        {"secret": {"name": "s"}},
+        {"configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}},
+        {"serviceAccountToken": {"path": "token"}},
+        {"downwardAPI": {"items": []}}
+    ]);
+    let volumes = json!([{"name": "v", "projected": {"sources": sources}}]);
+    let mount = json!([{"name": "v", "mountPath": "/v"}]);
+    assert_eq!(
+        found(|all| mounts(all, mount, volumes)),
+        ["ConfigMap c k Mounted", "Secret s * Mounted"]
+    );
+}
+
+#[test]
+fn variables_and_whole_environments() {
+    let variables = json!([
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "a"}}},
+        {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "b"}}},
+        {"name": "C", "value": "c"}
+    ]);
+    let found = found(|all| {
+        mounts(all, json!([]), json!([]));
+        all["spec"]["containers"][0]["env"] = variables;
+        all["spec"]["containers"][0]["envFrom"] =
+            json!([{"secretRef": {"name": "e"}}, {"configMapRef": {"name": "f"}}]);
+    });
+    assert_eq!(
+        found,
+        [
+            "ConfigMap c b NewContainer",
+            "ConfigMap f * NewContainer",
+            "Secret e * NewContainer",
+            "Secret s a NewContainer",
+        ]
+    );
+}
+
+#[test]
+fn what_init_containers_read_needs_another_pod_unless_the_engine_reads_it_too() {
+    let keystore =
+        json!([{"name": "keystore", "mountPath": "/k"}, {"name": "config", "mountPath": "/c"}]);
+    let found = found(|all| {
+        all["spec"]["initContainers"][0]["volumeMounts"] = keystore;
+        let volumes = all["spec"]["volumes"].as_array_mut().expect("a list");
+        volumes.push(json!({"name": "keystore", "secret": {"secretName": "secure"}}));
+    });
+    assert_eq!(found, ["Secret logs-config * Mounted", "Secret secure * NewPod"]);
+}
+
+#[test]
+fn what_other_containers_read_is_theirs() {
+    let found = found(|all| {
+        let reference = json!({"secretKeyRef": {"name": "password", "key": "p"}});
+        for (list, index) in [("containers", 1), ("initContainers", 1)] {
+            all["spec"][list][index]["env"] = json!([{"name": "P", "valueFrom": reference}]);
+        }
+    });
+    assert_eq!(found, ["Secret logs-config * Mounted"]);
+}

@@ -1,0 +1,20 @@
+//! Tolerations, which a living pod may be given more of.
+
+use serde_json::Value;
+
+use crate::difference::Leaf;
+use crate::step::Step;
+
+/// The apiserver takes a patch that only adds tolerations.
+pub(crate) fn step(leaf: &Leaf) -> Step {
+    let list = |value: &Option<Value>| match value {
+        Some(Value::Array(list)) => list.clone(),
+        _ => vec![],
+    };
+    let (from, to) = (list(&leaf.from), list(&leaf.to));
+    match from.iter().all(|toleration| to.contains(toleration)) {
+        true if from.len() == to.len() => Step::None,
+        true => Step::Relabel,
+        false => Step::Replace,
+    }
+}

@@ -1,0 +1,145 @@
+//! Which Secrets and ConfigMaps a pod reads, found from its template, and how a change arrives.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::content::{Source, SourceKind};
+use crate::path::Path;
+use crate::resize::{containers, is_sidecar};
+
+/// How a changed content gets to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arrival {
+    /// The kubelet renews the mounted files; the engine reads them when it starts.
+    Mounted,
+    /// Only a new container gets it: variables, and files mounted by `subPath`.
+    NewContainer,
+    /// Only a new pod gets it: init containers run once.
+    NewPod,
+}
+
+/// One use of a Secret or ConfigMap by a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// The object.
+    pub source: Source,
+    /// The one key that is used; all of them if there is none.
+    pub key: Option<String>,
+    /// How a change arrives.
+    pub arrival: Arrival,
+    /// The field of the template that uses it.
+    pub field: String,
+}
+
+/// All uses that the engine depends on. What other containers read is theirs: nothing of it is
+/// counted. What an init container reads counts if the engine's container does not read it, too.
+pub fn uses(template: &Value, engine_container: &str) -> BTreeSet<Use> {
+    let mut found = BTreeSet::new();
+    for container in containers(template, "containers") {
+        if container["name"] == engine_container {
+            of_container(template, "containers", container, &mut found);
+        }
+    }
+    let mut before = BTreeSet::new();
+    for container in containers(template, "initContainers") {
+        if !is_sidecar(container["name"].as_str(), template) {
+            of_container(template, "initContainers", container, &mut before);
+        }
+    }
+    let also_read = |each: &Use| {
+        found
+            .iter()
+            .any(|own| own.source == each.source && (own.key.is_none() || own.key == each.key))
+    };
+    before.retain(|each| !also_read(each));
+    found.extend(before.into_iter().map(|each| Use { arrival: Arrival::NewPod, ..each }));
+    found
+}
+
+fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTreeSet<Use>) {
+    let name = container["name"].as_str().unwrap_or_default();
+    let at = Path::default().field("spec").field(list).element(name);
+    let mut add = |source: Option<Source>, key: Option<&str>, arrival, field: &Path| {
+        found.extend(source.map(|source| Use {
+            source,
+            key: key.map(str::to_owned),
+            arrival,
+            field: field.to_string(),
+        }));
+    };
+    for variable in container["env"].as_array().into_iter().flatten() {
+        let field = at.field("env").element(variable["name"].as_str().unwrap_or_default());
+        for (reference, kind) in
+            [("secretKeyRef", SourceKind::Secret), ("configMapKeyRef", SourceKind::ConfigMap)]
+        {
+            let from = &variable["valueFrom"][reference];
+            let key = from["key"].as_str();
+            add(source(kind, &from["name"]), key, Arrival::NewContainer, &field);
+        }
+    }
+    for from in container["envFrom"].as_array().into_iter().flatten() {
+        let field = at.field("envFrom");
+        let secret = source(SourceKind::Secret, &from["secretRef"]["name"]);
+        let config_map = source(SourceKind::ConfigMap, &from["configMapRef"]["name"]);
+        add(secret.or(config_map), None, Arrival::NewContainer, &field);
+    }
+    for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+        let field =
+            at.field("volumeMounts").element(mount["mountPath"].as_str().unwrap_or_default());
+        let part = mount["subPath"].as_str().filter(|part| !part.is_empty());
+        let fixed = part.is_some() || mount["subPathExpr"].is_string();
+        let arrival = if fixed { Arrival::NewContainer } else { Arrival::Mounted };
+        for (source, keys) in of_volume(template, &mount["name"]) {
+            match (keys, part) {
+                // The file's name is the key.
+                (None, Some(part)) => add(Some(source), Some(part), arrival, &field),
+                (None, None) => add(Some(source), None, arrival, &field),
+                (Some(items), part) => {
+                    let mounted =
+                        items.iter().filter(|(_, path)| part.is_none_or(|part| part == path));
+                    for (key, _) in mounted {
+                        add(Some(source.clone()), Some(key), arrival, &field);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Keys and the paths at which they are mounted; all keys by their own names if there is none.
+type Items = Option<Vec<(String, String)>>;
+
+fn of_volume(template: &Value, name: &Value) -> Vec<(Source, Items)> {
+    let volumes = template["spec"]["volumes"].as_array().into_iter().flatten();
+    let mut found = Vec::new();
+    for volume in volumes.filter(|volume| &volume["name"] == name) {
+        let secret = &volume["secret"];
+        let config_map = &volume["configMap"];
+        found.extend(
+            source(SourceKind::Secret, &secret["secretName"]).map(|it| (it, items(secret))),
+        );
+        found.extend(
+            source(SourceKind::ConfigMap, &config_map["name"]).map(|it| (it, items(config_map))),
+        );
+        for part in volume["projected"]["sources"].as_array().into_iter().flatten() {
+            for (field, kind) in
+                [("secret", SourceKind::Secret), ("configMap", SourceKind::ConfigMap)]
+            {
+                let object = &part[field];
+                found.extend(source(kind, &object["name"]).map(|it| (it, items(object))));
+            }
+        }
+    }
+    found
+}
+
+fn items(object: &Value) -> Items {
+    let list = object["items"].as_array().filter(|list| !list.is_empty())?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Some(list.iter().map(|item| (text(&item["key"]), text(&item["path"]))).collect())
+}
+
+fn source(kind: SourceKind, name: &Value) -> Option<Source> {
+    Some(Source { kind, name: name.as_str()?.to_owned() })
+}
