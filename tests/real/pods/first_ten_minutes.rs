@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::fixture::{ENGINE, Fixture, HOME};
-use super::nodes::{Node, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{NODES, Node, assert_restarted_in_place, attribute, observe, until_formed};
 use super::official;
 use super::opensearch::Parts;
 use crate::support::skip::skip;
@@ -101,12 +101,13 @@ impl Reader<'_> {
     }
 }
 
-/// The pods of the StatefulSet are there and ready.
+/// Waits until all pods of the StatefulSet are there and ready.
 fn ready(fixture: &Fixture, count: usize) {
-    eventually("the pods are ready", || {
-        let set = fixture.json(&["get", "statefulset", "logs"]);
-        (set["status"]["readyReplicas"] == count).then_some(())
-    });
+    for name in &NODES[..count] {
+        let pod = format!("pod/{name}");
+        fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
+        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &pod]);
+    }
 }
 
 /// The other update strategy, under PodSecurity `restricted`, with a stand-in engine.

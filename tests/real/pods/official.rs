@@ -124,6 +124,7 @@ pub(super) fn stateful_set(parts: &Parts) -> Value {
                             { "name": "PATH", "value": format!("{HOME}/bin:/usr/bin:/bin") },
                             { "name": "LD_PRELOAD", "value": "/limits/limits.so" },
                         ],
+                        "resources": { "requests": { "cpu": "500m" } },
                         "ports": [{ "name": "http", "containerPort": 9200 }],
                         "readinessProbe": {
                             "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
