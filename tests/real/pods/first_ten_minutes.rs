@@ -72,6 +72,7 @@ fn the_first_ten_minutes() {
         read.elapsed().as_secs(),
         began.elapsed().as_secs()
     );
+    fixture.until_idle();
     the_plugin(&fixture);
 }
 
