@@ -18,6 +18,18 @@ use crate::support::wait::eventually;
 /// Where the document puts the manager.
 const STAYPUT: &str = "/stayput/stayput";
 
+/// The document's sections with blocks. All of them are run below.
+const SECTIONS: [&str; 8] = [
+    "Keys",
+    "Add stayput to the pods",
+    "Install the reconciler",
+    "Describe your cluster",
+    "Change the config",
+    "A config that is wrong",
+    "Renew the certificate",
+    "When it does not continue",
+];
+
 /// The blocks marked `sh`, with their headings.
 fn blocks() -> Vec<(String, String)> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/first-ten-minutes.md");
@@ -30,6 +42,9 @@ fn blocks() -> Vec<(String, String)> {
             blocks.push((heading.to_owned(), script.to_owned()));
         }
     }
+    let mut sections: Vec<&str> = blocks.iter().map(|(heading, _)| heading.as_str()).collect();
+    sections.dedup();
+    assert_eq!(sections, SECTIONS, "a section that nobody runs");
     blocks
 }
 
