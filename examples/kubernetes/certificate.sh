@@ -10,34 +10,34 @@ set -eu
 umask 077
 namespace=$1
 cluster=$2
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
-cd "$directory"
+at=$(mktemp -d)
+trap 'rm -rf "$at"' EXIT
 
-# Without the copy of the keys that `kubectl apply` leaves in an annotation.
+secrets() { kubectl --namespace "$namespace" "$@"; }
+# Without the copy of the keys that a plain `kubectl apply` leaves in an annotation.
 apply() {
-  kubectl --namespace "$namespace" create secret "$@" --dry-run=client --output yaml > secret.yaml
-  kubectl --namespace "$namespace" apply --server-side --force-conflicts --filename secret.yaml
+  secrets create secret "$@" --dry-run=client --output yaml > "$at/secret.yaml"
+  secrets apply --server-side --force-conflicts --filename "$at/secret.yaml"
 }
 new_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1"; }
 
-found=$(kubectl --namespace "$namespace" get secret "$cluster-manager-ca-key" --ignore-not-found --output name)
+found=$(secrets get secret "$cluster-manager-ca-key" --ignore-not-found --output name)
 if [ -z "$found" ]; then
-  new_key ca.key
-  openssl req -x509 -new -key ca.key -days 3650 -out ca.crt -subj "/CN=stayput of $cluster" \
+  new_key "$at/ca.key"
+  openssl req -x509 -new -key "$at/ca.key" -days 3650 -out "$at/ca.crt" -subj "/CN=stayput of $cluster" \
     -addext 'keyUsage=critical,keyCertSign'
-  kubectl --namespace "$namespace" create secret tls "$cluster-manager-ca-key" --cert=ca.crt --key=ca.key
+  secrets create secret tls "$cluster-manager-ca-key" --cert="$at/ca.crt" --key="$at/ca.key"
 else
   for part in crt key; do
-    kubectl --namespace "$namespace" get secret "$cluster-manager-ca-key" \
-      --output "go-template={{index .data \"tls.$part\" | base64decode}}" > "ca.$part"
+    secrets get secret "$cluster-manager-ca-key" \
+      --output "go-template={{index .data \"tls.$part\" | base64decode}}" > "$at/ca.$part"
   done
 fi
 
-new_key tls.key
-openssl req -new -key tls.key -out tls.csr -subj '/CN=stayput'
-printf 'subjectAltName=DNS:stayput\n' > tls.ext
-openssl x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 365 -extfile tls.ext \
-  -out tls.crt 2> signed || { cat signed >&2; exit 1; }
-apply generic "$cluster-manager-ca" --from-file=ca.crt
-apply tls "$cluster-manager-tls" --cert=tls.crt --key=tls.key
+new_key "$at/tls.key"
+openssl req -new -key "$at/tls.key" -out "$at/tls.csr" -subj '/CN=stayput'
+printf 'subjectAltName=DNS:stayput\n' > "$at/tls.ext"
+openssl x509 -req -in "$at/tls.csr" -CA "$at/ca.crt" -CAkey "$at/ca.key" -CAcreateserial -days 365 \
+  -extfile "$at/tls.ext" -out "$at/tls.crt" 2> "$at/signed" || { cat "$at/signed" >&2; exit 1; }
+apply generic "$cluster-manager-ca" --from-file="$at/ca.crt"
+apply tls "$cluster-manager-tls" --cert="$at/tls.crt" --key="$at/tls.key"
