@@ -108,6 +108,64 @@ fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
     }
 }
 
+/// What the rules for a node that comes back need, and an engine that can write beside its config.
+#[test]
+fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
+    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml"] {
+        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
+        let mut found = Vec::new();
+        documents.iter().for_each(|document| containers(document, &mut found));
+        let settings = read(found[0]).unwrap_or_else(|problems| panic!("{file}: {problems:#?}"));
+        let config = &settings.config;
+        assert!(config.all_staged() && config.keep_last_good.is_some(), "{file}");
+        assert!(settings.policy.pin_config, "{file}");
+        let mounts = found[0]["volumeMounts"].as_vec().unwrap();
+        for stage in &config.stage {
+            // A volume that the kubelet keeps read-only, or a single file of one.
+            let below = mounts.iter().filter(|mount| {
+                let at = Path::new(mount["mountPath"].as_str().unwrap());
+                at.starts_with(&stage.target) && mount["$patch"].as_str() != Some("delete")
+            });
+            let read_only = |mount: &&Yaml| {
+                mount["readOnly"].as_bool() == Some(true) || !mount["subPath"].is_badvalue()
+            };
+            assert_eq!(below.filter(read_only).count(), 0, "{file}");
+        }
+    }
+}
+
+/// A pod that is about to stop gets no more requests after one failed probe.
+#[test]
+fn readiness_is_asked_every_second_and_fails_at_once() {
+    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml"] {
+        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
+        let mut found = Vec::new();
+        documents.iter().for_each(|document| containers(document, &mut found));
+        let probe = &found[0]["readinessProbe"];
+        assert_eq!(probe["httpGet"]["path"].as_str(), Some("/readyz"), "{file}");
+        assert_eq!(probe["periodSeconds"].as_i64(), Some(1), "{file}");
+        assert_eq!(probe["failureThreshold"].as_i64(), Some(1), "{file}");
+    }
+}
+
+/// The image is the one that its Dockerfile says how to build.
+#[test]
+fn the_managers_image_has_one_name() {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/manager.Dockerfile");
+    let built = fs::read_to_string(built).unwrap();
+    let name = built.split(" -t ").nth(1).unwrap().split_whitespace().next().unwrap();
+    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml", "eck.yaml", "README.md"] {
+        let text = yaml(&folder().join(file));
+        let used: Vec<&str> = text
+            .split("image: ")
+            .skip(1)
+            .filter_map(|rest| rest.split_whitespace().next())
+            .filter(|image| image.contains("stayput"))
+            .collect();
+        assert_eq!(used, [name], "{file}");
+    }
+}
+
 #[test]
 fn a_mistake_in_a_manifest_would_be_found() {
     let text = yaml(&folder().join("statefulset.yaml"));

@@ -6,6 +6,7 @@ mod figures;
 mod first_ten_minutes;
 mod fixture;
 mod nodes;
+mod official;
 mod opensearch;
 mod own_config;
 mod shell;

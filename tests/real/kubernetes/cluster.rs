@@ -29,7 +29,7 @@ fn a_pod_of_the_manager() {
     };
     println!("the cluster was there after {} ms", began.elapsed().as_millis());
     let files = [(Path::new(&binary), "/stayput")];
-    cluster.images.load(&Image { name: IMAGE, files: &files, entrypoint: &["/stayput"] });
+    cluster.images.load(&Image { name: IMAGE, files: &files, entrypoint: &["/stayput"], owner: 0 });
     let admin = cluster.api.admin();
     admin.apply(&json!({
         "apiVersion": "v1",

@@ -172,7 +172,11 @@ fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
                         "image": "engine",
                         "livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
                         "env": [{"name": "ITS_OWN", "value": "1"}],
-                        "volumeMounts": [{"name": "config", "mountPath": "/usr/share/opensearch/config"}],
+                        "volumeMounts": [{
+                            "name": "config",
+                            "mountPath": "/usr/share/opensearch/config/opensearch.yml",
+                            "subPath": "opensearch.yml",
+                        }],
                     }],
                     "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
                 },
@@ -197,12 +201,18 @@ fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
     };
     assert!(has(&engine["env"], "ITS_OWN") && has(&engine["env"], "STAYPUT_LISTEN"));
     assert!(has(&pod["volumes"], "config") && has(&pod["volumes"], "stayput-state"));
-    assert!(has(&engine["volumeMounts"], "config") && has(&pod["initContainers"], "stayput"));
+    assert!(
+        has(&engine["volumeMounts"], "stayput-config") && has(&pod["initContainers"], "stayput")
+    );
+    // The engine's own directory: nothing is mounted in there, so that it can write its keystore.
+    assert!(!has(&engine["volumeMounts"], "config"), "{engine:#}");
 }
 
 /// The blocks under "Keys" of `docs/first-ten-minutes.md`, as they stand.
 fn the_keys_of_the_first_ten_minutes(server: &ApiServer) {
     let directory = tempfile::tempdir().expect("a directory");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    std::os::unix::fs::symlink(examples, directory.path().join("examples")).expect("a link");
     let program = part("STAYPUT_KUBE").expect("the apiserver was started with it");
     let kubectl = directory.path().join("kubectl");
     let line = format!("#!/bin/sh\nexec '{}' kubectl \"$@\"\n", program.display());
@@ -231,13 +241,27 @@ fn the_keys_of_the_first_ten_minutes(server: &ApiServer) {
     let jwks = server.admin().json(&["get", "configmap", "cluster-jwks", "--namespace", "search"]);
     assert_eq!(jwks["data"]["issuer"], server.url());
     assert!(jwks["data"]["jwks.json"].as_str().is_some_and(|keys| keys.contains("RS256")));
-    script(
-        "for part in logs-manager-ca:ca logs-manager-tls:tls; do
-           kubectl --namespace search get secret ${part%:*} \
-             -o \"go-template={{index .data \\\"${part#*:}.crt\\\" | base64decode}}\" > ${part#*:}.pem
-         done
-         openssl verify -CAfile ca.pem -purpose sslserver -verify_hostname stayput tls.pem",
-    );
+    let certificates = || {
+        script(
+            "for part in logs-manager-ca:ca logs-manager-tls:tls; do
+               kubectl --namespace search get secret ${part%:*} \
+                 -o \"go-template={{index .data \\\"${part#*:}.crt\\\" | base64decode}}\" > ${part#*:}.pem
+             done
+             openssl verify -CAfile ca.pem -purpose sslserver -verify_hostname stayput tls.pem",
+        );
+        ["ca.pem", "tls.pem"].map(|file| fs::read(directory.path().join(file)).expect("written"))
+    };
+    let [authority, certificate] = certificates();
+    script(&renewal(&document));
+    let [same, renewed] = certificates();
+    assert!(authority == same && certificate != renewed, "another certificate of the same CA");
     let left: Vec<_> = fs::read_dir(directory.path()).expect("ours").flatten().collect();
     assert!(left.iter().all(|entry| entry.path().extension().is_none_or(|kind| kind != "key")));
+}
+
+/// The block under "Renew the certificate".
+fn renewal(document: &str) -> String {
+    let part = document.split("\n## ").find(|part| part.starts_with("Renew the certificate"));
+    let block = part.and_then(|part| part.split("```sh\n").nth(1)).expect("a block");
+    block.split("```").next().expect("its end").to_owned()
 }

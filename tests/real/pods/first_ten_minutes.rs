@@ -1,6 +1,7 @@
-//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of engines without stayput, and
-//! the reader's commands one after the other.
+//! `docs/first-ten-minutes.md`, exactly as written: a StatefulSet of real engines without stayput,
+//! and the reader's commands one after the other.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -8,12 +9,26 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::fixture::{ENGINE, Fixture, HOME};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{NODES, Node, assert_restarted_in_place, attribute, observe, until_formed};
+use super::official;
+use super::opensearch::Parts;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 /// Where the document puts the manager.
 const STAYPUT: &str = "/stayput/stayput";
+
+/// The document's sections with blocks. All of them are run below.
+const SECTIONS: [&str; 8] = [
+    "Keys",
+    "Add stayput to the pods",
+    "Install the reconciler",
+    "Describe your cluster",
+    "Change the config",
+    "A config that is wrong",
+    "Renew the certificate",
+    "When it does not continue",
+];
 
 /// The blocks marked `sh`, with their headings.
 fn blocks() -> Vec<(String, String)> {
@@ -27,65 +42,185 @@ fn blocks() -> Vec<(String, String)> {
             blocks.push((heading.to_owned(), script.to_owned()));
         }
     }
+    let mut sections: Vec<&str> = blocks.iter().map(|(heading, _)| heading.as_str()).collect();
+    sections.dedup();
+    assert_eq!(sections, SECTIONS, "a section that nobody runs");
     blocks
 }
 
 #[test]
 fn the_first_ten_minutes() {
+    const TEST: &str = "pods::first_ten_minutes::the_first_ten_minutes";
+    let parts = match Parts::find() {
+        Ok(parts) => parts,
+        Err(why) => return skip(TEST, &why),
+    };
     let fixture = match Fixture::lay("restricted") {
         Ok(fixture) => fixture,
-        Err(why) => return skip("pods::first_ten_minutes::the_first_ten_minutes", &why),
+        Err(why) => return skip(TEST, &why),
     };
-    let config = format!(
-        "cluster.name: logs\nnode.name: ${{NODE_NAME}}\nnetwork.host: 0.0.0.0\n\
-         discovery.seed_hosts: [{}]\ncluster.initial_cluster_manager_nodes: {}\npath.data: {HOME}/data\n",
-        fixture.seeds(),
-        NODES.join(",")
-    );
-    fixture.secret("logs-config", &[("opensearch.yml", &config)]);
-    fixture.admin().apply(&stateful_set());
-    fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=120s"]);
-
     let began = Instant::now();
-    let mut before = None;
-    for (heading, script) in blocks() {
-        let block = Instant::now();
-        if script.contains("restart-phase=schedule-rolling") {
-            let nodes = observe(&fixture, STAYPUT);
-            until_formed(&nodes);
-            fixture.at_rest();
-            before = Some((nodes, fixture.cluster.audit.now(), Instant::now()));
-        }
-        let printed = fixture.people.run(&script);
-        println!("{heading}: {} ms\n{script}{printed}", block.elapsed().as_millis());
-        if script.contains("--for=condition=RestartInProgress=false") {
-            assert!(printed.ends_with("done\n"), "{printed}");
-            let (_, mark, began) = before.as_ref().expect("it was asked for before");
-            println!("the rolling restart took {} ms", began.elapsed().as_millis());
-            fixture.figures(*mark);
-        }
-    }
-    println!("the document took {} s", began.elapsed().as_secs());
+    let reader = Reader { fixture: &fixture, blocks: blocks() };
+    reader.section("Keys");
+    a_set_that_replaces_its_pods(&reader);
 
-    let (before, ..) = before.expect("the document asks for a restart");
-    let config = config + "\nnode.attr.first: \"yes\"\n";
-    let expected = fixture.checksum(&[("opensearch.yml", &config)]);
-    let after = observe(&fixture, STAYPUT);
-    assert_restarted_in_place(&before, &after, |_| expected.clone());
-    assert_eq!(attribute(&after, "first"), vec![json!("yes"); 3]);
+    // Engines and JVM are mounted from the machine, which `restricted` forbids.
+    let label = "pod-security.kubernetes.io/enforce=privileged";
+    fixture.admin().run(&["label", "--overwrite", "namespace/search", label]);
+    official::load(&fixture, &parts);
+    let config = official::config(&fixture);
+    fixture.secret("logs-config", &[("opensearch.yml", &config)]);
+    fixture.admin().apply(&official::stateful_set(&parts));
+    ready(&fixture, 3);
+
+    let read = Instant::now();
+    for heading in ["Add stayput to the pods", "Install the reconciler", "Describe your cluster"] {
+        reader.section(heading);
+    }
+    let good = fixture.checksum(&[("opensearch.yml", &(config + "\nnode.attr.first: \"yes\"\n"))]);
+    let after = changed(&reader, &good);
+    wrong(&reader, &after, &good);
+    renewed(&reader);
+    reader.section("When it does not continue");
+    println!(
+        "the document took {} s, {} s with a StatefulSet before it",
+        read.elapsed().as_secs(),
+        began.elapsed().as_secs()
+    );
+    fixture.until_idle();
     the_plugin(&fixture);
 }
 
-/// The engines as users have them before they install stayput.
-fn stateful_set() -> Value {
+/// Who runs the blocks of the document.
+struct Reader<'a> {
+    fixture: &'a Fixture,
+    blocks: Vec<(String, String)>,
+}
+
+impl Reader<'_> {
+    /// Runs the blocks below a heading; `before` is called before each; what was printed.
+    fn section_with(&self, heading: &str, mut before: impl FnMut(&str)) -> String {
+        let mut all = String::new();
+        for (_, script) in self.blocks.iter().filter(|(of, _)| of == heading) {
+            before(script);
+            let block = Instant::now();
+            let printed = self.fixture.people.run(script);
+            println!("{heading}: {} ms\n{script}{printed}", block.elapsed().as_millis());
+            all += &printed;
+        }
+        assert!(!all.is_empty(), "there is no {heading:?}, or it prints nothing");
+        all
+    }
+
+    fn section(&self, heading: &str) -> String {
+        self.section_with(heading, |_| ())
+    }
+}
+
+/// Waits until all pods of the StatefulSet are there and ready.
+fn ready(fixture: &Fixture, count: usize) {
+    for name in &NODES[..count] {
+        let pod = format!("pod/{name}");
+        fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
+        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &pod]);
+    }
+}
+
+/// The other update strategy, under PodSecurity `restricted`, with a stand-in engine.
+fn a_set_that_replaces_its_pods(reader: &Reader<'_>) {
+    let fixture = reader.fixture;
+    let config = "cluster.name: logs\nnode.name: ${NODE_NAME}\nnetwork.host: 0.0.0.0\n\
+                  cluster.initial_cluster_manager_nodes: logs-0\n";
+    let config = format!("{config}path.data: {HOME}/data\n");
+    fixture.secret("logs-config", &[("opensearch.yml", &config)]);
+    fixture.admin().apply(&standin_set());
+    ready(fixture, 1);
+    let printed = reader.section("Add stayput to the pods");
+    assert!(printed.contains("roll out complete"), "{printed}");
+    fixture.run(&["delete", "statefulset/logs", "--cascade=foreground"]);
+}
+
+/// "Change the config": every engine is another process, and every pod the same. Returns the nodes
+/// afterwards.
+fn changed(reader: &Reader<'_>, good: &str) -> BTreeMap<String, Node> {
+    let fixture = reader.fixture;
+    let before = observe(fixture, STAYPUT);
+    until_formed(&before);
+    let (mark, began) = (fixture.cluster.audit.now(), Instant::now());
+    let printed = reader.section("Change the config");
+    assert!(printed.contains("\ndone\n"), "{printed}");
+    println!("the document's restart took {} ms", began.elapsed().as_millis());
+    fixture.figures(mark);
+    let after = observe(fixture, STAYPUT);
+    assert_restarted_in_place(&before, &after, |_| good.to_owned());
+    assert_eq!(attribute(&after, "first"), vec![json!("yes"); 3]);
+    fixture.at_rest();
+    after
+}
+
+/// "A config that is wrong": one engine is another process, on the good config as all others.
+fn wrong(reader: &Reader<'_>, before: &BTreeMap<String, Node>, good: &str) {
+    let fixture = reader.fixture;
+    let printed = reader.section_with("A config that is wrong", |script| {
+        if script.contains("'{.status.phase}'=Idle") {
+            let after = observe(fixture, STAYPUT);
+            let mut others = 0;
+            for (name, node) in &after {
+                assert_eq!(node.stays, before[name].stays, "{name}");
+                assert_eq!(node.checksum(), good, "{name}: {:#}", node.status);
+                assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+                others += usize::from(node.run() != before[name].run());
+            }
+            assert_eq!(others, 1, "one node was asked");
+            assert_eq!(attribute(&after, "first"), vec![json!("yes"); 3]);
+            touch(fixture);
+        }
+    });
+    assert!(printed.contains("\nrolledBack\n"), "{printed}");
+}
+
+/// "Renew the certificate": the managers have the new one, which the same CA has signed.
+fn renewed(reader: &Reader<'_>) {
+    let fixture = reader.fixture;
+    let before = fixture.run(&["get", "secret/logs-manager-ca", "--output", "jsonpath={.data}"]);
+    let certificate = "kubectl -n search get secret logs-manager-tls \
+         --output 'go-template={{index .data \"tls.crt\" | base64decode}}' |
+         openssl x509 -noout -fingerprint";
+    let old = fixture.people.run(certificate);
+    reader.section("Renew the certificate");
+    let new = fixture.people.run(certificate);
+    assert_ne!(new, old);
+    let after = fixture.run(&["get", "secret/logs-manager-ca", "--output", "jsonpath={.data}"]);
+    assert_eq!(after, before, "the reconciler needs no other CA");
+    touch(fixture);
+    for (name, node) in observe(fixture, STAYPUT) {
+        let served = format!(
+            "openssl s_client -connect {}:9199 -servername stayput 2>/dev/null </dev/null |
+             openssl x509 -noout -fingerprint",
+            node.address
+        );
+        eventually(&format!("{name} has the new certificate"), || {
+            (fixture.people.run(&served) == new).then_some(())
+        });
+    }
+}
+
+/// A kubelet looks for changed Secrets when a pod has changed, and else once a minute or less.
+fn touch(fixture: &Fixture) {
+    let at = humantime::format_rfc3339_nanos(std::time::SystemTime::now()).to_string();
+    let annotation = format!("stayput.test/touched={at}");
+    fixture.run(&["annotate", "--overwrite", "pods", "--selector", "app=logs", &annotation]);
+}
+
+/// One engine with a root file system that is read-only.
+fn standin_set() -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": { "name": "logs", "namespace": "search" },
         "spec": {
             "serviceName": "logs",
-            "replicas": 3,
-            "podManagementPolicy": "Parallel",
+            "replicas": 1,
             "selector": { "matchLabels": { "app": "logs" } },
             "template": {
                 "metadata": { "labels": { "app": "logs" } },
@@ -115,7 +250,7 @@ fn stateful_set() -> Value {
                             "failureThreshold": 60,
                         },
                         "readinessProbe": {
-                            "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
+                            "httpGet": { "path": "/_cluster/health", "port": "http" },
                             "timeoutSeconds": 5,
                             "periodSeconds": 1,
                         },
@@ -125,12 +260,15 @@ fn stateful_set() -> Value {
                             "capabilities": { "drop": ["ALL"] },
                         },
                         "volumeMounts": [
-                            { "name": "config", "mountPath": format!("{HOME}/config") },
+                            { "name": "engine-config", "mountPath": format!("{HOME}/config") },
+                            { "name": "config", "subPath": "opensearch.yml",
+                              "mountPath": format!("{HOME}/config/opensearch.yml") },
                             { "name": "data", "mountPath": format!("{HOME}/data") },
                         ],
                     }],
                     "volumes": [
                         { "name": "config", "secret": { "secretName": "logs-config" } },
+                        { "name": "engine-config", "emptyDir": {} },
                         { "name": "data", "emptyDir": {} },
                     ],
                 },

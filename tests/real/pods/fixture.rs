@@ -43,7 +43,7 @@ impl Fixture {
         let cluster = Cluster::start()?;
         let entrypoint = format!("{HOME}/opensearch-docker-entrypoint.sh");
         let load = |name: &str, files: &[(&Path, &str)], entrypoint: &str| {
-            cluster.images.load(&Image { name, files, entrypoint: &[entrypoint] });
+            cluster.images.load(&Image { name, files, entrypoint: &[entrypoint], owner: 0 });
         };
         // The image that users know as stayput/manager:0.1.0.
         load("docker.io/stayput/manager:0.1.0", &[(&manager, "/stayput")], "/stayput");

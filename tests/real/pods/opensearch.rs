@@ -86,9 +86,9 @@ fn opensearch_restarted_in_place() {
 
 /// The directories of the machine that the pods mount.
 pub(super) struct Parts {
-    home: PathBuf,
-    java: PathBuf,
-    limits: TempDir,
+    pub(super) home: PathBuf,
+    pub(super) java: PathBuf,
+    pub(super) limits: TempDir,
 }
 
 impl Parts {

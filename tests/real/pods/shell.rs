@@ -44,8 +44,9 @@ impl Shell {
     pub(super) fn run(&self, script: &str) -> String {
         let bin = self.directory.path().join("bin");
         let path = std::env::var("PATH").expect("a PATH");
-        let output = Command::new("sh")
-            .args(["-eu", "-c", script])
+        // A script may wait for something that never happens.
+        let output = Command::new("timeout")
+            .args(["900", "sh", "-eu", "-c", script])
             .current_dir(self.directory.path())
             .env("PATH", format!("{}:{path}", bin.display()))
             .env("HOME", self.directory.path())

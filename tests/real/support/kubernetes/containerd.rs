@@ -105,7 +105,12 @@ state = "/run/containerd"
     }
 
     pub(crate) fn load_pause(&self, program: &Path) {
-        self.load(&Image { name: PAUSE, files: &[(program, "/pause")], entrypoint: &["/pause"] });
+        self.load(&Image {
+            name: PAUSE,
+            files: &[(program, "/pause")],
+            entrypoint: &["/pause"],
+            owner: 0,
+        });
     }
 
     /// Imports an image; pods name it with `imagePullPolicy: Never`.

@@ -18,6 +18,8 @@ pub(crate) struct Image<'a> {
     /// Executable by all users: the source path, and the path in the image.
     pub(crate) files: &'a [(&'a Path, &'a str)],
     pub(crate) entrypoint: &'a [&'a str],
+    /// The user and the group of all files and directories.
+    pub(crate) owner: u32,
 }
 
 impl Image<'_> {
@@ -34,7 +36,7 @@ impl Image<'_> {
             fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).expect("permissions");
         }
         let tar = work.path().join("layer.tar");
-        pack(&files, &tar);
+        pack(&files, &tar, self.owner);
         let layer = Blob::write(&blobs, &fs::read(&tar).expect("a layer"), "layer.v1.tar");
         let config = json!({
             "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
@@ -57,7 +59,7 @@ impl Image<'_> {
         fs::write(oci.join("index.json"), index.to_string()).expect("an index");
         fs::write(oci.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).expect("a layout");
         let image = below.join(format!("{}.tar", self.name.replace(['/', ':'], "-")));
-        pack(&oci, &image);
+        pack(&oci, &image, 0);
         image
     }
 }
@@ -83,10 +85,10 @@ impl Blob {
     }
 }
 
-/// All files are owned by root.
-fn pack(directory: &Path, tar: &Path) {
+fn pack(directory: &Path, tar: &Path, owner: u32) {
     let output = Command::new("tar")
-        .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--file", text(tar)])
+        .args(["--create", "--numeric-owner", "--file", text(tar)])
+        .args([format!("--owner={owner}"), format!("--group={owner}")])
         .args(["--directory", text(directory), "."])
         .output()
         .expect("tar can be executed");

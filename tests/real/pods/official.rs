@@ -1,0 +1,141 @@
+//! OpenSearch as the official image has it, which no registry here has: everything at its place,
+//! owned by the engine's user. What is large is mounted from the machine.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::fixture::{Fixture, HOME};
+use super::nodes::NODES;
+use super::opensearch::Parts;
+use crate::support::kubernetes::image::Image;
+
+const IMAGE: &str = "stayput.test/opensearch:1";
+/// The official one also makes options of variables and sets up plugins, which are not here.
+const ENTRYPOINT: &str = "#!/bin/bash\numask 0002\nexec \"$@\"\n";
+/// The user that the official image runs as.
+const USER: u32 = 1000;
+
+/// Makes the image known to the cluster.
+pub(super) fn load(fixture: &Fixture, parts: &Parts) {
+    let own = tempfile::tempdir().expect("a temp dir");
+    let file = |name: &str, text: &str| -> PathBuf {
+        let path = own.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path
+    };
+    let entrypoint = file("entrypoint", ENTRYPOINT);
+    // An empty directory is no file.
+    let logs = file("logs", "");
+    let config = |name: &str| parts.home.join("config").join(name);
+    let at = |path: &str| format!("{HOME}/{path}");
+    let files = [
+        (entrypoint, at("opensearch-docker-entrypoint.sh")),
+        (config("opensearch.yml"), at("config/opensearch.yml")),
+        (config("jvm.options"), at("config/jvm.options")),
+        (config("log4j2.properties"), at("config/log4j2.properties")),
+        (logs, at("logs/.keep")),
+    ];
+    let files: Vec<(&Path, &str)> =
+        files.iter().map(|(from, to)| (from.as_path(), to.as_str())).collect();
+    let entrypoint = [files[0].1];
+    let image = Image { name: IMAGE, files: &files, entrypoint: &entrypoint, owner: USER };
+    fixture.cluster.images.load(&image);
+}
+
+/// The `opensearch.yml` of all nodes.
+pub(super) fn config(fixture: &Fixture) -> String {
+    format!(
+        "cluster.name: logs\nnode.name: ${{NODE_NAME}}\nnetwork.host: 0.0.0.0\n\
+         discovery.seed_hosts: [{}]\ndiscovery.find_peers_interval: 200ms\n\
+         cluster.initial_cluster_manager_nodes: {}\nnode.store.allow_mmap: false\n\
+         cluster.routing.allocation.disk.threshold_enabled: false\n",
+        fixture.seeds(),
+        NODES.join(",")
+    )
+}
+
+/// The engines as users have them before they install stayput; their StatefulSet replaces no pod
+/// by itself.
+pub(super) fn stateful_set(parts: &Parts) -> Value {
+    let below = |name: &str| (parts.home.join(name), format!("{HOME}/{name}"));
+    let machine = |path: &str, at: &str| (PathBuf::from(path), at.to_owned());
+    let limits = parts.limits.path();
+    assert!(limits.metadata().expect("ours").permissions().mode() & 0o005 == 0o005);
+    // Not the whole of /usr: the image's own files are in there.
+    let folders = [
+        below("bin"),
+        below("lib"),
+        below("modules"),
+        below("plugins"),
+        machine("/usr/bin", "/usr/bin"),
+        machine("/usr/bin", "/bin"),
+        machine("/usr/lib", "/usr/lib"),
+        machine("/usr/lib", "/lib"),
+        machine("/usr/lib64", "/lib64"),
+        machine("/etc", "/etc"),
+        (limits.to_owned(), "/limits".to_owned()),
+    ];
+    let mut mounts = vec![
+        json!({ "name": "config", "mountPath": format!("{HOME}/config/opensearch.yml"),
+                "subPath": "opensearch.yml" }),
+        json!({ "name": "data", "mountPath": format!("{HOME}/data") }),
+        json!({ "name": "tmp", "mountPath": "/tmp" }),
+    ];
+    let mut volumes = vec![
+        json!({ "name": "config", "secret": { "secretName": "logs-config" } }),
+        json!({ "name": "data", "emptyDir": {} }),
+        json!({ "name": "tmp", "emptyDir": {} }),
+    ];
+    for (index, (from, at)) in folders.iter().enumerate() {
+        let name = format!("machine-{index}");
+        mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
+        volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
+    }
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": {
+            "serviceName": "logs",
+            "replicas": NODES.len(),
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": { "type": "OnDelete" },
+            "selector": { "matchLabels": { "app": "logs" } },
+            "template": {
+                "metadata": { "labels": { "app": "logs" } },
+                "spec": {
+                    "automountServiceAccountToken": false,
+                    "securityContext": { "runAsUser": USER, "fsGroup": USER },
+                    "containers": [{
+                        "name": "opensearch",
+                        "image": IMAGE,
+                        "imagePullPolicy": "Never",
+                        "workingDir": HOME,
+                        "args": ["opensearch"],
+                        "env": [
+                            { "name": "NODE_NAME",
+                              "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+                            { "name": "OPENSEARCH_JAVA_HOME", "value": parts.java },
+                            { "name": "OPENSEARCH_JAVA_OPTS",
+                              "value": "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1" },
+                            { "name": "PATH", "value": format!("{HOME}/bin:/usr/bin:/bin") },
+                            { "name": "LD_PRELOAD", "value": "/limits/limits.so" },
+                        ],
+                        "resources": { "requests": { "cpu": "500m" } },
+                        "ports": [{ "name": "http", "containerPort": 9200 }],
+                        "readinessProbe": {
+                            "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
+                            "timeoutSeconds": 5,
+                            "periodSeconds": 1,
+                        },
+                        "volumeMounts": mounts,
+                    }],
+                    "volumes": volumes,
+                },
+            },
+        },
+    })
+}
