@@ -9,18 +9,19 @@ use tokio::time::Instant;
 use super::error::CredentialsError;
 use super::secrets::{Secrets, bytes};
 use crate::cluster::{Auth, key};
-use crate::controller::apiserver::{Apiserver, FIELD_MANAGER, TOKEN_SECONDS};
+use crate::controller::apiserver::{Apiserver, FIELD_MANAGER};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use crate::controller::settings::Account;
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 
-/// A token is renewed when this much of its life is over, in seconds.
-const RENEW_AFTER: u32 = TOKEN_SECONDS / 5 * 4;
+/// How long tokens live that we sign ourselves: a new one costs nothing.
+const SIGNED_LIFE: Duration = Duration::from_secs(600);
 /// How long after the first one another token is still requested in the same observation.
 const REQUEST_WINDOW: Duration = Duration::from_secs(10);
 
-type Made = Vec<(String, Result<String, Arc<CredentialsError>>)>;
+/// By uid of the pod: the token, and how long it lives.
+type Made = Vec<(String, Result<(String, Duration), Arc<CredentialsError>>)>;
 
 /// The tokens of one SearchCluster, by uid of the pod.
 #[derive(Debug)]
@@ -64,10 +65,13 @@ impl Tokens {
             Auth::JwtKey { secret } => sign(secrets, secret, &missing).await,
             Auth::ServiceAccountToken => self.request(&missing).await,
         };
-        let until = now + Duration::from_secs(RENEW_AFTER.into());
         for (uid, result) in made {
             match result {
-                Ok(text) => drop(self.valid.insert(uid, Token { text, until })),
+                Ok((text, life)) => {
+                    // Renewed when four fifths of its life are over.
+                    let until = now + life / 5 * 4;
+                    self.valid.insert(uid, Token { text, until });
+                }
                 Err(error) => drop(self.failed.insert(uid, error)),
             }
         }
@@ -110,9 +114,10 @@ async fn sign(secrets: &mut Secrets, name: &str, pods: &[&Arc<Facts>]) -> Made {
             subject: FIELD_MANAGER.to_owned(),
             scopes: Scopes::CONTROL,
             audience: pod_audience(&pod.namespace, &pod.uid),
-            ttl: Duration::from_secs(TOKEN_SECONDS.into()),
+            ttl: SIGNED_LIFE,
         };
-        mint(bytes(secret, name, key::JWT)?, &grant, SystemTime::now()).map_err(|error| {
+        let token = mint(bytes(secret, name, key::JWT)?, &grant, SystemTime::now());
+        token.map(|token| (token, SIGNED_LIFE)).map_err(|error| {
             let secret = name.to_owned();
             let error =
                 CredentialsError::SigningKey { secret, key: key::JWT, source: error.into() };
