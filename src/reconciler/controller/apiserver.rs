@@ -25,7 +25,7 @@ pub(super) const FIELD_MANAGER: &str = "stayput-reconciler";
 
 /// How long requested tokens are to live, in seconds. Each is for one manager only. Managers refuse
 /// tokens that are valid for more than an hour; their clocks may differ from the apiserver's.
-const TOKEN_SECONDS: u32 = 50 * 60;
+pub(super) const TOKEN_SECONDS: u32 = 50 * 60;
 
 /// The apiserver, as the controller uses it.
 #[derive(Clone)]
