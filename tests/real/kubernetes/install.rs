@@ -37,7 +37,8 @@ fn installed_with_one_command() {
     admin.run(&["wait", "--for=condition=Established", "--timeout=60s", name]);
     let again = applied(admin, "-k", &deploy());
     // The selector of a budget is always replaced as a whole.
-    let is_same = |line: &str| line.ends_with("unchanged") || line.starts_with("poddisruptionbudget");
+    let is_same =
+        |line: &str| line.ends_with("unchanged") || line.starts_with("poddisruptionbudget");
     assert!(again.lines().all(is_same), "{again}");
     the_pods_are_restricted(admin);
     it_may_do_what_it_needs_and_no_more(admin);
