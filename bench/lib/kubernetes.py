@@ -83,11 +83,14 @@ class Apiserver:
                                    "stringData": data})
 
     def search_cluster(self, manager_port):
-        """Over all pods, with one Secret as their config."""
+        """Over all pods, with one Secret as their config, and tokens of a service account."""
+        account = {"apiVersion": "v1", "kind": "ServiceAccount",
+                   "metadata": {"name": "reconciler", "namespace": "default"}}
+        self.ask("POST", "/api/v1/namespaces/default/serviceaccounts", account)
         spec = {"pods": {"selector": {"matchLabels": {"app": "logs"}}},
                 "engine": {"scheme": "http", "port": 9200},
                 "manager": {"port": manager_port, "serverName": "localhost", "caSecret": "ca",
-                            "auth": {"jwtKeySecret": "key"}},
+                            "auth": {"serviceAccountToken": {}}},
                 "config": {"sources": [{"secret": "config"}]}, "restart": {"drain": "0s"}}
         self.ask("POST", CLUSTERS, {"apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
                                     "metadata": {"name": "logs", "namespace": "default"},
@@ -150,7 +153,9 @@ class Reconciler:
         with open(workdir / "reconciler.log", "ab") as log:
             self.process = subprocess.Popen(
                 [os.environ["BENCH_RECONCILER"], "run", "--kubeconfig", apiserver.kubeconfig,
-                 "--listen", self.listen, "--own-name", "bench", "--no-election"],
+                 "--listen", self.listen, "--own-name", "bench",
+                 "--own-namespace", "default", "--service-account", "reconciler",
+                 "--no-election"],
                 stdout=log, stderr=log)
         self.pid = self.process.pid
         try:

@@ -58,6 +58,7 @@ pub(super) fn pod(number: usize) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        phase_applied_by: None,
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
             version: "0.1.0".into(),

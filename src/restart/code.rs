@@ -160,6 +160,24 @@ impl Code {
         matches!(self, Self::Predicate(_) | Self::Quorum)
     }
 
+    /// Whether it lasts until a person changes something.
+    pub const fn needs_a_person(self) -> bool {
+        matches!(
+            self,
+            Self::UnreplicatedIndex
+                | Self::Stranded
+                | Self::OutageNotAllowed
+                | Self::NotDurable
+                | Self::LivenessWouldKill
+                | Self::LiveMismatch
+                | Self::WrongCluster
+                | Self::ForeignController
+                | Self::OverlappingSelectors
+                | Self::NoPods
+                | Self::InvalidInput
+        )
+    }
+
     /// Whether it is a rule or a fault that blocks a restart, and not a step that takes its time.
     pub const fn blocks(self) -> bool {
         match self {

@@ -23,8 +23,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Our name in managed fields, events and tokens.
 pub(super) const FIELD_MANAGER: &str = "stayput-reconciler";
 
-/// How long tokens are asked to live, in seconds: the least that may be asked.
-pub(super) const TOKEN_SECONDS: u32 = 600;
+/// How long requested tokens are to live, in seconds. Each is for one manager only. Managers refuse
+/// tokens that are valid for more than an hour; their clocks may differ from the apiserver's.
+pub(super) const TOKEN_SECONDS: u32 = 50 * 60;
 
 /// The apiserver, as the controller uses it.
 #[derive(Clone)]
@@ -152,12 +153,12 @@ impl Apiserver {
         self.call("get_stateful_set", &what, api.get(name)).await
     }
 
-    /// A token of `account` that is for `audience` alone.
+    /// A token of `account` that is for `audience` alone, and how long it lives.
     pub(super) async fn token(
         &self,
         account: &Account,
         audience: String,
-    ) -> Result<String, ApiError> {
+    ) -> Result<(String, Duration), ApiError> {
         let api: Api<ServiceAccount> = Api::namespaced(self.client(), &account.namespace);
         let request = TokenRequest {
             spec: TokenRequestSpec {
@@ -171,11 +172,14 @@ impl Apiserver {
         let post = PostParams::default();
         let call = api.create_token_request(&account.name, &post, &request);
         let answer = self.call("request_token", &what, call).await?;
+        // The apiserver may give less than it is asked for.
+        let seconds = answer.spec.expiration_seconds.and_then(|all| u64::try_from(all).ok());
+        let life = Duration::from_secs(seconds.unwrap_or(u64::from(TOKEN_SECONDS)));
         let token = answer.status.map(|status| status.token).unwrap_or_default();
         if token.is_empty() {
             return Err(ApiError::EmptyToken { object: what });
         }
-        Ok(token)
+        Ok((token, life))
     }
 }
 

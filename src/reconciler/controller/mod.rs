@@ -7,6 +7,7 @@
 pub mod cli;
 
 mod apiserver;
+mod applied;
 mod backoff;
 mod clusters;
 mod concurrency;

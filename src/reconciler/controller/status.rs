@@ -52,13 +52,15 @@ impl StatusWriter {
             return Err(Failure::StatusOvertaken);
         }
         let before = cluster.status.as_ref().map(|status| status.report.conditions.as_slice());
-        let report = report.since(before.unwrap_or_default());
+        let report = report.since(before.unwrap_or_default(), cluster.metadata.generation);
         let status = SearchClusterStatus {
             observed_generation: cluster.metadata.generation,
             report,
             ledger,
         };
         let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
+        // They are the apiserver's to write.
+        whole.metadata.managed_fields = None;
         for _ in 0..WRITE_ATTEMPTS {
             match self.api.write_status(&whole).await {
                 Err(error) if error.is_conflict() => {}
@@ -91,8 +93,8 @@ impl StatusWriter {
             return Err(Failure::StatusOvertaken);
         }
         let before = cluster.status.as_ref();
-        let report =
-            report.since(before.map(|status| &*status.report.conditions).unwrap_or_default());
+        let conditions = before.map(|status| &*status.report.conditions).unwrap_or_default();
+        let report = report.since(conditions, cluster.metadata.generation);
         let since_last = self.last_write.map(|last| last.elapsed());
         match due::due_in(before, &report, cluster.metadata.generation, since_last) {
             None => Ok(Reported::Unchanged),

@@ -48,16 +48,19 @@ pub(super) fn blocked(
 ) -> Report {
     report.blocked = Some(code.to_owned());
     report.message = Some(message.clone());
-    let condition = Condition {
-        kind: "Blocked".into(),
-        status: "True".into(),
-        reason: reason.to_owned(),
-        message,
-        last_transition_time: now,
-    };
-    match report.conditions.iter_mut().find(|known| known.kind == condition.kind) {
-        Some(known) => *known = condition,
-        None => report.conditions.push(condition),
+    for (kind, status) in [("Ready", "False"), ("Reconciling", "True"), ("Blocked", "True")] {
+        let condition = Condition {
+            kind: kind.into(),
+            status: status.into(),
+            reason: reason.to_owned(),
+            message: message.clone(),
+            observed_generation: None,
+            last_transition_time: now,
+        };
+        match report.conditions.iter_mut().find(|known| known.kind == condition.kind) {
+            Some(known) => *known = condition,
+            None => report.conditions.push(condition),
+        }
     }
     report
 }
@@ -77,6 +80,6 @@ mod tests {
         assert_eq!(both.blocked.as_deref(), Some("quorum"));
         let message = both.message.expect("a message");
         assert!(message.contains("two of three") && message.contains("engine"), "{message}");
-        assert_eq!(both.conditions.len(), 1);
+        assert_eq!(both.conditions.len(), 3);
     }
 }

@@ -82,6 +82,7 @@ impl PodView {
             crash_looping: self.crash_looping,
             outdated: None,
             deadly_probe: None,
+            phase_applied_by: None,
             sources: Sources::Undeclared,
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }

@@ -57,6 +57,7 @@ mod turn;
 pub(super) use begin::slot::begin;
 pub use known_starts::starts_in_ledger;
 pub(super) use requests::drift::drifts;
+pub(super) use requests::kept_phase::why_kept;
 pub(super) use shown::{phase_of, shown_of};
 
 use super::changes::Changes;

@@ -20,6 +20,8 @@ pub(crate) enum LedgerChange {
         id: String,
         keep: Option<String>,
     },
+    /// The phase on the SearchCluster that is not carried out again.
+    SetKeptPhase(Option<String>),
     AddHistory(HistoryEntry),
     SetClusterUuid(String),
     /// Everything is gone that could be paid, kept stopped or asked for.
@@ -94,6 +96,7 @@ impl LedgerChange {
             }
             Self::SetQueued(queued) => ledger.queued = queued,
             Self::RememberRequest { id, keep } => ledger.remember(&id, keep.as_deref()),
+            Self::SetKeptPhase(phase) => ledger.kept_phase = phase,
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),
             Self::ForgetDebts => {

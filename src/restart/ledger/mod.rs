@@ -47,6 +47,10 @@ pub struct Ledger {
     /// Ids of the requests that were accepted, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handled: Vec<String>,
+    /// The phase on the SearchCluster that somebody writes again whenever it is removed. It was
+    /// carried out once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_phase: Option<String>,
     /// Restarts that have ended, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,

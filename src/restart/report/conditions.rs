@@ -52,7 +52,8 @@ pub(super) fn conditions(
         degraded,
         disabled(&policy.disabled, &snapshot.cluster.name),
     ];
-    all(values, snapshot.now)
+    let needs_a_person = blocker.is_some_and(|waiting| waiting.code.needs_a_person());
+    all(values, ledger, needs_a_person, snapshot.now)
 }
 
 /// The conditions of a cluster whose spec cannot be used.
@@ -61,22 +62,55 @@ pub(super) fn invalid(ledger: &Ledger, reason: &str, message: String, now: Time)
         value(Status::Unknown, reason, "the cluster is not read while the spec is invalid");
     let blocked = value(Status::Yes, reason, message);
     let disabled = value(Status::Unknown, reason, "unknown while the spec is invalid");
-    all([available, in_progress(ledger), blocked, degraded(ledger), disabled], now)
+    all([available, in_progress(ledger), blocked, degraded(ledger), disabled], ledger, true, now)
 }
 
 /// In the order of the status.
-const KINDS: [&str; 5] =
-    ["Available", "RestartInProgress", "Blocked", "Degraded", "PredicatesDisabled"];
+const KINDS: [&str; 8] = [
+    "Ready",
+    "Reconciling",
+    "Stalled",
+    "Available",
+    "RestartInProgress",
+    "Blocked",
+    "Degraded",
+    "PredicatesDisabled",
+];
 
-fn all(values: [Value; KINDS.len()], now: Time) -> Vec<Condition> {
+/// The values given, and before them the three that every tool understands (kstatus).
+fn all(values: [Value; 5], ledger: &Ledger, needs_a_person: bool, now: Time) -> Vec<Condition> {
+    let standard = standard(&values, ledger, needs_a_person);
     let condition = |(kind, (status, reason, message)): (&str, Value)| Condition {
         kind: kind.to_owned(),
         status: status.as_str().to_owned(),
         reason,
         message,
+        observed_generation: None,
         last_transition_time: now,
     };
-    KINDS.into_iter().zip(values).map(condition).collect()
+    KINDS.into_iter().zip(standard.into_iter().chain(values)).map(condition).collect()
+}
+
+/// `Ready`: what was requested is done, nothing is owed, nothing blocks, and the cluster is
+/// available. While that is not so, either `Reconciling` is True, or `Stalled`: then a person has to
+/// do something.
+fn standard(values: &[Value; 5], ledger: &Ledger, needs_a_person: bool) -> [Value; 3] {
+    let [available, in_progress, blocked, degraded, _] = values;
+    let is_yes = |value: &&Value| matches!(value.0, Status::Yes);
+    let wrong = [blocked, degraded, in_progress].into_iter().find(is_yes);
+    let queued = ledger.queued.as_ref();
+    let queued = queued.map(|one| value(Status::Yes, "Queued", format!("{} waits", one.id)));
+    let unavailable = Some(available).filter(|available| !is_yes(available));
+    let Some((_, reason, message)) = wrong.or(queued.as_ref()).or(unavailable) else {
+        let no = || value(Status::No, "Ready", "");
+        let ready = value(Status::Yes, "Ready", "what was requested is done, and nothing is owed");
+        return [ready, no(), no()];
+    };
+    let of = |status: Status| value(status, reason, message);
+    match needs_a_person {
+        true => [of(Status::No), value(Status::No, "Stalled", ""), of(Status::Yes)],
+        false => [of(Status::No), of(Status::Yes), value(Status::No, "Reconciling", "")],
+    }
 }
 
 /// By the engine's health if it is known, else by the readiness of the pods.

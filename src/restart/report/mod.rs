@@ -54,6 +54,7 @@ pub struct Report {
     /// sources have; 100 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeReport>,
+    /// `Ready`, `Reconciling` and `Stalled`, as `kubectl wait` and GitOps tools read them;
     /// `Available`, `RestartInProgress`, `Blocked`, `Degraded` and `PredicatesDisabled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
@@ -136,6 +137,9 @@ pub struct Condition {
     pub reason: String,
     /// Why, for people.
     pub message: String,
+    /// The generation of the spec that it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
     /// When the status last changed.
     #[schemars(with = "String")]
     pub last_transition_time: Time,
@@ -174,10 +178,12 @@ impl Report {
         }
     }
 
-    /// Keeps the time of conditions whose status is the same as `before`.
+    /// Keeps the time of conditions whose status is the same as `before`. Each is of this generation
+    /// of the spec.
     #[must_use]
-    pub fn since(mut self, before: &[Condition]) -> Self {
+    pub fn since(mut self, before: &[Condition], generation: Option<i64>) -> Self {
         for condition in &mut self.conditions {
+            condition.observed_generation = generation;
             let same =
                 |old: &&Condition| old.kind == condition.kind && old.status == condition.status;
             if let Some(old) = before.iter().find(same) {

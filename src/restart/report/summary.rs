@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Counts, debts};
+use crate::flow::why_kept;
 use crate::{Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting};
 
 /// What blocks the cluster. While a node is under way the others wait for it and not for a rule: then
@@ -94,5 +95,6 @@ pub(super) fn message(
             "{nodes} on another config than {their} sources have: request a restart"
         ));
     }
-    None
+    let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
+    kept.map(|phase| why_kept(&snapshot.cluster, phase))
 }

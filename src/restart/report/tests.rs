@@ -46,6 +46,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        phase_applied_by: None,
         sources: Sources::Checksum(NEW.into()),
         manager: Ok(manager),
     }
@@ -366,12 +367,17 @@ fn conditions_keep_the_time_of_their_last_change() {
         status: status.into(),
         reason: String::new(),
         message: String::new(),
+        observed_generation: Some(1),
         last_transition_time: Time(7),
     };
     let before = [old("Available", "True"), old("Blocked", "True")];
-    let report = shown(&three(), &[]).since(&before);
-    let times: Vec<u64> = report.conditions.iter().map(|one| one.last_transition_time.0).collect();
-    assert_eq!(times, [7, 100_000, 100_000, 100_000, 100_000]);
+    let report = shown(&three(), &[]).since(&before, Some(2));
+    let time = |kind: &str| {
+        let found = report.conditions.iter().find(|condition| condition.kind == kind).unwrap();
+        found.last_transition_time.0
+    };
+    assert_eq!((time("Available"), time("Blocked"), time("Degraded")), (7, 100_000, 100_000));
+    assert!(report.conditions.iter().all(|one| one.observed_generation == Some(2)));
 }
 
 #[test]
@@ -397,4 +403,47 @@ fn a_restart_that_can_go_neither_on_nor_back_degrades_and_says_what_to_do() {
     assert_eq!(report.message.as_deref(), Some(message));
     assert_eq!(condition(&report, "Blocked"), ("True", "stranded", message));
     assert_eq!(condition(&report, "Degraded"), ("True", "Stranded", message));
+}
+
+/// `kubectl wait` and GitOps tools read these three.
+fn standard(report: &Report) -> [(&str, &str); 3] {
+    ["Ready", "Reconciling", "Stalled"].map(|kind| {
+        let (status, reason, _) = condition(report, kind);
+        (status, reason)
+    })
+}
+
+#[test]
+fn ready_says_that_all_is_done_and_otherwise_who_has_to_do_something() {
+    let idle = [waits(Some("logs-0"), Code::Idle, "nothing was asked")];
+    assert_eq!(
+        standard(&shown(&three(), &idle)),
+        [("True", "Ready"), ("False", "Ready"), ("False", "Ready")]
+    );
+    // Under way, or waiting for something that comes by itself.
+    assert_eq!(
+        standard(&shown(&under_way(), &[])),
+        [("False", "Rolling"), ("True", "Rolling"), ("False", "Reconciling")]
+    );
+    let quorum = [waits(Some("logs-1"), Code::Quorum, "two of three")];
+    assert_eq!(
+        standard(&shown(&under_way(), &quorum)),
+        [("False", "quorum"), ("True", "quorum"), ("False", "Reconciling")]
+    );
+    // Queued behind nothing yet.
+    let mut queued = three();
+    queued.ledger.queued = Some(Request { id: "r2".into(), ..Request::default() });
+    assert_eq!(standard(&shown(&queued, &idle))[0], ("False", "Queued"));
+    // A person has to do something.
+    let outage = [waits(Some("logs-1"), Code::OutageNotAllowed, "say so")];
+    let code = Code::OutageNotAllowed.as_str();
+    assert_eq!(
+        standard(&shown(&under_way(), &outage)),
+        [("False", code), ("False", "Stalled"), ("True", code)]
+    );
+    let invalid = Report::invalid(&["spec: x".to_owned()], &three().ledger, Time(5));
+    assert_eq!(
+        standard(&invalid),
+        [("False", "invalid_spec"), ("False", "Stalled"), ("True", "invalid_spec")]
+    );
 }

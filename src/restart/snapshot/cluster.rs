@@ -21,6 +21,10 @@ pub struct Cluster {
     pub has_status: bool,
     /// Our annotations on it.
     pub annotations: BTreeMap<String, String>,
+    /// Who applies the phase on it as part of a configuration, for people; none if a client only
+    /// wrote it. Who applies it writes it again whenever it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_applied_by: Option<String>,
     /// `spec.paused`: no new stops.
     pub paused: bool,
     /// `spec.stopped`: names of nodes to be kept stopped.

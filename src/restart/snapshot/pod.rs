@@ -21,6 +21,9 @@ pub struct Pod {
     pub node: String,
     /// Our annotations on it.
     pub annotations: BTreeMap<String, String>,
+    /// Who applies the phase on it as part of a configuration, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_applied_by: Option<String>,
     /// Its containers are ready.
     pub ready: bool,
     /// It is being deleted.

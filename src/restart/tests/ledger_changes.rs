@@ -38,6 +38,12 @@ pub(crate) fn describe(old: &Ledger, new: &Ledger) -> Vec<String> {
             None => "nothing is queued any more".into(),
         });
     }
+    if old.kept_phase != new.kept_phase {
+        lines.push(match &new.kept_phase {
+            Some(phase) => format!("the phase {phase} is not carried out again"),
+            None => "no phase is kept any more".into(),
+        });
+    }
     debts(old, new, &mut lines);
     for entry in new.kept_stopped.iter().filter(|entry| !old.kept_stopped.contains(entry)) {
         let what = if entry.releasing { "to be started again" } else { "to be kept stopped" };

@@ -206,3 +206,51 @@ async fn what_keeps_failing_is_told_and_goes_on_once_it_works() {
     done(&fixture, "r1").await;
     reconciler.end().await;
 }
+
+/// A GitOps tool writes what it applies again, whenever it differs.
+#[tokio::test]
+async fn a_phase_that_is_applied_again_and_again_restarts_once() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    let apply = async |phase: Option<&str>| {
+        let applied = json!({"metadata": {"annotations": {annotation::PHASE: phase}}});
+        let last = "kubectl.kubernetes.io/last-applied-configuration";
+        let annotations = json!({annotation::PHASE: phase, last: applied.to_string()});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let api = fixture.api::<SearchCluster>();
+        api.patch("logs", &PatchParams::default(), &patch).await.expect("it is taken");
+    };
+    let ended = |cluster: &SearchCluster, count: usize| {
+        cluster.status.as_ref().is_some_and(|status| {
+            let ledger = &status.ledger;
+            ledger.history.len() == count && ledger.restart.is_none() && ledger.queued.is_none()
+        })
+    };
+    apply(Some("schedule-rolling")).await;
+    fixture.until("the phase is carried out", |cluster| ended(cluster, 1)).await;
+    apply(Some("schedule-rolling")).await;
+    let told = fixture
+        .until("it says why there is no second", |cluster| {
+            let message = cluster.status.as_ref().and_then(|one| one.report.message.as_deref());
+            message.is_some_and(|text| text.contains("is carried out once"))
+        })
+        .await;
+    let status = told.status.expect("a status");
+    assert!(ended(&fixture.cluster().await, 1), "{:?}", status.ledger);
+    let message = status.report.message.expect("a message");
+    assert!(message.contains("commit stayput.dev/restart-request with a new id"), "{message}");
+    // The tool has nothing to correct: what it applies is there.
+    let annotations = told.metadata.annotations.expect("annotations");
+    assert_eq!(annotations.get(annotation::PHASE).map(String::as_str), Some("schedule-rolling"));
+    // Removed from the configuration, and put into it later: a new request.
+    apply(None).await;
+    fixture
+        .until("the phase is forgotten", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.ledger.kept_phase.is_none())
+        })
+        .await;
+    apply(Some("schedule-rolling")).await;
+    fixture.until("the second is carried out", |cluster| ended(cluster, 2)).await;
+    reconciler.end().await;
+}

@@ -8,6 +8,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use stayput_restart::annotation;
+
 use crate::support::kubernetes::apiserver::{ApiServer, part};
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::skip::skip;
@@ -34,9 +36,14 @@ fn installed_with_one_command() {
     let name = "customresourcedefinition/searchclusters.stayput.dev";
     admin.run(&["wait", "--for=condition=Established", "--timeout=60s", name]);
     let again = applied(admin, "-k", &deploy());
-    assert!(again.lines().all(|line| line.ends_with("unchanged")), "{again}");
+    // The selector of a budget is always replaced as a whole.
+    let is_same =
+        |line: &str| line.ends_with("unchanged") || line.starts_with("poddisruptionbudget");
+    assert!(again.lines().all(is_same), "{again}");
     the_pods_are_restricted(admin);
     it_may_do_what_it_needs_and_no_more(admin);
+    it_patches_annotations_of_pods_only(admin);
+    people_have_their_roles(admin);
     in_one_namespace(admin);
     the_example(admin);
     the_patch_fits_a_stateful_set(admin);
@@ -48,8 +55,8 @@ fn installed_with_one_command() {
     super::crd::the_list_says_what_is_happening(admin);
 }
 
-/// The namespace enforces PodSecurity `restricted`: a pod from the template is accepted.
-fn the_pods_are_restricted(admin: &Kubectl) {
+/// A pod from the template.
+fn one_pod(admin: &Kubectl) -> Value {
     let get = ["get", "deployment", "stayput-reconciler", "--namespace", "stayput"];
     let template = &admin.json(&get)["spec"]["template"];
     let mut pod = json!({
@@ -60,6 +67,12 @@ fn the_pods_are_restricted(admin: &Kubectl) {
     });
     pod["metadata"]["name"] = json!("one");
     pod["metadata"]["namespace"] = json!("stayput");
+    pod
+}
+
+/// The namespace enforces PodSecurity `restricted`: a pod from the template is accepted.
+fn the_pods_are_restricted(admin: &Kubectl) {
+    let mut pod = one_pod(admin);
     let dry = ["create", "--dry-run=server", "--warnings-as-errors", "-f", "-"];
     admin.attempt(&dry, &pod.to_string()).expect("a restricted pod");
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
@@ -124,6 +137,67 @@ fn it_may_do_what_it_needs_and_no_more(admin: &Kubectl) {
         assert!(can(admin, &what, "stayput") && !can(admin, &what, "search"), "{what}");
     }
     assert!(!can(admin, "update leases.coordination.k8s.io/other", "stayput"));
+}
+
+/// RBAC alone would let it change labels and images.
+fn it_patches_annotations_of_pods_only(admin: &Kubectl) {
+    let mut pod = one_pod(admin);
+    pod["metadata"]["annotations"] = json!({"theirs": "1", "stayput.dev/nudge": "a"});
+    admin.attempt(&["create", "-f", "-"], &pod.to_string()).expect("a pod");
+    let account = "--as=system:serviceaccount:stayput:stayput-reconciler";
+    let patch = |changed: Value| {
+        let patch = changed.to_string();
+        let args = ["patch", "pod", "one", "--namespace", "stayput", "--type=merge", account];
+        let args = [&args[..], &["--patch", &patch]].concat();
+        admin.attempt(&args, "")
+    };
+    let annotate =
+        |key: &str, value: Value| patch(json!({"metadata": {"annotations": {key: value}}}));
+    // The apiserver sees a new policy a moment later.
+    let refused = eventually("the policy counts", || annotate("theirs", json!("2")).err());
+    assert!(refused.contains("only its own annotations"), "{refused}");
+    for (changed, message) in [
+        (json!({"metadata": {"annotations": {"theirs": null}}}), "only its own annotations"),
+        (json!({"metadata": {"annotations": {"new": "1"}}}), "only its own annotations"),
+        (json!({"metadata": {"annotations": null}}), "only its own annotations"),
+        (json!({"metadata": {"labels": {"app.kubernetes.io/name": "x"}}}), "change labels"),
+        (json!({"metadata": {"finalizers": ["x.example/y"]}}), "finalizers or owners"),
+        (json!({"spec": {"activeDeadlineSeconds": 1}}), "change the spec"),
+    ] {
+        let refused = patch(changed.clone()).expect_err("it is refused");
+        assert!(refused.contains(message), "{changed}: {refused}");
+    }
+    for key in [annotation::PHASE, annotation::SHOWN, annotation::LAST_RESTART, annotation::NUDGE] {
+        annotate(key, json!("b")).expect("its own");
+        annotate(key, json!(null)).expect("its own");
+    }
+    // Others are not concerned.
+    let label = json!({"metadata": {"labels": {"theirs": "2"}}}).to_string();
+    admin.run(&["patch", "pod", "one", "--namespace", "stayput", "--type=merge", "-p", &label]);
+    admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);
+}
+
+/// SearchClusters are part of the roles that every namespace's users have: kube-controller-manager
+/// combines all roles with these labels.
+fn people_have_their_roles(admin: &Kubectl) {
+    let may = |role: &str, verb: &str| {
+        let label = format!("rbac.authorization.k8s.io/aggregate-to-{role}=true");
+        let roles = admin.json(&["get", "clusterroles", "--selector", &label]);
+        let roles = roles["items"].as_array().cloned().unwrap_or_default();
+        let mut rules = roles.iter().filter_map(|role| role["rules"].as_array()).flatten();
+        rules.any(|rule| {
+            let has = |field: &str, value: &str| {
+                rule[field].as_array().is_some_and(|all| all.iter().any(|one| one == value))
+            };
+            has("apiGroups", "stayput.dev")
+                && has("resources", "searchclusters")
+                && has("verbs", verb)
+        })
+    };
+    for role in ["view", "edit", "admin"] {
+        assert!(may(role, "watch"), "{role}");
+        assert_eq!(may(role, "patch"), role != "view", "{role}");
+    }
 }
 
 /// The same for only one namespace.

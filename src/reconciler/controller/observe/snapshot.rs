@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kube::core::{Selector, SelectorExt};
 
 use crate::cluster::SearchCluster;
+use crate::controller::applied::phase_applied_by;
 use crate::controller::pods::{Facts, Pods};
 use stayput_restart::{Cluster, Pod, Snapshot, Sources, Time, Unknown, annotation};
 
@@ -33,6 +34,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
             finalizer: finalizers.into_iter().any(|name| name == annotation::FINALIZER),
             has_status: cluster.status.is_some(),
             annotations,
+            phase_applied_by: phase_applied_by(metadata),
             paused: cluster.spec.paused,
             stopped: cluster.spec.stopped.iter().cloned().collect(),
             overlaps: Vec::new(),
@@ -80,6 +82,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         crash_looping: facts.crash_looping,
         outdated: None,
         deadly_probe: None,
+        phase_applied_by: facts.phase_applied_by.clone(),
         sources: Sources::Undeclared,
         manager: Err(unknown("not asked yet")),
     }

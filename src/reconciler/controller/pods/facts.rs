@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::probes::{ProbeTarget, probe_targets};
+use crate::controller::applied::phase_applied_by;
 use stayput_restart::annotation;
 
 /// Label with the revision of its owner that a pod was made from.
@@ -24,6 +25,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) labels: BTreeMap<String, String>,
     /// Only ours.
     pub(in super::super) annotations: BTreeMap<String, String>,
+    /// Who applies the phase on it as part of a configuration.
+    pub(in super::super) phase_applied_by: Option<String>,
     /// It has any annotations, ours or not.
     pub(in super::super) is_annotated: bool,
     pub(in super::super) ready: bool,
@@ -80,6 +83,7 @@ impl Facts {
             address: status.and_then(|status| status.pod_ip.clone()),
             labels,
             annotations,
+            phase_applied_by: phase_applied_by(metadata),
             is_annotated: all.is_some_and(|all| !all.is_empty()),
             ready,
             terminating: metadata.deletion_timestamp.is_some(),

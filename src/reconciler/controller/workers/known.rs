@@ -8,6 +8,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 
 use crate::cluster::SearchCluster;
+use crate::controller::applied::owns_phase;
 use crate::controller::clusters::{Clusters, Key};
 use crate::controller::undecodable::Undecodable;
 
@@ -117,7 +118,9 @@ fn key(cluster: &Object) -> Key {
 
 /// Without fields that are large and not used here.
 fn slim(mut cluster: SearchCluster) -> SearchCluster {
-    cluster.metadata.managed_fields = None;
+    if let Some(fields) = &mut cluster.metadata.managed_fields {
+        fields.retain(owns_phase);
+    }
     cluster
 }
 

@@ -1,7 +1,7 @@
 //! Requests on the SearchCluster, and the one that waits in the queue.
 
-use super::ignore_input;
 use super::open::{open, remember};
+use super::{ignore_input, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::coordinated::supersede::why_not_superseded;
@@ -9,7 +9,7 @@ use crate::flow::finish::finished;
 use crate::flow::history::{record_end, record_unbegun};
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::LedgerChange;
-use crate::{Action, Ending, Ledger, Outcome, Phase, Reason, Request, annotation};
+use crate::{Action, Ending, Ledger, MAX_HANDLED, Outcome, Phase, Reason, Request, annotation};
 
 /// A SearchCluster that is being deleted accepts nothing, and ends what is under way.
 pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -35,18 +35,30 @@ pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) 
 }
 
 /// Replaces a phase on the SearchCluster by a request, so that it is accepted only once.
-pub(in crate::flow) fn claim_phase(context: &Context<'_>, _: &Ledger) -> Changes {
+pub(in crate::flow) fn claim_phase(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let Some(written) = cluster.annotations.get(annotation::PHASE) else {
-        return Changes::default();
+        return kept_phase::forget(ledger);
     };
+    if ledger.kept_phase.as_ref() == Some(written) {
+        return Changes::default();
+    }
     match Phase::parse(written).map(|phase| (phase, phase.asks_for())) {
         Ok((
             Phase::Schedule | Phase::ScheduleRolling | Phase::ScheduleCoordinated,
             Some(strategy),
         )) => {
             let id = context.snapshot.fresh_id.clone();
-            let request = Request { id, strategy, ..Request::default() };
+            let by = Some(kept_phase::BY_PHASE.to_owned());
+            let request = Request { id, strategy, by, ..Request::default() };
+            if kept_phase::comes_back(ledger, strategy) {
+                return kept_phase::keep(context, written);
+            }
+            if cluster.phase_applied_by.is_some() {
+                let mut changes = kept_phase::keep(context, written);
+                changes.merge(accept_new(context, ledger, request));
+                return changes;
+            }
             Changes::action(Action::ClaimTrigger { phase: written.clone(), request })
         }
         Ok((phase, _)) => ignore_input(
@@ -68,10 +80,26 @@ pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) ->
         return Changes::default();
     };
     match Request::parse(text) {
-        Ok(request) if ledger.has_handled(&request.id) => Changes::default(),
-        Ok(request) if !cluster.has_status => adopt(context, &request),
-        Ok(request) => begin_or_queue(context, ledger, request),
+        Ok(request) if ledger.has_handled(&request.id) => keep_in_mind(context, ledger, &request),
+        Ok(request) => accept_new(context, ledger, request),
         Err(error) => ignore_input(None, error.to_string()),
+    }
+}
+
+/// A request that stays on the SearchCluster, or comes back there, is never forgotten, however many
+/// others are made meanwhile.
+fn keep_in_mind(context: &Context<'_>, ledger: &Ledger, request: &Request) -> Changes {
+    let newer = ledger.handled.iter().rev().take_while(|id| **id != request.id).count();
+    match newer < MAX_HANDLED / 2 {
+        true => Changes::default(),
+        false => Changes::of_ledger(remember(context, &request.id)),
+    }
+}
+
+fn accept_new(context: &Context<'_>, ledger: &Ledger, request: Request) -> Changes {
+    match context.snapshot.cluster.has_status {
+        true => begin_or_queue(context, ledger, request),
+        false => adopt(context, &request),
     }
 }
 

@@ -4,6 +4,7 @@
 pub(super) mod accept;
 pub(super) mod cancel;
 pub(super) mod drift;
+pub(super) mod kept_phase;
 pub(super) mod open;
 pub(super) mod pod_phases;
 pub(super) mod policy_names;

@@ -1,7 +1,7 @@
 //! Phases that a person wrote on pods, and phases that a person removed.
 
-use super::ignore_input;
 use super::open::{open, remember};
+use super::{ignore_input, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
@@ -119,6 +119,9 @@ fn phase_written(
         changes.annotate(pod, &[(annotation::PHASE, None), (annotation::SHOWN, None)]);
         return Written::Settled(changes);
     };
+    if let Some(ignored) = kept_phase::of_pod(pod) {
+        return Written::Settled(ignored);
+    }
     if is_to_be_stopped(context, pod) {
         let message = format!("{} is kept stopped: it is not restarted", pod.node);
         return Written::Settled(ignore_input(Some(&pod.uid), message));

@@ -129,6 +129,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        phase_applied_by: None,
         sources: Sources::Checksum("new".to_owned()),
         manager: Err(unknown()),
     }

@@ -134,7 +134,7 @@ impl Case {
         }
         let asked = format!("request {} r1 deadline 15m{}", self.how.as_str(), self.part);
         play_line(&mut driver, &asked);
-        self.run_with_faults(driver)
+        self.run_with_faults(&mut driver)
     }
 
     /// As [`Self::play`], but faults begin only after a coordinated restart has gone forward with a
@@ -162,22 +162,39 @@ impl Case {
             play_line(&mut driver, &line);
         }
         driver.fates = fates;
-        self.run_with_faults(driver)
+        self.run_with_faults(&mut driver)
+    }
+
+    /// As [`Self::play`], while a tool writes a phase on the SearchCluster whenever it is not there.
+    fn play_with_tool(&self, how: &str) -> (String, Vec<String>) {
+        // So that it waits for little.
+        let mut driver = Self { how: How::Immediate, allow_outage: true, ..self.clone() }.driver();
+        let phase = crate::Phase::Schedule.as_str();
+        play_line(&mut driver, &format!("a tool {how} restart-phase {phase}"));
+        let is_of_phase = |id: &&String| id.starts_with("fresh-");
+        let (page, mut wrong) = self.run_with_faults(&mut driver);
+        // A phase has no deadline: what it requests may wait without end.
+        wrong.retain(|one| !one.starts_with("L1") && !one.starts_with("L4"));
+        let handled = &driver.world.ledger().handled;
+        if handled.iter().filter(is_of_phase).count() != 1 {
+            wrong.push(format!("the phase was not carried out once: {handled:?}"));
+        }
+        (page, wrong)
     }
 
     /// Faults happen and are repaired. Returns what is wrong at the end.
-    fn run_with_faults(&self, mut driver: Driver) -> (String, Vec<String>) {
+    fn run_with_faults(&self, driver: &mut Driver) -> (String, Vec<String>) {
         let begin = driver.world.now;
         for (at, fault) in &self.faults {
             let until = begin + at;
             if driver.world.now < until {
                 driver.run(until - driver.world.now, |_| false);
             }
-            fault.happens(&mut driver);
+            fault.happens(driver);
         }
         let rest = (begin + FAULT_TIME).saturating_sub(driver.world.now);
         driver.run(rest, |_| false);
-        faults::repair_all(&mut driver);
+        faults::repair_all(driver);
         driver.run(OVER, |driver| {
             driver.is_at_rest() && driver.world.now > begin + FAULT_TIME + 100_000
         });
@@ -267,6 +284,17 @@ proptest! {
     #[test]
     fn every_restart_that_takes_anothers_place_ends_and_leaves_nothing_behind(case in case()) {
         let (page, wrong) = case.play_superseded();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}
+
+proptest! {
+    #![proptest_config(always_the_same(8))]
+
+    #[test]
+    fn a_phase_that_is_written_again_is_carried_out_once(case in case(), declared in any::<bool>()) {
+        let how = if declared { "applies" } else { "writes" };
+        let (page, wrong) = case.play_with_tool(how);
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::wait;
 use crate::tests::driver::Driver;
-use crate::tests::world::{Asked, SimPod};
+use crate::tests::world::{Asked, SimPod, Tool};
 use crate::{Disabled, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation};
 use stayput_api::{Span, StartRequest, StopRequest};
 
@@ -61,6 +61,11 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["annotate", "pod", pod, key, "-"] => driver.world.annotate(pod, &full(key), None),
         ["annotate", "pod", pod, key, value] => {
             driver.world.annotate(pod, &full(key), Some(value));
+        }
+        ["a", "tool", "applies", "restart-phase", "-"] => driver.world.object.end_tool(),
+        ["a", "tool", how @ ("applies" | "writes"), "restart-phase", phase] => {
+            let is_declared = how == "applies";
+            driver.world.object.tool = Some(Tool { phase: phase.to_owned(), is_declared });
         }
         ["pause"] => driver.world.object.touch().paused = true,
         ["resume"] => driver.world.object.touch().paused = false,

@@ -132,8 +132,10 @@ scenarios! {
     pause
     paused_before_stop
     persons_stop
+    phase_applied_again
     phase_edited_by_hand
     phase_taken_from_all
+    phase_written_again
     pod_not_listed
     pod_replaced
     queue_of_one

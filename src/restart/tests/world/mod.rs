@@ -15,7 +15,7 @@ use crate::{Ledger, Snapshot, Time, Unknown, needs_engine};
 
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
-pub(crate) use object::Object;
+pub(crate) use object::{Object, Tool};
 pub(crate) use perform::describe_action;
 pub(crate) use pods::SimPod;
 
@@ -128,6 +128,9 @@ impl World {
     /// Updates everything that depends on the current state.
     pub(crate) fn settle(&mut self) {
         let now = self.now;
+        if self.object.sync() {
+            self.happened("tool", "writes its phase on the SearchCluster");
+        }
         let up = self.pods.iter().filter(|pod| !pod.gone).filter_map(|pod| {
             let run = pod.machine.up(now)?;
             Some((pod.name.clone(), run.to_owned()))

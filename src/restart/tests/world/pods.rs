@@ -23,6 +23,7 @@ pub(crate) struct SimPod {
     pub(crate) absent_since: Option<u64>,
     pub(crate) outdated: Option<String>,
     pub(crate) deadly_probe: Option<String>,
+    pub(crate) phase_applied_by: Option<String>,
     pub(crate) sources: Sources,
     pub(crate) machine: Machine,
     /// The kubelet does not sync the config.
@@ -45,6 +46,7 @@ impl SimPod {
             absent_since: None,
             outdated: None,
             deadly_probe: None,
+            phase_applied_by: None,
             sources: Sources::Checksum(config.to_owned()),
             mount_is_stuck: false,
             kubelet_at: None,
@@ -135,6 +137,7 @@ impl SimPod {
             crash_looping: self.container_back_at.is_some(),
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
+            phase_applied_by: self.phase_applied_by.clone(),
             sources: self.sources.clone(),
             manager,
         }

@@ -1,0 +1,67 @@
+//! A phase that is written again whenever it is removed, as a GitOps tool does with what it applies.
+//! It is carried out once and then left alone, so that nobody writes it again.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::ledger::LedgerChange;
+use crate::{Code, Ledger, Pod, Reason, Strategy, annotation};
+
+/// `by` of a request that was a phase on the SearchCluster.
+pub(super) const BY_PHASE: &str = "restart-phase";
+
+/// What to do instead, for people.
+const INSTEAD: &str = "for each further restart, commit stayput.dev/restart-request with a new id";
+
+/// Whether the restart of a phase is not over yet, and the same phase is on the SearchCluster again.
+pub(super) fn comes_back(ledger: &Ledger, strategy: Strategy) -> bool {
+    let under_way = ledger.restart.iter().map(|restart| &restart.request);
+    under_way
+        .chain(&ledger.queued)
+        .any(|request| request.strategy == strategy && request.by.as_deref() == Some(BY_PHASE))
+}
+
+/// From now on this phase is not carried out again.
+pub(super) fn keep(context: &Context<'_>, phase: &str) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
+    let message = why_kept(&context.snapshot.cluster, phase);
+    changes.event(None, Reason::InputIgnored, message);
+    changes
+}
+
+/// Nobody writes it any more: the next phase is a new request.
+pub(super) fn forget(ledger: &Ledger) -> Changes {
+    match ledger.kept_phase {
+        Some(_) => Changes::of_ledger(LedgerChange::SetKeptPhase(None)),
+        None => Changes::default(),
+    }
+}
+
+/// Why the phase on the SearchCluster is not carried out again, for people.
+pub(crate) fn why_kept(cluster: &crate::Cluster, phase: &str) -> String {
+    let who = match &cluster.phase_applied_by {
+        Some(tool) => format!("{tool} applies it as part of a configuration"),
+        None => "it was written again while its restart was under way".to_owned(),
+    };
+    format!(
+        "the restart-phase {phase} on the SearchCluster is carried out once, not again: {who}; remove \
+         it there; {INSTEAD}"
+    )
+}
+
+/// Says why the phase on a pod requests nothing: it is part of a configuration, and the pod was
+/// restarted before. None if it requests a restart.
+pub(super) fn of_pod(pod: &Pod) -> Option<Changes> {
+    let tool = pod.phase_applied_by.as_ref()?;
+    if !pod.annotations.contains_key(annotation::LAST_RESTART) {
+        return None;
+    }
+    let message = format!(
+        "the restart-phase on {} requests nothing: {tool} applies it as part of a configuration, \
+         and it was restarted already; remove it there; {INSTEAD} on the SearchCluster",
+        pod.node
+    );
+    let mut changes = Changes::default();
+    changes.wait(&pod.uid, Code::Idle, message.clone());
+    changes.event(Some(&pod.uid), Reason::InputIgnored, message);
+    Some(changes)
+}
