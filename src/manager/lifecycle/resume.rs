@@ -48,8 +48,17 @@ impl Lifecycle {
     }
 
     /// The start is due. With a checksum, the mounted config is tried first, then the kept one.
+    ///
+    /// A manager that was frozen or away could be told nothing, and what it was told before may be
+    /// out of date: another config may be wanted by now. So it first waits for a request once more.
     pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let Some(resume) = &self.intent.resume else { return };
+        let Some(resume) = &mut self.intent.resume else { return };
+        let is_late = now > resume.at.saturating_add(Limits::RESUME_LATENESS);
+        if is_late && self.resume_refused.is_none() {
+            resume.at = now + Limits::RESUME_GRACE;
+            self.persist(out);
+            return;
+        }
         let expected = resume.checksum.clone();
         self.deciding = Some(Deciding::Resuming { mounted: None });
         if expected.is_some() {
