@@ -169,8 +169,9 @@ impl Lifecycle {
     }
 
     fn timer_fired(&mut self, now: Millis, timer: Timer, out: &mut Vec<Effect>) {
-        if self.timers.remove(&timer).is_none() {
-            return;
+        let Some(due) = self.timers.remove(&timer) else { return };
+        if now > due.saturating_add(Limits::LATENESS) {
+            self.put_resume_off(now, out);
         }
         match timer {
             Timer::Journal => {

@@ -47,18 +47,21 @@ impl Lifecycle {
         }
     }
 
-    /// The start is due. With a checksum, the mounted config is tried first, then the kept one.
-    ///
     /// A manager that was frozen or away could be told nothing, and what it was told before may be
-    /// out of date: another config may be wanted by now. So it first waits for a request once more.
-    pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    /// out of date: another config may be wanted by now. So it waits for a request once more.
+    pub(super) fn put_resume_off(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Some(resume) = &mut self.intent.resume else { return };
-        let is_late = now > resume.at.saturating_add(Limits::RESUME_LATENESS);
-        if is_late && self.resume_refused.is_none() {
-            resume.at = now + Limits::RESUME_GRACE;
+        let earliest = now + Limits::RESUME_GRACE;
+        if resume.at < earliest && self.resume_refused.is_none() {
+            resume.at = earliest;
             self.persist(out);
-            return;
         }
+    }
+
+    /// The start is due. With a checksum, the mounted config is tried first, then the kept one.
+    pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let is_due = |resume: &&super::Resume| resume.at <= now || self.resume_refused.is_some();
+        let Some(resume) = self.intent.resume.as_ref().filter(is_due) else { return };
         let expected = resume.checksum.clone();
         self.deciding = Some(Deciding::Resuming { mounted: None });
         if expected.is_some() {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Counts, debts};
 use crate::{
-    Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting, annotation,
+    Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting,
+    annotation,
 };
 
 /// What blocks the cluster. While a node is under way the others wait for it and not for a rule: then

@@ -21,9 +21,7 @@ async fn in_the_middle() -> (Fixture, Reconciler) {
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
-    fixture
-        .until("allocation is owed", |cluster| ledger(cluster).debts.allocation.is_some())
-        .await;
+    fixture.until("allocation is owed", |cluster| ledger(cluster).debts.allocation.is_some()).await;
     (fixture, reconciler)
 }
 

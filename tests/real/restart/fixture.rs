@@ -127,8 +127,7 @@ impl Fixture {
         let account = server.user(&subject, "system:serviceaccounts");
         let reconciler = Reconciler::start(account.kubeconfig(), server.directory());
         let main_file = format!("{}.yml", flavor.kind().name());
-        let fixture =
-            Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, server };
+        let fixture = Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, server };
         fixture.until_status("the first status", |status| {
             status.report.counts.ready as usize == places.len()
         });

@@ -20,12 +20,7 @@ pub(super) fn check(plan: &Plan, wrong: &mut Vec<String>) {
     }
 }
 
-pub(super) fn deletion(
-    snapshot: &Snapshot,
-    policy: &Policy,
-    plan: &Plan,
-    wrong: &mut Vec<String>,
-) {
+pub(super) fn deletion(snapshot: &Snapshot, policy: &Policy, plan: &Plan, wrong: &mut Vec<String>) {
     let waits = snapshot.cluster.deleting && snapshot.cluster.finalizer;
     if waits && report(snapshot, policy, plan).message.is_none_or(|text| text.is_empty()) {
         wrong.push("a deletion that waits does not say for what".into());
