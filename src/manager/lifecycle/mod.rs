@@ -170,9 +170,8 @@ impl Lifecycle {
 
     fn timer_fired(&mut self, now: Millis, timer: Timer, out: &mut Vec<Effect>) {
         let Some(due) = self.timers.remove(&timer) else { return };
-        if now > due.saturating_add(Limits::LATENESS) {
-            self.put_resume_off(now, out);
-        }
+        let is_late = now > due.saturating_add(Limits::LATENESS);
+        let is_put_off = is_late && self.put_resume_off(now, out);
         match timer {
             Timer::Journal => {
                 let waited = format!(
@@ -187,6 +186,7 @@ impl Lifecycle {
             Timer::Settle => self.became_ready(now, out),
             Timer::Prove => out.push(Effect::Keep(KeepAs::LastGood)),
             Timer::Backoff => self.backoff_over(now, out),
+            Timer::Resume if is_put_off => {}
             Timer::Resume => self.resume_due(now, out),
             Timer::Drain => self.drain_over(now, out),
             Timer::Grace => self.grace_over(now, out),
