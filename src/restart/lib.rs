@@ -19,6 +19,7 @@ mod flow;
 mod forecast;
 mod index;
 mod ledger;
+mod leftovers;
 mod lookup;
 mod phase;
 mod plan;
@@ -45,6 +46,7 @@ pub use ledger::{
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Once,
     Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
+pub use leftovers::has_leftovers;
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Resume, Waiting};
 pub use policy::{InvalidShare, OnConfigChange, Policy, Share};

@@ -1,8 +1,11 @@
 //! The reconciler against the stand-in apiserver, real managers and stand-in engines.
 
+mod deleted;
 mod disabled;
 mod faults;
 mod fixture;
+mod leftovers;
+mod lost_apiserver;
 mod manager;
 mod mistakes;
 mod objects;

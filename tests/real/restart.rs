@@ -9,6 +9,7 @@ pub(crate) mod fixture;
 pub(crate) mod kube;
 pub(crate) mod kubelet;
 mod load;
+mod lost_apiserver;
 mod opensearch;
 pub(crate) mod reconciler;
 mod rolling;

@@ -169,9 +169,9 @@ impl Lifecycle {
     }
 
     fn timer_fired(&mut self, now: Millis, timer: Timer, out: &mut Vec<Effect>) {
-        if self.timers.remove(&timer).is_none() {
-            return;
-        }
+        let Some(due) = self.timers.remove(&timer) else { return };
+        let is_late = now > due.saturating_add(Limits::LATENESS);
+        let is_put_off = is_late && self.put_resume_off(now, out);
         match timer {
             Timer::Journal => {
                 let waited = format!(
@@ -186,6 +186,7 @@ impl Lifecycle {
             Timer::Settle => self.became_ready(now, out),
             Timer::Prove => out.push(Effect::Keep(KeepAs::LastGood)),
             Timer::Backoff => self.backoff_over(now, out),
+            Timer::Resume if is_put_off => {}
             Timer::Resume => self.resume_due(now, out),
             Timer::Drain => self.drain_over(now, out),
             Timer::Grace => self.grace_over(now, out),

@@ -21,6 +21,10 @@ impl Limits {
     pub const MAX_UNSEEN_ENDS: u32 = 3;
     /// How long to wait before a start after `resumeAfter` that was refused is tried again.
     pub const RESUME_RETRY_INTERVAL: Millis = 60_000;
+    /// A timer that is later than this shows that the manager was frozen, or away.
+    pub const LATENESS: Millis = 10_000;
+    /// How long the start after `resumeAfter` then waits for those who could not reach the manager.
+    pub const RESUME_GRACE: Millis = 60_000;
     /// How long an engine must have been up since it was ready before its config replaces the last
     /// good one.
     pub const PROOF_TIME: Millis = 60_000;

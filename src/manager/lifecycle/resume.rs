@@ -47,6 +47,19 @@ impl Lifecycle {
         }
     }
 
+    /// A manager that was frozen or away could be told nothing, and what it was told before may be
+    /// out of date: another config may be wanted by now. So it waits for a request once more.
+    /// Whether that is so.
+    pub(super) fn put_resume_off(&mut self, now: Millis, out: &mut Vec<Effect>) -> bool {
+        let earliest = now + Limits::RESUME_GRACE;
+        let is_refused = self.resume_refused.is_some();
+        let is_early = |resume: &&mut super::Resume| !is_refused && resume.at < earliest;
+        let Some(resume) = self.intent.resume.as_mut().filter(is_early) else { return false };
+        resume.at = earliest;
+        self.persist(out);
+        true
+    }
+
     /// The start is due. With a checksum, the mounted config is tried first, then the kept one.
     pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Some(resume) = &self.intent.resume else { return };

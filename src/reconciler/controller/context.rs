@@ -7,13 +7,14 @@ use super::clusters::{ClusterView, Key};
 use super::effective_spec::ValidSpec;
 use super::event_recorder::EventRecorder;
 use super::health::Health;
+use super::lease::Lease;
 use super::metrics::Metrics;
 use super::observe::Observer;
 use super::pod_watch::PodWatch;
 use super::requeue::Requeue;
-use super::settings::Settings;
 use super::status::StatusWriter;
 use super::transitions::StartTimes;
+use super::workers::Controller;
 
 /// The outside systems as one SearchCluster's task uses them, and what it remembers from one
 /// reconcile to the next. Nothing that a decision needs is remembered here only: a new process
@@ -22,6 +23,7 @@ pub(super) struct Context {
     /// `namespace/name`.
     pub(super) name: String,
     pub(super) api: Apiserver,
+    pub(super) lease: Lease,
     /// The SearchCluster itself.
     pub(super) cluster: ClusterView,
     pub(super) pod_watch: PodWatch,
@@ -37,26 +39,21 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(
-        key: &Key,
-        cluster: ClusterView,
-        api: Apiserver,
-        metrics: Arc<Metrics>,
-        settings: &Settings,
-        health: Arc<Health>,
-    ) -> Self {
+    pub(super) fn new(key: &Key, cluster: ClusterView, controller: &Controller) -> Self {
+        let Controller { api, lease, metrics, settings, health, snapshots: _ } = controller;
         let (namespace, name) = key;
-        let account = settings.account.clone();
+        let (api, account) = (api.clone(), settings.account.clone());
         Self {
             name: format!("{namespace}/{name}"),
             cluster,
             pod_watch: PodWatch::new(api.clone(), namespace),
-            observer: Observer::new(api.clone(), Arc::clone(&metrics), account, namespace, name),
+            observer: Observer::new(api.clone(), Arc::clone(metrics), account, namespace, name),
             status: StatusWriter::new(api.clone()),
             events: EventRecorder::new(api.clone(), &settings.name),
             api,
-            metrics,
-            health,
+            lease: lease.clone(),
+            metrics: Arc::clone(metrics),
+            health: Arc::clone(health),
             requeue: Requeue::default(),
             start_times: StartTimes::default(),
             last_valid: None,

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::apiserver::namespaced_name;
 use super::concurrency::join_limited;
+use super::context::Context;
 use super::failure::{Failure, Outcome, both};
+use super::lease::Lease;
 use super::metrics::{Metrics, Side};
 use super::observe::Observer;
 use super::pods::Facts;
@@ -51,6 +53,14 @@ pub(super) struct Executor<'a> {
     pub(super) cluster: &'a SearchCluster,
     pub(super) policy: &'a Policy,
     pub(super) metrics: &'a Metrics,
+    pub(super) lease: &'a Lease,
+}
+
+impl<'a> Executor<'a> {
+    pub(super) fn new(cx: &'a Context, cluster: &'a SearchCluster, policy: &'a Policy) -> Self {
+        let Context { observer, metrics, lease, .. } = cx;
+        Self { observer, cluster, policy, metrics, lease }
+    }
 }
 
 impl Executor<'_> {
@@ -143,7 +153,11 @@ impl Executor<'_> {
             | Action::PutRecord { .. }
             | Action::ExcludeVoter { .. }
             | Action::ClearVotingExclusions
-            | Action::DeleteRecord { .. } => self.ask_engine(action).await,
+            | Action::DeleteRecord { .. } => tokio::select! {
+                biased;
+                () = self.lease.lost() => Err(Failure::LeaseLost),
+                answered = self.ask_engine(action) => answered,
+            },
         }
     }
 
@@ -247,3 +261,6 @@ fn setting(before: &AllocationBefore) -> engine_client::Allocation {
         marker: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,15 @@
-//! Leader election among several replicas. Correctness never depends on it: the ledger's
-//! compare-and-set and the managers' sequences protect against two leaders.
+//! Leader election among several replicas. The ledger's compare-and-set and the managers' sequences
+//! protect against two leaders. Only requests to the engine have neither: they need the [`Lease`].
 
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::settings::Election;
 
@@ -17,17 +17,50 @@ use super::settings::Election;
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How often the leader renews it, and the other replicas read it.
 const RENEW_INTERVAL: Duration = Duration::from_secs(5);
-/// A leader that could not renew it for so long stops, before another may begin.
+/// A leader that could not renew it for so long does not count on it any more: another may begin soon.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Whether the Lease is ours at this moment.
+#[derive(Debug, Clone)]
+pub(super) struct Lease(Option<watch::Receiver<Option<Instant>>>);
+
+impl Lease {
+    /// Without an election nobody else can lead.
+    pub(super) const fn not_needed() -> Self {
+        Self(None)
+    }
+
+    /// One that nobody renews.
+    #[cfg(test)]
+    pub(super) fn lost_for_test() -> Self {
+        Self(Some(watch::Sender::new(None).subscribe()))
+    }
+
+    /// Whether it was renewed a short while ago.
+    pub(super) fn is_held(&self) -> bool {
+        let renewed = self.0.as_ref().map(|renewed| *renewed.borrow());
+        renewed.is_none_or(|renewed| renewed.is_some_and(|at| at.elapsed() < RENEW_DEADLINE))
+    }
+
+    /// Completes once it is not ours any more, at once if it is not now.
+    pub(super) async fn lost(&self) {
+        let Some(renewed) = &self.0 else { return std::future::pending().await };
+        while self.is_held() {
+            let last = *renewed.borrow();
+            sleep_until(last.unwrap_or_else(Instant::now) + RENEW_DEADLINE).await;
+        }
+    }
+}
 
 /// One replica's part in the election.
 pub(super) struct Candidate {
-    api: Api<Lease>,
+    api: Api<LeaseObject>,
     name: String,
     identity: String,
     /// The Lease as it was read last, and since when by our own clock: those of others may be wrong.
     seen: Option<(Option<LeaseSpec>, Instant)>,
-    renewed: Option<Instant>,
+    /// When it was last acquired or renewed; none while it is not ours.
+    renewed: watch::Sender<Option<Instant>>,
 }
 
 impl Candidate {
@@ -37,20 +70,25 @@ impl Candidate {
             name: election.name.clone(),
             identity: identity.to_owned(),
             seen: None,
-            renewed: None,
+            renewed: watch::Sender::new(None),
         }
     }
 
-    /// Takes part until it is dropped; `leads` is whether this replica is the leader.
+    pub(super) fn lease(&self) -> Lease {
+        Lease(Some(self.renewed.subscribe()))
+    }
+
+    /// Takes part until it is dropped; `leads` is whether this replica is the leader. A leader that
+    /// gets no answer stays one, without the Lease: engines that it has stopped wait for it.
     pub(super) async fn run(&mut self, leads: &watch::Sender<bool>) {
         loop {
             let held = match timeout(RENEW_INTERVAL, self.round()).await {
                 Ok(Ok(held)) => held,
                 Ok(Err(error)) => {
                     tracing::warn!("cannot acquire or renew the Lease {}: {error}", self.name);
-                    self.still_holds()
+                    *leads.borrow()
                 }
-                Err(_) => self.still_holds(),
+                Err(_) => *leads.borrow(),
             };
             leads.send_if_modified(|leads| {
                 let changed = *leads != held;
@@ -66,7 +104,7 @@ impl Candidate {
 
     /// Releases the Lease, so that another replica need not wait.
     pub(super) async fn release(&mut self) {
-        if self.renewed.take().is_none() {
+        if self.renewed.send_replace(None).is_none() {
             return;
         }
         let release = async {
@@ -83,25 +121,22 @@ impl Candidate {
         let _ = timeout(RENEW_INTERVAL, release).await;
     }
 
-    fn still_holds(&self) -> bool {
-        self.renewed.is_some_and(|renewed| renewed.elapsed() < RENEW_DEADLINE)
-    }
-
     /// Whether it is ours now.
     async fn round(&mut self) -> kube::Result<bool> {
+        let began = Instant::now();
         let Some(mut lease) = self.api.get_opt(&self.name).await? else {
             let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
-            let lease = Lease { metadata, spec: Some(self.claim(None)) };
-            return self.wrote(self.api.create(&PostParams::default(), &lease).await);
+            let lease = LeaseObject { metadata, spec: Some(self.claim(None)) };
+            return self.wrote(began, self.api.create(&PostParams::default(), &lease).await);
         };
         let ours = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_ref())
             == Some(&self.identity);
         if !ours && !self.is_free(lease.spec.as_ref()) {
-            self.renewed = None;
+            self.renewed.send_replace(None);
             return Ok(false);
         }
         lease.spec = Some(self.claim(lease.spec));
-        self.wrote(self.api.replace(&self.name, &PostParams::default(), &lease).await)
+        self.wrote(began, self.api.replace(&self.name, &PostParams::default(), &lease).await)
     }
 
     /// Whether no replica holds it: it is released, or was not renewed for its duration.
@@ -135,15 +170,62 @@ impl Candidate {
         }
     }
 
-    fn wrote(&mut self, result: kube::Result<Lease>) -> kube::Result<bool> {
+    /// It counts from before the request: for others it may have begun then.
+    fn wrote(&self, began: Instant, result: kube::Result<LeaseObject>) -> kube::Result<bool> {
         match result {
             Ok(_) => {
-                self.renewed = Some(Instant::now());
+                self.renewed.send_replace(Some(began));
                 Ok(true)
             }
             // Another replica wrote first; the next round shows whether it is the leader.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                self.renewed.send_replace(None);
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renewed_before(span: Duration) -> (watch::Sender<Option<Instant>>, Lease) {
+        let renewed = watch::Sender::new(Instant::now().checked_sub(span));
+        let lease = Lease(Some(renewed.subscribe()));
+        (renewed, lease)
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_not_renewed_is_lost_before_another_may_take_it() {
+        let (renewed, lease) = renewed_before(LEASE_DURATION - RENEW_INTERVAL);
+        assert!(!lease.is_held());
+        lease.lost().await;
+        renewed.send_replace(Some(Instant::now()));
+        assert!(lease.is_held());
+        assert!(timeout(Duration::ZERO, lease.lost()).await.is_err());
+        renewed.send_replace(None);
+        assert!(!lease.is_held(), "another replica has it");
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_the_loss_goes_on_when_the_time_is_over_and_not_after_a_renewal() {
+        let left = Duration::from_millis(50);
+        let (renewed, lease) = renewed_before(RENEW_DEADLINE - left);
+        assert!(lease.is_held());
+        lease.lost().await;
+        renewed.send_replace(Instant::now().checked_sub(RENEW_DEADLINE - left));
+        let renew = async { renewed.send_replace(Some(Instant::now())) };
+        let lost = async { timeout(left * 3, lease.lost()).await };
+        let (lost, _) = tokio::join!(lost, renew);
+        assert!(lost.is_err(), "it was renewed meanwhile");
+    }
+
+    #[tokio::test]
+    async fn without_an_election_it_is_not_needed() {
+        let lease = Lease::not_needed();
+        assert!(lease.is_held());
+        assert!(timeout(Duration::ZERO, lease.lost()).await.is_err());
     }
 }

@@ -4,6 +4,7 @@
 mod ages;
 mod engine;
 mod flushes;
+mod leftovers;
 mod managers;
 mod owners;
 mod snapshot;
@@ -26,6 +27,7 @@ use ages::Ages;
 use engine::EngineView;
 pub(super) use engine::health;
 use flushes::Flushes;
+use leftovers::Looked;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
 use snapshot::unknown;
@@ -53,6 +55,7 @@ pub(super) struct Observer {
     pub(super) managers: Managers,
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
+    looked: Looked,
     credentials: Credentials,
     sources: sources::SourceReader,
     owners: owners::Owners,
@@ -72,6 +75,7 @@ impl Observer {
             managers: Managers::default(),
             engine: EngineView::default(),
             flushes: Flushes::default(),
+            looked: Looked::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
             sources: sources::SourceReader::default(),
             owners: owners::Owners::default(),

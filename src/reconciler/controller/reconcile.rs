@@ -87,7 +87,15 @@ async fn observe_plan_act(
     mut cluster: Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Result<Next, Failure> {
-    if cx.observer.is_active(&cluster) {
+    if !cx.lease.is_held() {
+        // Managers.
+        without_apiserver::send_starts(cx, &cluster, spec).await;
+        return Err(Failure::LeaseLost);
+    }
+    let is_active = cx.observer.is_active(&cluster);
+    // Engine, at rest: what late requests of ours have left there.
+    let with_engine = !is_active && cx.observer.finds_leftovers(&cluster).await;
+    if is_active || with_engine {
         // Apiserver: decisions are made on the live SearchCluster.
         let live = match cx.api.cluster_of(&cluster).await {
             Ok(live) => live,
@@ -115,7 +123,7 @@ async fn observe_plan_act(
         let started = Instant::now();
 
         // Managers, engine, apiserver (sources, owners, Secrets): observe.
-        let snapshot = observe(cx, &cluster, spec, &must_read).await?;
+        let snapshot = observe(cx, &cluster, spec, &must_read, with_engine).await?;
 
         // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
         let step = plan_and_write(cx, snapshot, &mut cluster, spec, started).await?;
@@ -147,10 +155,10 @@ async fn observe(
     cluster: &SearchCluster,
     spec: &EffectiveSpec,
     must_read: &BTreeSet<String>,
+    with_engine: bool,
 ) -> Result<Snapshot, Failure> {
     let others = cx.cluster.others();
-    let scope =
-        Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine: false };
+    let scope = Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine };
     Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
 }
 
@@ -282,12 +290,7 @@ async fn execute(
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Outcome {
-    let executor = Executor {
-        observer: &cx.observer,
-        cluster: cluster.as_ref(),
-        policy: &spec.checked.policy,
-        metrics: &cx.metrics,
-    };
+    let executor = Executor::new(cx, cluster, &spec.checked.policy);
     let executed = executor.execute_all(actions).await;
     for pod in executed.pods {
         cx.observer.pods.put(pod);

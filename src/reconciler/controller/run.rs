@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::apiserver::Apiserver;
 use super::health::Health;
 use super::http_server::{serve, serve_probes};
-use super::lease::Candidate;
+use super::lease::{Candidate, Lease};
 use super::metrics::Metrics;
 use super::settings::Settings;
 use super::snapshot_requests::SnapshotQueues;
@@ -60,8 +60,12 @@ pub async fn run(
         None => None,
     };
     let settings = Arc::new(settings);
+    let election = settings.election.as_ref();
+    let mut candidate =
+        election.map(|election| Candidate::new(client.clone(), election, &settings.name));
     let controller = Controller {
-        api: Apiserver::new(client.clone(), Arc::clone(&metrics)),
+        api: Apiserver::new(client, Arc::clone(&metrics)),
+        lease: candidate.as_ref().map_or(Lease::not_needed(), Candidate::lease),
         metrics,
         settings: Arc::clone(&settings),
         health: Arc::clone(&health),
@@ -72,11 +76,10 @@ pub async fn run(
         namespaces = settings.namespaces.join(","),
         "started"
     );
-    match &settings.election {
+    match &mut candidate {
         None => until(&controller, stop).await,
-        Some(election) => {
-            let mut candidate = Candidate::new(client, election, &settings.name);
-            elected(&controller, &mut candidate, &health, stop).await;
+        Some(candidate) => {
+            elected(&controller, candidate, &health, stop).await;
             candidate.release().await;
         }
     }

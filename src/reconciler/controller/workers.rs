@@ -19,6 +19,7 @@ use super::apiserver::{Apiserver, watch_error};
 use super::clusters::{ClusterView, Clusters, Key};
 use super::context::Context;
 use super::health::Health;
+use super::lease::Lease;
 use super::metrics::Metrics;
 use super::settings::Settings;
 use super::snapshot_requests::SnapshotQueues;
@@ -31,6 +32,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 /// What every task is given.
 pub(super) struct Controller {
     pub(super) api: Apiserver,
+    pub(super) lease: Lease,
     pub(super) metrics: Arc<Metrics>,
     pub(super) settings: Arc<Settings>,
     pub(super) health: Arc<Health>,
@@ -108,8 +110,7 @@ impl Controller {
         // Of the highest level, so that every log line has it, whatever level is logged.
         let span = tracing::error_span!("cluster", cluster = name, restart = "");
         let cluster = ClusterView::new(key.clone(), clusters, span.clone());
-        let (api, metrics) = (self.api.clone(), Arc::clone(&self.metrics));
-        let cx = Context::new(key, cluster, api, metrics, &self.settings, Arc::clone(&self.health));
+        let cx = Context::new(key, cluster, self);
         let (key, snapshots) = (key.clone(), self.snapshots.open(key.clone()));
         async move {
             Box::pin(worker::run(cx, snapshots, span, stop)).await;

@@ -6,6 +6,7 @@ use super::observed::{is_deleted_with_its_pods, is_to_be_stopped};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
+use crate::leftovers::is_left_over;
 use crate::{Action, Code, Ledger, Manager, Reason, RecordDebt, StartDebt};
 use stayput_api::{ConfigChoice, Desired, State};
 
@@ -176,10 +177,7 @@ pub(super) fn delete_late_records(context: &Context<'_>, ledger: &Ledger) -> Cha
     let Ok(Some(records)) = &engine.records else { return changes };
     let listed = |id: &str| engine.nodes.iter().any(|node| node.id == id);
     for record in records {
-        let debts = &ledger.debts.records;
-        let owed = debts.iter().any(|debt| debt.node_id == record.node_id);
-        let ours = record.is_restart && ledger.has_handled(&record.reason);
-        if ours && !owed && listed(&record.node_id) {
+        if is_left_over(record, ledger) && listed(&record.node_id) {
             changes.act(Action::DeleteRecord { node_id: record.node_id.clone() });
         }
     }

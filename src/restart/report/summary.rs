@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Counts, debts};
 use crate::flow::why_kept;
-use crate::{Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting};
+use crate::{
+    Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting,
+    annotation,
+};
 
 /// What blocks the cluster. While a node is under way the others wait for it and not for a rule: then
 /// only what that node itself waits for counts.
@@ -64,8 +67,42 @@ pub(super) fn phase(
     }
 }
 
-/// What blocks the cluster, or what it waits for, or what a person should do.
+/// What blocks the cluster, or what it waits for, or what a person should do. A deletion that waits
+/// always says for what.
 pub(super) fn message(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    plan: &Plan,
+    blocker: Option<&Waiting>,
+    counts: &Counts,
+) -> Option<String> {
+    let message = what_to_know(snapshot, policy, plan, blocker, counts);
+    let cluster = &snapshot.cluster;
+    if !cluster.deleting || !cluster.finalizer {
+        return message;
+    }
+    let what = message.unwrap_or_else(|| left_to_do(snapshot));
+    Some(format!(
+        "deleted as soon as everything is as it was: {what}; with its pods deleted, too, it goes at \
+         once; if nobody is to undo this, remove its finalizer {}",
+        annotation::FINALIZER
+    ))
+}
+
+/// What is unfinished of a SearchCluster that is being deleted, if no node says more.
+fn left_to_do(snapshot: &Snapshot) -> String {
+    let ledger = &snapshot.ledger;
+    let mut nodes: Vec<&str> = ledger.under_way().map(|member| member.node.as_str()).collect();
+    nodes.extend(ledger.debts.start.iter().map(|debt| debt.node.as_str()));
+    let releasing = ledger.kept_stopped.iter().filter(|kept| kept.releasing);
+    nodes.extend(releasing.map(|kept| kept.node.as_str()));
+    match nodes.as_slice() {
+        [] => "annotations are removed from its pods".into(),
+        nodes => format!("{} must be started", nodes.join(", ")),
+    }
+}
+
+fn what_to_know(
     snapshot: &Snapshot,
     policy: &Policy,
     plan: &Plan,

@@ -276,6 +276,7 @@ impl Driver {
         self.flushed.clear();
         self.events.clear();
         self.last = None;
+        self.world.looked_at = None;
     }
 
     /// No restart is under way or queued, nothing is owed, and no pod has a phase.

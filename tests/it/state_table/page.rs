@@ -30,8 +30,9 @@ const MIDDLE: &str = "
 * When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
   stopped; a `start` is carried out, and the status says `durable: false`.
 * A `stop` with `resumeAfter` is followed by a start without a request, unless one is accepted before. If it
-  is due during the stop, or the container is down then, it is made as soon as that is over. If its config is
-  neither mounted nor the last good one, it is not made (`resume_refused`) and tried again.
+  is due during the stop, or the container is down then, it is made as soon as that is over; if that is more
+  than ten seconds late, or the manager was frozen meanwhile, it waits a minute for a request first. If its
+  config is neither mounted nor the last good one, it is not made (`resume_refused`) and tried again.
 * After a `stop` with `exit` the manager ends with 0, when the engine is stopped and the answer is sent.
 * The container killed as a whole leaves no end of the run: the next manager shows `ended_with_manager`. A
   requested start that was never ready and ended so three times in a row is held.

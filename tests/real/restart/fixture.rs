@@ -53,7 +53,7 @@ pub(crate) struct Fixture {
     cluster: Arc<Mutex<Cluster>>,
     /// Name of the config's main file.
     main_file: String,
-    _server: ApiServer,
+    pub(crate) server: ApiServer,
 }
 
 /// One node and its manager, at one time.
@@ -127,8 +127,7 @@ impl Fixture {
         let account = server.user(&subject, "system:serviceaccounts");
         let reconciler = Reconciler::start(account.kubeconfig(), server.directory());
         let main_file = format!("{}.yml", flavor.kind().name());
-        let fixture =
-            Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, _server: server };
+        let fixture = Self { reconciler, kubelet, kube, kubeconfig, cluster, main_file, server };
         fixture.until_status("the first status", |status| {
             status.report.counts.ready as usize == places.len()
         });

@@ -75,6 +75,29 @@ fn if_it_is_due_during_the_stop_it_is_started_right_after() {
 }
 
 #[test]
+fn a_manager_that_was_frozen_first_waits_for_a_request_once_more() {
+    let frozen = || {
+        let mut world = stopped(None);
+        world.now = AFTER + Limits::LATENESS + 1;
+        world.happens(Event::Timer(Timer::Resume));
+        world.works();
+        assert_eq!(world.due(Timer::Resume), Some(world.now + Limits::RESUME_GRACE));
+        world
+    };
+    let mut world = frozen();
+    assert_eq!(world.answer_to(start_with(2, MOUNTED)), under_way(2));
+    world.works();
+    assert_eq!((world.phase(), world.spawns()), (Phase::Starting, 1));
+
+    let mut world = frozen();
+    world.comes_back();
+    world.works();
+    world.waits_for(Timer::Resume);
+    world.works();
+    assert_eq!((world.phase(), world.spawns()), (Phase::Starting, 1), "it waits only once");
+}
+
+#[test]
 fn the_instant_on_disk_counts_after_a_restart_of_the_container() {
     for (at_boot, due) in [
         (100_000, AFTER),

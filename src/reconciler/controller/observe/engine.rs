@@ -1,5 +1,6 @@
 //! Observes the engine: what it reports about its cluster.
 
+mod changes;
 mod convert;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,16 +88,7 @@ impl EngineView {
         zone: &str,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
-        let (access, version) = access?;
-        let client = self.connect(&access, version, endpoints)?;
-        let identity = match &self.identity {
-            Some(identity) => identity.clone(),
-            None => {
-                let identity = client.identify().await;
-                metrics.count_request(Side::Engine, "identify", identity.is_ok());
-                self.identity.insert(identity?).clone()
-            }
-        };
+        let (client, identity) = self.connect_and_identify(access, endpoints, metrics).await?;
         let records = async {
             match identity.has_node_shutdown {
                 true => client.shutdown_records().await.map(Some),
@@ -140,6 +132,25 @@ impl EngineView {
                 records.map(|records| records.into_iter().map(convert::record).collect())
             }),
         })
+    }
+
+    async fn connect_and_identify(
+        &mut self,
+        access: Result<(Access, String), CredentialsError>,
+        endpoints: Vec<Endpoint>,
+        metrics: &Metrics,
+    ) -> Result<(Arc<EngineClient>, engine_client::Engine), ViewError> {
+        let (access, version) = access?;
+        let client = self.connect(&access, version, endpoints)?;
+        let identity = match &self.identity {
+            Some(identity) => identity.clone(),
+            None => {
+                let identity = client.identify().await;
+                metrics.count_request(Side::Engine, "identify", identity.is_ok());
+                self.identity.insert(identity?).clone()
+            }
+        };
+        Ok((client, identity))
     }
 
     fn connect(

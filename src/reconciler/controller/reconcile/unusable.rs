@@ -53,12 +53,8 @@ async fn report_only(
 ) -> Next {
     if is_to_be_released(cluster) {
         // Apiserver: remove our finalizer.
-        let executor = Executor {
-            observer: &cx.observer,
-            cluster,
-            policy: &Policy::default(),
-            metrics: &cx.metrics,
-        };
+        let policy = Policy::default();
+        let executor = Executor::new(cx, cluster, &policy);
         let executed = executor.execute_all(&[&Action::RemoveFinalizer]).await;
         if let Some(changed) = executed.cluster {
             cx.cluster.remember(changed);

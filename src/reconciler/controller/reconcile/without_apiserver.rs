@@ -1,4 +1,7 @@
-//! What is done while the apiserver does not answer: engines that we stopped are started.
+//! What is done while the apiserver does not answer, or the Lease cannot be renewed: engines that we
+//! stopped are started. Another replica may lead by then. A start in the ledger may still be sent:
+//! whatever the other has asked for has a higher sequence, and of two equal ones the second does
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +33,6 @@ pub(super) async fn send_starts(cx: &mut Context, cluster: &SearchCluster, spec:
         return;
     }
     tracing::warn!("the apiserver does not answer; the starts in the ledger are sent");
-    let executor = Executor {
-        observer: &cx.observer,
-        cluster,
-        policy: &spec.checked.policy,
-        metrics: &cx.metrics,
-    };
+    let executor = Executor::new(cx, cluster, &spec.checked.policy);
     executor.execute_all(&starts.iter().collect::<Vec<&Action>>()).await;
 }

@@ -5,6 +5,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
+use crate::leftovers;
 use crate::{
     Action, Allocation, AllocationBefore, AllocationDebt, Blocker, Code, Engine, Ledger, Marker,
     Member, Reason, RecordDebt, Strategy,
@@ -203,5 +204,5 @@ pub(in crate::flow) fn release(
 
 /// Whether a marker was set for this SearchCluster.
 fn is_ours(context: &Context<'_>, marker: &Marker) -> bool {
-    marker.cluster == context.snapshot.cluster.name
+    leftovers::is_ours(marker, &context.snapshot.cluster.name)
 }

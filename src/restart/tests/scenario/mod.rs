@@ -110,6 +110,7 @@ scenarios! {
     foreign_setting_beside
     frozen_before_stop
     frozen_manager
+    frozen_manager_coordinated
     half_of_coordinated
     half_of_coordinated_forward
     half_of_coordinated_pod_gone
@@ -163,6 +164,7 @@ scenarios! {
     two_masters_late_exclusion
     two_masters_pod_replaced
     two_masters_vote_stays
+    very_late_allocation
     waiting_pod_not_listed
     whole_set_failed
     whole_set_failed_again

@@ -11,7 +11,7 @@ pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Ledger, Snapshot, Time, Unknown, needs_engine};
+use crate::{Ledger, Snapshot, Time, Unknown, has_leftovers, needs_engine};
 
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
@@ -21,6 +21,8 @@ pub(crate) use pods::SimPod;
 
 /// The time at which every simulation starts.
 pub(crate) const START: u64 = 1_795_000_000_000;
+/// How often a reconciler at rest looks for what late requests have left.
+const LOOK_INTERVAL: u64 = 60_000;
 
 /// A request to a manager, and its result.
 #[derive(Debug, Clone)]
@@ -41,6 +43,8 @@ pub(crate) struct World {
     pub(crate) object: Object,
     pub(crate) pods: Vec<SimPod>,
     pub(crate) engine: Searching,
+    /// When a reconciler at rest has last looked for what late requests have left.
+    pub(crate) looked_at: Option<u64>,
     /// Requests that have not arrived yet, by their time of arrival.
     late: BTreeMap<(u64, u64), crate::Action>,
     /// Number of late requests that have arrived.
@@ -71,6 +75,7 @@ impl World {
             object: Object::new("search/logs"),
             pods: nodes.iter().map(|(name, _)| SimPod::new(name, 1, "v1", START)).collect(),
             engine: Searching::new(roles.collect()),
+            looked_at: None,
             late: BTreeMap::new(),
             arrived: 0,
             count: 0,
@@ -190,10 +195,29 @@ impl World {
             engine: Err(not_read),
             flushed: flushed.clone(),
         };
-        if needs_engine(&snapshot) {
+        if needs_engine(&snapshot) || self.finds_leftovers() {
             snapshot.engine = self.engine.observe(now);
         }
         (snapshot, self.object.version)
+    }
+
+    /// The look of a reconciler at rest: at the beginning, then every minute, and again at once when
+    /// it has found something.
+    fn finds_leftovers(&mut self) -> bool {
+        if self.looked_at.is_some_and(|at| self.now - at < LOOK_INTERVAL) {
+            return false;
+        }
+        self.looked_at = Some(self.now);
+        let found = self.engine.observe(self.now).is_ok_and(|engine| {
+            let records = engine.records.ok().flatten().unwrap_or_default();
+            engine.allocation.is_ok_and(|allocation| {
+                has_leftovers(&self.object.cluster.name, &self.object.ledger, &allocation, &records)
+            })
+        });
+        if found {
+            self.looked_at = None;
+        }
+        found
     }
 
     pub(crate) fn ledger(&self) -> &Ledger {

@@ -1,0 +1,28 @@
+//! What we may have changed on an engine, without anything else of it.
+
+use super::{EngineView, ViewError, convert};
+use crate::controller::credentials::CredentialsError;
+use crate::controller::metrics::{Metrics, Side};
+use crate::engine_client::{Access, Endpoint};
+use stayput_restart::{Allocation, Record};
+
+impl EngineView {
+    /// Reads the allocation setting with our marker, and the shutdown records.
+    pub(in super::super) async fn changes(
+        &mut self,
+        access: Result<(Access, String), CredentialsError>,
+        endpoints: Vec<Endpoint>,
+        metrics: &Metrics,
+    ) -> Result<(Allocation, Vec<Record>), ViewError> {
+        let (client, identity) = self.connect_and_identify(access, endpoints, metrics).await?;
+        let allocation = client.allocation().await;
+        metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
+        let mut records = Vec::new();
+        if identity.has_node_shutdown {
+            let read = client.shutdown_records().await;
+            metrics.count_request(Side::Engine, "records", read.is_ok());
+            records = read?.into_iter().map(convert::record).collect();
+        }
+        Ok((convert::allocation(allocation?), records))
+    }
+}

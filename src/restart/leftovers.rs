@@ -1,0 +1,82 @@
+//! Changes on the engine that are ours and that no ledger entry explains: a request of ours arrived
+//! late and has made them. What does not carry our name is never among them.
+
+use crate::{Allocation, Ledger, Marker, Record};
+
+/// Whether the engine shows such a change. `cluster` is the SearchCluster, as `namespace/name`.
+pub fn has_leftovers(
+    cluster: &str,
+    ledger: &Ledger,
+    allocation: &Allocation,
+    records: &[Record],
+) -> bool {
+    let is_marked = allocation.marker.as_ref().is_some_and(|marker| is_ours(marker, cluster));
+    is_marked && ledger.debts.allocation.is_none()
+        || records.iter().any(|record| is_left_over(record, ledger))
+}
+
+/// Whether a marker was set for this SearchCluster.
+pub(crate) fn is_ours(marker: &Marker, cluster: &str) -> bool {
+    marker.cluster == cluster
+}
+
+/// Whether a restart of ours has made this shutdown record, and no debt is about its node.
+pub(crate) fn is_left_over(record: &Record, ledger: &Ledger) -> bool {
+    let is_owed = ledger.debts.records.iter().any(|debt| debt.node_id == record.node_id);
+    record.is_restart && ledger.has_handled(&record.reason) && !is_owed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AllocationBefore, AllocationDebt, Debts, RecordDebt};
+
+    fn marked_by(cluster: &str) -> Allocation {
+        let marker = Marker {
+            cluster: cluster.into(),
+            restart: "r1".into(),
+            before: AllocationBefore::default(),
+        };
+        Allocation { marker: Some(marker), ..Allocation::default() }
+    }
+
+    fn record(is_restart: bool, reason: &str) -> Record {
+        Record { node_id: "a".into(), is_restart, reason: reason.into(), complete: true }
+    }
+
+    #[test]
+    fn only_what_carries_our_name_and_is_owed_to_nobody_is_left_over() {
+        let ledger = Ledger { handled: vec!["r1".into()], ..Ledger::default() };
+        let look = |ledger: &Ledger, allocation: &Allocation, records: &[Record]| {
+            has_leftovers("search/logs", ledger, allocation, records)
+        };
+        let none = Allocation::default();
+        let theirs = AllocationBefore { persistent: Some("primaries".into()), transient: None };
+        let theirs = Allocation { setting: theirs, marker: None };
+
+        assert!(look(&ledger, &marked_by("search/logs"), &[]));
+        assert!(look(&ledger, &none, &[record(true, "r1")]));
+        for untouched in [&none, &theirs, &marked_by("search/other")] {
+            assert!(!look(&ledger, untouched, &[]), "{untouched:?}");
+        }
+        for untouched in [record(true, "a person's"), record(false, "r1")] {
+            assert!(!look(&ledger, &none, std::slice::from_ref(&untouched)), "{untouched:?}");
+        }
+
+        let debt = AllocationDebt {
+            restart: "r1".into(),
+            before: AllocationBefore::default(),
+            holders: Vec::new(),
+        };
+        let record_debt = RecordDebt {
+            node_id: "a".into(),
+            node: "logs-0".into(),
+            pod_uid: "uid".into(),
+            restart: "r1".into(),
+        };
+        let debts =
+            Debts { allocation: Some(debt), records: vec![record_debt], ..Debts::default() };
+        let owed = Ledger { debts, ..ledger };
+        assert!(!look(&owed, &marked_by("search/logs"), &[record(true, "r1")]));
+    }
+}

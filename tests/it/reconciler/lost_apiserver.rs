@@ -1,0 +1,46 @@
+//! The apiserver is lost for longer than a Lease is valid, in the middle of a restart.
+
+use serde_json::json;
+use stayput_api::State;
+use stayput_reconciler::controller::{Election, Settings};
+use stayput_restart::Outcome;
+
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::{NAMESPACE, eventually};
+use stayput_standin::apiserver::{Fault, How};
+
+#[tokio::test]
+async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired() {
+    let fixture = Fixture::new("").await;
+    // The Lease has expired before the engine is stopped.
+    fixture.respec(json!({ "restart": { "drain": "12s" } })).await;
+    let election = Election { namespace: NAMESPACE.into(), name: "stayput-reconciler".into() };
+    let settings =
+        Settings { name: "test".into(), election: Some(election), ..Settings::default() };
+    let reconciler = Reconciler::start_with(fixture.client.clone(), settings);
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let node = eventually("a node is being stopped", async || {
+        for name in NODES {
+            if fixture.status(name).await.state == State::Stopping {
+                return Some(name);
+            }
+        }
+        None
+    })
+    .await;
+    fixture.server.inject(Fault::new(How::LoseRequest).times(u32::MAX));
+    fixture.server.cut_watches();
+    eventually("its engine was started again", async || {
+        (fixture.status(node).await.starts == 2).then_some(())
+    })
+    .await;
+    fixture.server.clear_faults();
+    fixture.respec(json!({ "restart": { "drain": "0s" } })).await;
+    let entry = fixture.until_over("r1").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    for name in NODES {
+        assert_eq!(fixture.starts(name).await, 2, "{name}");
+    }
+    reconciler.end().await;
+}
