@@ -20,10 +20,10 @@ use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
-use stayput_restart::{Snapshot, needs_engine};
+use stayput_restart::{Engine, Known, Snapshot, needs_engine};
 
 use ages::Ages;
-use engine::EngineView;
+use engine::{EngineView, ViewError};
 pub(super) use engine::health;
 use flushes::Flushes;
 use managers::Doubt;
@@ -123,13 +123,7 @@ impl Observer {
         }
         snapshot.engine = match engine {
             None => Err(unknown("not asked: no decision depends on it")),
-            Some(Ok(engine)) => Ok(engine),
-            Some(Err(error)) => {
-                if error.is_about_credentials() {
-                    self.credentials.reread_engine(&spec.engine);
-                }
-                Err(unknown(error.to_string()))
-            }
+            Some(engine) => self.known_engine(cluster, engine),
         };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
         snapshot.pods = pods
@@ -146,6 +140,33 @@ impl Observer {
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot
+    }
+
+    /// Reads the engine once more if what is known of it is too old for a stop.
+    pub(super) async fn read_engine_again(
+        &mut self,
+        cluster: &SearchCluster,
+        checked: &Checked,
+    ) -> Option<Known<Engine>> {
+        if !self.engine.is_old() {
+            return None;
+        }
+        let engine = self.engine.read(&checked.policy.zone_attribute, &self.metrics).await;
+        Some(self.known_engine(cluster, engine))
+    }
+
+    /// If it is unknown because of our credentials, these are read again.
+    fn known_engine(
+        &mut self,
+        cluster: &SearchCluster,
+        engine: Result<Engine, ViewError>,
+    ) -> Known<Engine> {
+        engine.map_err(|error| {
+            if error.is_about_credentials() {
+                self.credentials.reread_engine(&cluster.spec.engine);
+            }
+            unknown(error.to_string())
+        })
     }
 
     /// Forgets what was read for another spec.

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::ages::Ages;
 use crate::controller::credentials::CredentialsError;
 use crate::controller::metrics::{Metrics, Side};
@@ -17,6 +19,8 @@ use stayput_restart::{Engine, Node};
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// What was read longer ago than this is read again before a stop.
+const MAX_AGE_BEFORE_STOP: Duration = Duration::from_secs(2);
 /// So many nodes are tried before the engine counts as unreachable.
 const MAX_ENDPOINTS: usize = 8;
 
@@ -25,6 +29,8 @@ const MAX_ENDPOINTS: usize = 8;
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     identity: Option<engine_client::Engine>,
+    /// When it was read last: the beginning of that.
+    read_at: Option<Instant>,
     /// Roles and version of each process, by ephemeral id: one that hangs does not report them, and
     /// they do not change while it runs.
     traits: BTreeMap<String, Traits>,
@@ -40,6 +46,8 @@ pub(super) enum ViewError {
     Credentials(#[from] CredentialsError),
     #[error(transparent)]
     Engine(#[from] EngineError),
+    #[error("the engine was not reached yet")]
+    NotReached,
     #[error("the engine has not formed a cluster yet")]
     NoCluster,
     #[error(
@@ -79,7 +87,7 @@ impl EngineView {
         Some((Arc::clone(client), self.identity.as_ref()?))
     }
 
-    /// Reads everything at the same time.
+    /// Connects to these endpoints, and reads the engine.
     pub(super) async fn observe(
         &mut self,
         access: Result<(Access, String), CredentialsError>,
@@ -87,8 +95,30 @@ impl EngineView {
         zone: &str,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
-        let (access, version) = access?;
-        let client = self.connect(&access, version, endpoints)?;
+        let connected = access.map_err(ViewError::from).and_then(|(access, version)| {
+            Ok(self.connect(&access, version, endpoints)?)
+        });
+        if let Err(error) = connected {
+            self.read_at = Some(Instant::now());
+            return Err(error);
+        }
+        self.read(zone, metrics).await
+    }
+
+    /// Whether what is known of the engine is too old for a stop.
+    pub(super) fn is_old(&self) -> bool {
+        self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
+    }
+
+    /// Reads everything at the same time, with the client of the last observation.
+    pub(super) async fn read(
+        &mut self,
+        zone: &str,
+        metrics: &Metrics,
+    ) -> Result<Engine, ViewError> {
+        self.read_at = Some(Instant::now());
+        let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
+        let client = Arc::clone(client);
         let identity = match &self.identity {
             Some(identity) => identity.clone(),
             None => {
