@@ -23,8 +23,8 @@ use crate::cluster::{Checked, SearchCluster};
 use stayput_restart::{Engine, Known, Snapshot, needs_engine};
 
 use ages::Ages;
-use engine::{EngineView, ViewError};
 pub(super) use engine::health;
+use engine::{EngineView, ViewError};
 use flushes::Flushes;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
@@ -97,6 +97,9 @@ impl Observer {
         let due = self.managers.due(&pods, &ages);
         let spec = &cluster.spec;
         let clients = self.credentials.managers(&spec.manager, &checked.auth, &due).await;
+        let (awaited, others): (Vec<_>, Vec<_>) =
+            clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
+        self.managers.ask_behind(others, &self.metrics);
         let access = match is_active {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
@@ -104,8 +107,9 @@ impl Observer {
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let (answers, engine, (), ()) = tokio::join!(
-            managers::ask(clients, metrics),
+        let (mut answers, answered, engine, (), ()) = tokio::join!(
+            managers::ask(awaited, metrics),
+            self.managers.background.answers(),
             async {
                 let access = access?;
                 let zone = &checked.policy.zone_attribute;
@@ -114,6 +118,7 @@ impl Observer {
             self.sources.read(api, namespace, &checked.sources, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );
+        answers.extend(answered);
         let doubts = self.managers.remember(answers, &self.sources, checked, &pods);
         for doubt in doubts {
             match doubt {

@@ -2,7 +2,6 @@
 
 mod convert;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +11,10 @@ use super::ages::Ages;
 use crate::controller::credentials::CredentialsError;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError};
+use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
-use stayput_restart::{Engine, Node};
+use stayput_restart::Engine;
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,12 +30,11 @@ pub(in super::super) struct EngineView {
     identity: Option<engine_client::Engine>,
     /// When it was read last: the beginning of that.
     read_at: Option<Instant>,
-    /// Roles and version of each process, by ephemeral id: one that hangs does not report them, and
-    /// they do not change while it runs.
-    traits: BTreeMap<String, Traits>,
+    /// How long reading nodes, votes and shard copies took then.
+    reading: Duration,
+    /// What was read last: what has not changed since is not read again.
+    topology: Option<Topology>,
 }
-
-type Traits = (BTreeSet<String>, String);
 
 /// Why the engine's view is not known.
 #[derive(Debug, thiserror::Error)]
@@ -55,8 +53,6 @@ pub(super) enum ViewError {
          (gateway.expected_data_nodes, gateway.recover_after_data_nodes)"
     )]
     NotRecovered,
-    #[error("the engine lists {0}, which has not reported its roles yet")]
-    RolesUnknown(String),
 }
 
 impl ViewError {
@@ -95,14 +91,19 @@ impl EngineView {
         zone: &str,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
-        let connected = access.map_err(ViewError::from).and_then(|(access, version)| {
-            Ok(self.connect(&access, version, endpoints)?)
-        });
+        let connected = access
+            .map_err(ViewError::from)
+            .and_then(|(access, version)| Ok(self.connect(&access, version, endpoints)?));
         if let Err(error) = connected {
             self.read_at = Some(Instant::now());
             return Err(error);
         }
         self.read(zone, metrics).await
+    }
+
+    /// How long the last reading of nodes, votes and shard copies took.
+    pub(in super::super) fn reading(&self) -> Duration {
+        self.reading
     }
 
     /// Whether what is known of the engine is too old for a stop.
@@ -133,8 +134,13 @@ impl EngineView {
                 false => Ok(None),
             }
         };
-        let (topology, health, allocation, records) =
-            tokio::join!(client.topology(&identity), client.health(), client.allocation(), records);
+        let topology = async {
+            let began = Instant::now();
+            (client.topology(&identity, self.topology.as_ref()).await, began.elapsed())
+        };
+        let ((topology, reading), health, allocation, records) =
+            tokio::join!(topology, client.health(), client.allocation(), records);
+        self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
         metrics.count_request(Side::Engine, "health", health.is_ok());
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
@@ -157,13 +163,14 @@ impl EngineView {
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
             self.identity = None;
         }
+        let topology = self.topology.insert(topology);
         Ok(Engine {
             version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
             cluster_uuid,
-            nodes: self.nodes(&topology, zone)?,
+            nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
             elected_master: topology.elected_master.clone(),
             health: known(health).map(|health| convert::health(&health)),
-            voting: Ok(convert::voting(topology.voting)),
+            voting: Ok(convert::voting(&topology.voting)),
             shards: Ok(topology.shards.iter().map(convert::shard).collect()),
             allocation: known(allocation).map(convert::allocation),
             records: known(records).map(|records| {
@@ -184,44 +191,17 @@ impl EngineView {
         {
             return Ok(Arc::clone(client));
         }
-        let client = Arc::new(EngineClient::new(&endpoints, access, ENGINE_ANSWER_TIMEOUT)?);
+        let mut best_first = endpoints.clone();
+        if let Some((_, _, before)) = &self.client {
+            // One that hangs would delay every look again.
+            best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
+        }
+        let client = Arc::new(EngineClient::new(&best_first, access, ENGINE_ANSWER_TIMEOUT)?);
         if self.client.as_ref().is_some_and(|(known, ..)| *known != version) {
             self.identity = None;
         }
         self.client = Some((version, endpoints, Arc::clone(&client)));
         Ok(client)
-    }
-
-    fn nodes(
-        &mut self,
-        topology: &engine_client::Topology,
-        zone: &str,
-    ) -> Result<Vec<Node>, ViewError> {
-        let mut traits = BTreeMap::new();
-        let mut nodes = Vec::with_capacity(topology.nodes.len());
-        for node in &topology.nodes {
-            let (roles, version) = match (&node.roles, &node.version) {
-                (Some(roles), version) => {
-                    let version = version.as_ref().map(ToString::to_string).unwrap_or_default();
-                    (roles.clone(), version)
-                }
-                (None, _) => match self.traits.get(&node.ephemeral_id) {
-                    Some(traits) => traits.clone(),
-                    None => return Err(ViewError::RolesUnknown(node.name.clone())),
-                },
-            };
-            nodes.push(Node {
-                id: node.id.clone(),
-                name: node.name.clone(),
-                ephemeral_id: node.ephemeral_id.clone(),
-                roles: roles.clone(),
-                zone: node.attributes.get(zone).cloned(),
-                version: version.clone(),
-            });
-            traits.insert(node.ephemeral_id.clone(), (roles, version));
-        }
-        self.traits = traits;
-        Ok(nodes)
     }
 }
 
