@@ -9,6 +9,7 @@ mod preflight;
 mod quorum;
 mod quorum_enumerated;
 mod settled;
+mod silent;
 mod table;
 mod tables;
 
