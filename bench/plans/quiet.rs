@@ -141,6 +141,7 @@ pub(super) fn node(number: usize) -> Node {
         name: name(number),
         ephemeral_id: format!("process-{number}"),
         roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        roles_unknown: false,
         zone: Some(format!("zone-{}", number % 3)),
         version: "8.19.0".into(),
     }

@@ -112,7 +112,7 @@ impl<'a> Index<'a> {
         self.engine()?.allocation.as_ref().map_err(Blocker::engine_unreachable)
     }
 
-    /// Whether the node serves: its engine runs and the cluster lists it.
+    /// Whether the node serves: its engine runs, and the cluster lists it and knows its roles.
     pub(super) fn is_up(&self, pod: &Pod) -> bool {
         self.serves(pod, self.node(&pod.node))
     }
@@ -120,7 +120,7 @@ impl<'a> Index<'a> {
     /// As [`Self::is_up`], with the engine's entry that was found already.
     pub(super) fn serves(&self, pod: &Pod, node: Option<&Node>) -> bool {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
-        runs && (self.engine.is_err() || node.is_some())
+        runs && (self.engine.is_err() || node.is_some_and(|node| !node.roles_unknown))
     }
 
     /// Names of the nodes that are down, or may be at any moment because of us.
@@ -133,6 +133,9 @@ impl<'a> Index<'a> {
             pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
         });
         down.extend(stopped.map(|pod| pod.node.clone()));
+        // It does not answer the other nodes.
+        let silent = self.nodes.values().filter(|node| node.roles_unknown);
+        down.extend(silent.map(|node| node.name.clone()));
         down
     }
 }

@@ -168,6 +168,47 @@ fn identity_of_nobody() -> Value {
 }
 
 #[test]
+fn no_metadata_is_asked_for_and_what_has_not_changed_is_not_read_again() {
+    let (_fake, port) = answering(200, identity_of_nobody());
+    let engine = wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).identify());
+    let engine = engine.expect("an engine");
+    // One answer that fits every part of a look.
+    let whole = |version: u64| {
+        json!({
+            "cluster_uuid": "HHHrgapGQyCXt6wo3163vQ", "version": version, "master_node": "n",
+            "nodes": { "n": {
+                "name": "logs-0", "ephemeral_id": "e", "transport_address": "127.0.0.1:9300",
+                "version": "2.19.3", "roles": ["data"], "jvm": { "start_time_in_millis": 1 },
+            } },
+            "metadata": { "cluster_coordination": {
+                "last_committed_config": ["n"], "last_accepted_config": ["n"],
+            } },
+            "routing_table": { "indices": { "docs": { "shards": { "0": [
+                { "state": "STARTED", "primary": true, "node": "n", "relocating_node": null },
+            ] } } } },
+        })
+    };
+    let look = |version, before| {
+        let (fake, port) = answering(200, whole(version));
+        let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+        let topology = wait(client.topology(&engine, before)).expect("a topology");
+        let path = |line: &str| line.split('?').next().unwrap_or_default().to_owned();
+        let paths: Vec<String> = fake.seen().iter().map(|seen| path(&seen.line)).collect();
+        (topology, paths)
+    };
+    let nodes = "GET /_cluster/state/version,master_node,nodes,metadata,blocks/stayput-no-index";
+    let (copies, details) = ("GET /_cluster/state/routing_table", "GET /_nodes/_all/jvm");
+    let (first, mut asked) = look(7, None);
+    asked[1..].sort();
+    assert_eq!(asked, [nodes, copies, details]);
+    let (second, asked) = look(7, Some(&first));
+    assert_eq!(asked, [nodes]);
+    assert_eq!(second, first);
+    let (_, asked) = look(8, Some(&first));
+    assert_eq!(asked, [nodes, copies]);
+}
+
+#[test]
 fn credentials_are_shown_and_never_told() {
     let refusal = json!({ "error": { "type": "security_exception", "reason": "unable to" } });
     for (credentials, header, shown) in [

@@ -36,7 +36,7 @@ fn story(settings: &str, distribution: Distribution, version: &str) {
     let health = wait(client.health()).expect("health");
     assert_eq!((health.status, health.number_of_nodes, health.timed_out), (Color::Green, 3, false));
 
-    let topology = wait(client.topology(&engine)).expect("a topology");
+    let topology = wait(client.topology(&engine, None)).expect("a topology");
     let ids: BTreeSet<String> = topology.nodes.iter().map(|node| node.id.clone()).collect();
     assert_eq!(topology.cluster_uuid, engine.cluster_uuid);
     let known = |node: &stayput_reconciler::engine_client::Node| {

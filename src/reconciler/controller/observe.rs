@@ -21,11 +21,11 @@ use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
-use stayput_restart::{Snapshot, needs_engine};
+use stayput_restart::{Engine, Known, Snapshot, needs_engine};
 
 use ages::Ages;
-use engine::EngineView;
 pub(super) use engine::health;
+use engine::{EngineView, ViewError};
 use flushes::Flushes;
 use leftovers::Looked;
 use managers::Doubt;
@@ -101,6 +101,9 @@ impl Observer {
         let due = self.managers.due(&pods, &ages);
         let spec = &cluster.spec;
         let clients = self.credentials.managers(&spec.manager, &checked.auth, &due).await;
+        let (awaited, others): (Vec<_>, Vec<_>) =
+            clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
+        self.managers.ask_behind(others, &self.metrics);
         let access = match is_active {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
@@ -108,8 +111,9 @@ impl Observer {
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let (answers, engine, (), ()) = tokio::join!(
-            managers::ask(clients, metrics),
+        let (mut answers, answered, engine, (), ()) = tokio::join!(
+            managers::ask(awaited, metrics),
+            self.managers.background.answers(),
             async {
                 let access = access?;
                 let zone = &checked.policy.zone_attribute;
@@ -118,6 +122,7 @@ impl Observer {
             self.sources.read(api, namespace, &checked.sources, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );
+        answers.extend(answered);
         let doubts = self.managers.remember(answers, &self.sources, checked, &pods);
         for doubt in doubts {
             match doubt {
@@ -127,13 +132,7 @@ impl Observer {
         }
         snapshot.engine = match engine {
             None => Err(unknown("not asked: no decision depends on it")),
-            Some(Ok(engine)) => Ok(engine),
-            Some(Err(error)) => {
-                if error.is_about_credentials() {
-                    self.credentials.reread_engine(&spec.engine);
-                }
-                Err(unknown(error.to_string()))
-            }
+            Some(engine) => self.known_engine(cluster, engine),
         };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
         snapshot.pods = pods
@@ -150,6 +149,33 @@ impl Observer {
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot
+    }
+
+    /// Reads the engine once more if what is known of it is too old for a stop.
+    pub(super) async fn read_engine_again(
+        &mut self,
+        cluster: &SearchCluster,
+        checked: &Checked,
+    ) -> Option<Known<Engine>> {
+        if !self.engine.is_old() {
+            return None;
+        }
+        let engine = self.engine.read(&checked.policy.zone_attribute, &self.metrics).await;
+        Some(self.known_engine(cluster, engine))
+    }
+
+    /// If it is unknown because of our credentials, these are read again.
+    fn known_engine(
+        &mut self,
+        cluster: &SearchCluster,
+        engine: Result<Engine, ViewError>,
+    ) -> Known<Engine> {
+        engine.map_err(|error| {
+            if error.is_about_credentials() {
+                self.credentials.reread_engine(&cluster.spec.engine);
+            }
+            unknown(error.to_string())
+        })
     }
 
     /// Forgets what was read for another spec.

@@ -235,15 +235,18 @@ async fn act(
     cx.observer.flushes.keep_for(&snapshot.ledger);
     let (stops, others): (Vec<&Action>, Vec<&Action>) =
         plan.actions.iter().partition(|action| matches!(action, Action::Stop { .. }));
-    let outcome = execute(cx, &others, cluster, spec).await;
-    if stops.is_empty() {
-        return Step::Done(outcome);
+    let (flushes, others): (Vec<&Action>, Vec<&Action>) =
+        others.into_iter().partition(|action| matches!(action, Action::Flush { .. }));
+    let mut outcome = execute(cx, &others, cluster, spec).await;
+    if !stops.is_empty() {
+        if *wrote_ledger {
+            // The observation is older than the ledger.
+            return Step::ObserveAgain(targets::pods_of(&stops));
+        }
+        outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     }
-    if *wrote_ledger {
-        // The observation is older than the ledger.
-        return Step::ObserveAgain(targets::pods_of(&stops));
-    }
-    Step::Done(both(outcome, stop(cx, snapshot, &stops, cluster, spec).await))
+    // Last: a flush may take so long that a stop after it would be decided on an old observation.
+    Step::Done(both(outcome, execute(cx, &flushes, cluster, spec).await))
 }
 
 /// Sends the stop requests that live reads confirm. True if any was sent.
@@ -254,33 +257,54 @@ async fn stop(
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Outcome {
-    // Apiserver: the live SearchCluster, then the live pods.
-    let live = cx.api.cluster_of(cluster).await?;
-    let is_same = stops::is_same_generation(&live, cluster);
-    *cluster = spec.apply(cx.cluster.remember(live));
-    if !is_same {
-        return Ok(false);
-    }
-    let label = cluster.spec.pods.node_name_label.as_deref();
-    let stops::LivePods { pods, unread, failure } =
-        stops::read_pods(&cx.api, &cx.observer.pods, stops, label).await;
-    for pod in pods {
-        cx.observer.pods.put(pod);
+    // Apiserver: the live SearchCluster and pods.
+    let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
+    // Engine: once more if what is known of it is old. Then a person may have paused meanwhile.
+    let engine = cx.observer.read_engine_again(cluster, &spec.checked).await;
+    if engine.is_some() {
+        unread = match read_live(cx, stops, cluster, spec).await? {
+            Some(unread) => unread,
+            None => return Ok(false),
+        };
     }
 
     // No outside system: the same plan on what was read now.
-    let fresh = refresh(snapshot, cluster, &cx.observer.pods);
+    let mut fresh = refresh(snapshot, cluster, &cx.observer.pods);
+    if let Some(engine) = engine {
+        fresh.engine = engine;
+    }
     if fresh.ledger != snapshot.ledger {
         return Ok(false);
     }
-    let confirmed = stops::confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread);
+    let confirmed = stops::confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread.uids);
 
     // Managers: the stop requests.
     let stopped = match confirmed.is_empty() {
         true => Ok(false),
         false => execute(cx, &confirmed, cluster, spec).await,
     };
-    both(stopped, failure.map_or(Ok(false), |failure| Err(failure.into())))
+    both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
+}
+
+/// Reads the SearchCluster and the pods of these stops. None if another spec counts now.
+async fn read_live(
+    cx: &mut Context,
+    stops: &[&Action],
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Result<Option<stops::Unread>, Failure> {
+    let live = cx.api.cluster_of(cluster).await?;
+    let is_same = stops::is_same_generation(&live, cluster);
+    *cluster = spec.apply(cx.cluster.remember(live));
+    if !is_same {
+        return Ok(None);
+    }
+    let label = cluster.spec.pods.node_name_label.as_deref();
+    let (pods, unread) = stops::read_pods(&cx.api, &cx.observer.pods, stops, label).await;
+    for pod in pods {
+        cx.observer.pods.put(pod);
+    }
+    Ok(Some(unread))
 }
 
 /// Executes actions at the same time, and remembers the answers.

@@ -16,6 +16,8 @@ const EXPECTED_CONFLICTS: u32 = 3;
 const IDLE_BURST: u32 = 5;
 /// After those, the least time between two reconciles: shards change all the time.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest pause because reading the engine takes long: it may also be a node that hangs.
+const MAX_READING_PAUSE: Duration = Duration::from_secs(2);
 /// After a restart, how often the engine is observed while a late request of ours may still arrive.
 const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
 /// After an observation that had no time to ask every manager.
@@ -109,9 +111,15 @@ impl Requeue {
         self.failures > 1 || self.conflicts > EXPECTED_CONFLICTS
     }
 
-    /// The least time until the next reconcile, whatever changes before.
-    pub(super) fn least_pause(&self, is_under_way: bool) -> Duration {
-        if is_under_way || self.idle <= IDLE_BURST { Duration::ZERO } else { IDLE_INTERVAL }
+    /// The least time until the next reconcile, whatever changes before: as long as the engine took
+    /// for its last answers, so that a large cluster is not busy with ours, and after reconciles that
+    /// led to nothing a second.
+    pub(super) fn least_pause(&self, is_under_way: bool, reading: Duration) -> Duration {
+        let idle = match is_under_way || self.idle <= IDLE_BURST {
+            true => Duration::ZERO,
+            false => IDLE_INTERVAL,
+        };
+        idle.max(reading.min(MAX_READING_PAUSE))
     }
 }
 
@@ -143,15 +151,24 @@ mod tests {
     #[test]
     fn looks_that_lead_to_nothing_are_a_second_apart_unless_a_node_is_under_way() {
         let (mut requeue, plan) = (Requeue::default(), Plan::default());
+        let pause = |requeue: &Requeue, under_way| requeue.least_pause(under_way, Duration::ZERO);
         for _ in 0..IDLE_BURST {
             requeue.after_plan(&plan, false);
-            assert_eq!(requeue.least_pause(false), Duration::ZERO);
+            assert_eq!(pause(&requeue, false), Duration::ZERO);
         }
         requeue.after_failure();
-        assert_eq!(requeue.least_pause(false), IDLE_INTERVAL);
-        assert_eq!(requeue.least_pause(true), Duration::ZERO);
+        assert_eq!(pause(&requeue, false), IDLE_INTERVAL);
+        assert_eq!(pause(&requeue, true), Duration::ZERO);
         requeue.after_plan(&plan, true);
-        assert_eq!(requeue.least_pause(false), Duration::ZERO);
+        assert_eq!(pause(&requeue, false), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_engine_that_needs_long_for_its_answers_is_asked_less_often() {
+        let requeue = Requeue::default();
+        let reading = Duration::from_millis(700);
+        assert_eq!(requeue.least_pause(true, reading), reading);
+        assert_eq!(requeue.least_pause(true, Duration::from_secs(60)), MAX_READING_PAUSE);
     }
 
     #[test]

@@ -26,7 +26,8 @@ async fn work(mut cx: Context, mut snapshots: SnapshotQueue, mut stop: watch::Re
         let next = Box::pin(reconcile(&mut cx)).await;
         cx.health.end(&cx.name);
         let Some(next) = next else { break };
-        let not_before = Instant::now() + cx.requeue.least_pause(next.is_under_way());
+        let reading = cx.observer.engine.reading();
+        let not_before = Instant::now() + cx.requeue.least_pause(next.is_under_way(), reading);
         let wait = async {
             wait(&mut cx, &mut polls, &mut snapshots, next).await;
             sleep_until(not_before).await;

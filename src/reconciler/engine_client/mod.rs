@@ -3,13 +3,14 @@
 //!
 //! * A client has several endpoints of one cluster. A request that could not be sent goes to the
 //!   next endpoint; so does a read that one endpoint cannot answer.
-//! * [`Topology`] is one cluster state read as a whole: nodes, votes and shard copies of the same
-//!   instant. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
+//! * [`Topology`] has nodes and votes of one cluster state, and the shard copies of the same or of a
+//!   later one. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
 //!   that are not needed here, and may be refused for its size.
 //! * An answer is bounded in time and size and parsed by a pure function over its bytes.
 
 mod allocation;
 mod answer;
+mod details;
 mod endpoint;
 mod error;
 mod exclusions;
@@ -62,5 +63,10 @@ impl EngineClient {
         timeout: Duration,
     ) -> Result<Self, EngineError> {
         Ok(Self { transport: Transport::new(endpoints, access, timeout)? })
+    }
+
+    /// The endpoints that did not answer the last request they got.
+    pub fn silent(&self) -> impl Iterator<Item = &Endpoint> {
+        self.transport.silent()
     }
 }

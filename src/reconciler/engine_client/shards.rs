@@ -1,9 +1,13 @@
-//! Shard copies, from the routing table of a cluster state.
+//! Shard copies, from the routing table of the cluster state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineError, Node};
 
 /// One copy of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,9 +57,19 @@ pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
         .collect()
 }
 
-/// `routing_table` of a cluster state.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct RoutingTable {
+/// Every copy, and of it only what is used here.
+pub(super) fn routing_call(timeout: &str) -> Call {
+    Call::get(format!(
+        "/_cluster/state/routing_table?master_timeout={timeout}\
+         &filter_path=routing_table.indices.*.shards.*.state,\
+         routing_table.indices.*.shards.*.primary,routing_table.indices.*.shards.*.node,\
+         routing_table.indices.*.shards.*.relocating_node"
+    ))
+    .large()
+}
+
+#[derive(Default, Deserialize)]
+struct RoutingTable {
     #[serde(default)]
     indices: BTreeMap<String, Index>,
 }
@@ -83,36 +97,36 @@ pub(super) struct ShardNumberError {
     source: std::num::ParseIntError,
 }
 
-impl RoutingTable {
-    /// All copies, in order; `names` has the nodes' names by their ids. For an unknown id the id
-    /// itself is used as the name: a copy with a node never counts as unassigned.
-    pub(super) fn shards(
-        self,
-        names: &BTreeMap<&str, Arc<str>>,
-    ) -> Result<Vec<Shard>, ShardNumberError> {
-        let name = |id: Option<String>| {
-            id.map(|id| names.get(id.as_str()).cloned().unwrap_or_else(|| id.into()))
-        };
-        let mut all = vec![];
-        for (index, Index { shards }) in self.indices {
-            let index: Arc<str> = index.into();
-            for (number, copies) in shards {
-                let number: u32 = number.parse().map_err(|source| ShardNumberError {
-                    number,
-                    index: index.clone(),
-                    source,
-                })?;
-                all.extend(copies.into_iter().map(|copy| Shard {
-                    index: index.clone(),
-                    number,
-                    primary: copy.primary,
-                    state: copy.state,
-                    node_name: name(copy.node),
-                    relocating_to: name(copy.relocating_node),
-                }));
-            }
-        }
-        all.sort_unstable();
-        Ok(all)
+/// All copies, in order. For the id of a node that is not in `nodes` the id itself is used as the
+/// name: a copy with a node never counts as unassigned.
+pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Arc<[Shard]>, EngineError> {
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(default)]
+        routing_table: RoutingTable,
     }
+    let names: BTreeMap<&str, Arc<str>> =
+        nodes.iter().map(|node| (node.id.as_str(), node.name.as_str().into())).collect();
+    let name = |id: Option<String>| {
+        id.map(|id| names.get(id.as_str()).cloned().unwrap_or_else(|| id.into()))
+    };
+    let mut all = vec![];
+    for (index, Index { shards }) in answer.read::<Body>()?.routing_table.indices {
+        let index: Arc<str> = index.into();
+        for (number, copies) in shards {
+            let number: u32 = number.parse().map_err(|source| {
+                answer.unexpected(ShardNumberError { number, index: index.clone(), source })
+            })?;
+            all.extend(copies.into_iter().map(|copy| Shard {
+                index: index.clone(),
+                number,
+                primary: copy.primary,
+                state: copy.state,
+                node_name: name(copy.node),
+                relocating_to: name(copy.relocating_node),
+            }));
+        }
+    }
+    all.sort_unstable();
+    Ok(all.into())
 }

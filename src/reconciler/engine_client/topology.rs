@@ -1,4 +1,4 @@
-//! One cluster state: nodes, votes and shard copies at the same moment.
+//! The cluster as a whole: nodes and votes of one cluster state, and the shard copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::shards::RoutingTable;
+use super::details::Details;
 use super::transport::Call;
-use super::{Engine, EngineClient, EngineError, Shard, Version, identify};
+use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
-/// The cluster state of the elected master at one moment.
+/// The cluster, as its elected master has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Topology {
     /// The cluster's own id.
@@ -26,7 +26,7 @@ pub struct Topology {
     /// By id. Two nodes can have the same name.
     pub nodes: Vec<Node>,
     /// By index, number, replica before primary. See [`super::unreplicated`].
-    pub shards: Vec<Shard>,
+    pub shards: Arc<[Shard]>,
     /// Whether the elected master has read indices, persistent settings and shutdown records from
     /// the disks of the nodes. Until then the engine reports none of them.
     pub recovered: bool,
@@ -72,46 +72,104 @@ pub enum Voting {
 }
 
 impl EngineClient {
-    /// Reads the cluster as a whole. Two requests, three to Elasticsearch 6: nodes, votes and shard
-    /// copies come from one cluster state; roles, versions and JVM start times from the nodes
-    /// themselves.
+    /// Reads the cluster as a whole: one small cluster state with nodes and votes, then what is not
+    /// known from `before`, the last topology: the shard copies if the state is another one, and
+    /// details of processes that have not reported theirs yet. The copies are never older than the
+    /// nodes. A node that does not report its details in time is listed without them.
     ///
-    /// The cluster state may be as large as 256 MiB, which is 10,000 nodes with 200 copies each.
+    /// The shard copies may take as much as 256 MiB, which is 10,000 nodes with 200 copies each.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
-    pub async fn topology(&self, engine: &Engine) -> Result<Topology, EngineError> {
+    pub async fn topology(
+        &self,
+        engine: &Engine,
+        before: Option<&Topology>,
+    ) -> Result<Topology, EngineError> {
         let timeout = self.transport.master_timeout();
-        let (state, details) = (state_call(&timeout), details_call(&timeout));
-        let (state, details) =
-            tokio::try_join!(self.transport.send(&state), self.transport.send(&details))?;
-        let minimum = if engine.has_minimum_master_nodes() {
-            Some(parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?)
-        } else {
-            None
+        let minimum = async {
+            if !engine.has_minimum_master_nodes() {
+                return Ok(None);
+            }
+            parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?).map(Some)
         };
-        parse(&state, parse_details(&details)?, minimum)
+        let state = state_call(&timeout);
+        let (state, minimum) = tokio::try_join!(self.transport.send(&state), minimum)?;
+        let mut topology = parse(&state, minimum)?;
+        if let Some(before) = before {
+            topology.take_details(before);
+        }
+        let known = before.filter(|before| topology.is_state_of(before));
+        let shards = async {
+            if let Some(before) = known {
+                return Ok(Arc::clone(&before.shards));
+            }
+            let answer = self.transport.send(&shards::routing_call(&timeout)).await?;
+            shards::parse(&answer, &topology.nodes)
+        };
+        let details = async {
+            match topology.nodes.iter().all(|node| node.roles.is_some()) {
+                true => Ok(Details::default()),
+                false => self.details().await,
+            }
+        };
+        let (shards, details) = tokio::try_join!(shards, details)?;
+        topology.shards = shards;
+        topology.add_details(details);
+        Ok(topology)
     }
 }
 
-/// The parameters leave out what would make the answer large: settings, mappings, allocation ids.
+impl Topology {
+    /// Whether it was read from the same cluster state: the versions of one master never repeat.
+    pub(super) fn is_state_of(&self, other: &Self) -> bool {
+        let master = |topology: &Self| {
+            let id = topology.elected_master.as_ref()?;
+            let node = topology.nodes.iter().find(|node| node.id == *id)?;
+            Some(node.ephemeral_id.clone())
+        };
+        self.recovered
+            && other.recovered
+            && (self.version, &self.cluster_uuid) == (other.version, &other.cluster_uuid)
+            && master(self).is_some_and(|this| master(other) == Some(this))
+    }
+
+    /// A process that hangs does not report its details, and they do not change while it runs.
+    pub(super) fn take_details(&mut self, before: &Self) {
+        let known: BTreeMap<&str, &Node> =
+            before.nodes.iter().map(|node| (node.ephemeral_id.as_str(), node)).collect();
+        for node in &mut self.nodes {
+            if let Some(known) = known.get(node.ephemeral_id.as_str()) {
+                node.roles.clone_from(&known.roles);
+                node.version = known.version;
+                node.jvm_start_ms = known.jvm_start_ms;
+            }
+        }
+    }
+
+    pub(super) fn add_details(&mut self, mut details: Details) {
+        for node in self.nodes.iter_mut().filter(|node| node.roles.is_none()) {
+            if let Some(reported) = details.remove(&node.id) {
+                node.roles = Some(reported.roles);
+                node.version = Some(reported.version);
+                node.jvm_start_ms = Some(reported.jvm.start_time_in_millis);
+            }
+        }
+    }
+}
+
+/// An index that does not exist: with no name at all the engine would copy, send and print the
+/// settings and mappings of every index for each answer, before it filters them.
+const NO_INDEX: &str = "stayput-no-index";
+
+/// Without shard copies: the engine would list those of the same indices only.
 pub(super) fn state_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/state/version,master_node,nodes,metadata,routing_table,blocks\
+        "/_cluster/state/version,master_node,nodes,metadata,blocks/{NO_INDEX}\
          ?master_timeout={timeout}\
          &filter_path=cluster_uuid,version,master_node,cluster_manager_node,nodes.*.name,\
          nodes.*.ephemeral_id,nodes.*.transport_address,nodes.*.attributes,\
-         metadata.cluster_coordination,blocks.global,\
-         routing_table.indices.*.shards.*.state,routing_table.indices.*.shards.*.primary,\
-         routing_table.indices.*.shards.*.node,routing_table.indices.*.shards.*.relocating_node"
-    ))
-    .large()
-}
-
-pub(super) fn details_call(timeout: &str) -> Call {
-    Call::get(format!(
-        "/_nodes/_all/jvm?timeout={timeout}&filter_path=\
-         nodes.*.version,nodes.*.roles,nodes.*.jvm.start_time_in_millis"
+         metadata.cluster_coordination,blocks.global"
     ))
     .large()
 }
@@ -121,28 +179,6 @@ pub(super) fn minimum_call(timeout: &str) -> Call {
         "/_cluster/settings?include_defaults=true&master_timeout={timeout}\
          &filter_path=**.minimum_master_nodes"
     ))
-}
-
-/// The details that each node reports about itself.
-#[derive(Debug, Deserialize)]
-pub(super) struct Details {
-    version: Version,
-    roles: BTreeSet<String>,
-    jvm: Jvm,
-}
-
-#[derive(Debug, Deserialize)]
-struct Jvm {
-    start_time_in_millis: u64,
-}
-
-pub(super) fn parse_details(answer: &Answer) -> Result<BTreeMap<String, Details>, EngineError> {
-    #[derive(Deserialize)]
-    struct Body {
-        #[serde(default)]
-        nodes: BTreeMap<String, Details>,
-    }
-    Ok(answer.read::<Body>()?.nodes)
 }
 
 /// The effective value: a transient one wins over a persistent one, that over the node's own.
@@ -172,8 +208,6 @@ struct State {
     nodes: BTreeMap<String, Listed>,
     #[serde(default)]
     metadata: Metadata,
-    #[serde(default)]
-    routing_table: RoutingTable,
     #[serde(default)]
     blocks: Blocks,
 }
@@ -232,42 +266,31 @@ impl From<Coordination> for Voting {
     }
 }
 
-pub(super) fn parse(
-    answer: &Answer,
-    mut details: BTreeMap<String, Details>,
-    minimum: Option<u32>,
-) -> Result<Topology, EngineError> {
-    let State { cluster_uuid, version, master_node, nodes, metadata, routing_table, blocks } =
-        answer.read()?;
+/// Nodes and votes: neither shard copies nor what the nodes report of themselves.
+pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, EngineError> {
+    let State { cluster_uuid, version, master_node, nodes, metadata, blocks } = answer.read()?;
     let voting = match (metadata.cluster_coordination, minimum) {
         (_, Some(minimum)) => Voting::MinimumMasterNodes(minimum),
         (Some(coordination), None) => coordination.into(),
         (None, None) => return Err(answer.unexpected("it has no voting configuration")),
     };
-    let names: BTreeMap<&str, Arc<str>> =
-        nodes.iter().map(|(id, node)| (id.as_str(), node.name.as_str().into())).collect();
-    let shards = routing_table.shards(&names).map_err(|error| answer.unexpected(error))?;
-    let nodes = nodes
-        .into_iter()
-        .map(|(id, listed)| {
-            let (roles, version, jvm) = match details.remove(&id) {
-                Some(Details { version, roles, jvm }) => (Some(roles), Some(version), Some(jvm)),
-                None => (None, None, None),
-            };
-            Node {
-                id,
-                name: listed.name,
-                ephemeral_id: listed.ephemeral_id,
-                transport_address: listed.transport_address,
-                attributes: listed.attributes,
-                roles,
-                version,
-                jvm_start_ms: jvm.map(|jvm| jvm.start_time_in_millis),
-            }
-        })
-        .collect();
-    let cluster_uuid = cluster_uuid.and_then(identify::known);
-    let recovered = !blocks.global.contains_key(STATE_NOT_RECOVERED);
-    let elected_master = master_node;
-    Ok(Topology { cluster_uuid, version, elected_master, voting, nodes, shards, recovered })
+    let node = |(id, listed): (String, Listed)| Node {
+        id,
+        name: listed.name,
+        ephemeral_id: listed.ephemeral_id,
+        transport_address: listed.transport_address,
+        attributes: listed.attributes,
+        roles: None,
+        version: None,
+        jvm_start_ms: None,
+    };
+    Ok(Topology {
+        cluster_uuid: cluster_uuid.and_then(identify::known),
+        version,
+        elected_master: master_node,
+        voting,
+        nodes: nodes.into_iter().map(node).collect(),
+        shards: Arc::default(),
+        recovered: !blocks.global.contains_key(STATE_NOT_RECOVERED),
+    })
 }

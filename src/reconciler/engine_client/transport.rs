@@ -1,6 +1,6 @@
 //! One call: its request, the endpoints it is tried at, its timeouts and limits.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
@@ -90,7 +90,10 @@ impl Call {
 /// The endpoints of a cluster, and what every call to them has in common.
 #[derive(Debug)]
 pub(super) struct Transport {
+    endpoints: Vec<Endpoint>,
     targets: Vec<Target>,
+    /// Of each: it was sent a request and did not answer the last one.
+    silent: Vec<AtomicBool>,
     /// The one that answered last is asked first.
     first: AtomicUsize,
     authorization: Option<HeaderValue>,
@@ -113,7 +116,21 @@ impl Transport {
         }
         let authorization = access.header()?;
         let shown = access.shown();
-        Ok(Self { targets, first: AtomicUsize::new(0), authorization, shown, timeout })
+        Ok(Self {
+            endpoints: endpoints.to_vec(),
+            silent: targets.iter().map(|_| AtomicBool::new(false)).collect(),
+            targets,
+            first: AtomicUsize::new(0),
+            authorization,
+            shown,
+            timeout,
+        })
+    }
+
+    /// The endpoints that did not answer the last request they got: a process that hangs.
+    pub(super) fn silent(&self) -> impl Iterator<Item = &Endpoint> {
+        let is_silent = |at: &usize| self.silent[*at].load(Ordering::Relaxed);
+        (0..self.endpoints.len()).filter(is_silent).map(|at| &self.endpoints[at])
     }
 
     /// The parameter for how long the engine waits for its master: less than we wait for the answer,
@@ -142,6 +159,7 @@ impl Transport {
             let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: call.largest };
             match https::exchange(target, self.request(call)?, bounds).await {
                 Ok(response) => {
+                    self.silent[at].store(false, Ordering::Relaxed);
                     let answer = Answer {
                         status: response.status().as_u16(),
                         allow: response
@@ -165,6 +183,7 @@ impl Transport {
                 }
                 Err(error) => {
                     let sent = matches!(error, ExchangeError::Unanswered(_));
+                    self.silent[at].store(sent, Ordering::Relaxed);
                     failures.failed(target, error);
                     if sent && !call.is_read() {
                         break;

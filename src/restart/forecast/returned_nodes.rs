@@ -61,6 +61,7 @@ fn node_of(member: &Member, engine: &Engine) -> Node {
         name: member.node.clone(),
         ephemeral_id: format!("returned {}", member.node),
         roles: role.into_iter().collect(),
+        roles_unknown: false,
         zone: None,
         version: engine.nodes.first().map(|node| node.version.clone()).unwrap_or_default(),
     }

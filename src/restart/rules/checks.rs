@@ -28,6 +28,7 @@ impl Evaluation<'_> {
     /// predicates in their published order; then indices without replicas.
     pub(crate) fn check_rules(&self, pod: &Pod, strategy: Strategy) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
+        roles_known(candidate)?;
         self.quorum(candidate)?;
         for predicate in Predicate::ALL {
             if strategy == Strategy::Rolling || applies_to_immediate(predicate) {
@@ -45,6 +46,7 @@ impl Evaluation<'_> {
     /// Passes if a pod that holds a slot may still be stopped, right before the stop request.
     pub(crate) fn check_before_stop(&self, pod: &Pod, request: &Request) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
+        roles_known(candidate)?;
         self.check_state(candidate, request.strategy, request.is_at_once())?;
         predicates::check(Predicate::StartedReplica, self, candidate)?;
         self.quorum_now(candidate)?;
@@ -117,6 +119,19 @@ impl Evaluation<'_> {
             ),
         )
     }
+}
+
+/// Blocks a node that is in the cluster and has not said what it is.
+fn roles_known(candidate: &Peer<'_>) -> Check {
+    if candidate.node.is_none_or(|node| !node.roles_unknown) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is in the cluster and has not reported its roles: it hangs, or has just joined; waits \
+         until it answers the other nodes, or the cluster has removed it",
+        candidate.name()
+    );
+    Err(Blocker { code: Code::EngineUnreachable, message })
 }
 
 /// Whether the predicate also holds for an immediate restart, which ignores the cluster's health.

@@ -10,7 +10,7 @@ use crate::lookup::Lookup;
 pub(super) struct NodeCounts<'a> {
     /// Nodes that do not serve, for any reason.
     pub(super) unavailable: NameList<'a>,
-    /// Nodes that the engine does not list: their roles are unknown.
+    /// Nodes that the engine does not list, or that have not reported: their roles are unknown.
     pub(super) unlisted: NameList<'a>,
     /// Master-eligible nodes that do not serve.
     pub(super) missing_masters: NameList<'a>,
@@ -57,7 +57,7 @@ impl<'a> NodeCounts<'a> {
         if !peer.is_healthy {
             self.unavailable.add(peer.name());
         }
-        if peer.node.is_none() {
+        if peer.node.is_none_or(|node| node.roles_unknown) {
             self.unlisted.add(peer.name());
         }
         if peer.is_master() {

@@ -165,7 +165,7 @@ impl<'a> MasterVoters<'a> {
 }
 
 fn can_be_elected(node: &Node) -> bool {
-    node.is_master_eligible() && !node.roles.contains("voting_only")
+    !node.roles_unknown && node.is_master_eligible() && !node.roles.contains("voting_only")
 }
 
 fn only_master_blocker(candidate: &str) -> Check {

@@ -56,9 +56,12 @@ pub struct Node {
     pub name: String,
     /// New with every process.
     pub ephemeral_id: String,
-    /// Its roles, as the engine spells them; without any it only coordinates. A node whose roles are
-    /// not known yet is not part of a snapshot.
+    /// Its roles, as the engine spells them; without any it only coordinates.
     pub roles: BTreeSet<String>,
+    /// It has not reported its roles and its version: it hangs, or has just joined. Then `roles` is
+    /// empty, and it may have any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub roles_unknown: bool,
     /// Value of its zone attribute.
     pub zone: Option<String>,
     /// Its version.
@@ -66,16 +69,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether it has the role `master` or `cluster_manager`.
+    /// Whether it has the role `master` or `cluster_manager`, or may have it.
     pub fn is_master_eligible(&self) -> bool {
-        self.roles.contains("master") || self.roles.contains("cluster_manager")
+        self.roles_unknown
+            || self.roles.contains("master")
+            || self.roles.contains("cluster_manager")
     }
 
     /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes
     /// and a stateless Elasticsearch's `index` nodes hold.
     pub fn holds_data(&self) -> bool {
         let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
-        self.roles.iter().any(|role| holds(role) || role.starts_with("data_"))
+        self.roles_unknown || self.roles.iter().any(|role| holds(role) || role.starts_with("data_"))
     }
 }
 

@@ -40,6 +40,38 @@ async fn a_manager_that_gives_no_answer_is_named_and_waited_for() {
     reconciler.end().await;
 }
 
+/// The live read of the pod, right before the stop, takes so long that another node is lost meanwhile.
+#[tokio::test]
+async fn a_stop_is_not_sent_on_what_the_engine_said_a_while_ago() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let reads =
+        || fixture.server.counts().matching(|one| one.verb == "get" && one.resource == "pods");
+    let before = reads();
+    fixture
+        .server
+        .inject(Fault::new(How::Delay(Duration::from_secs(8))).verb("get").resource("pods"));
+    fixture.ask("r1", "rolling").await;
+    let under_way = |cluster: &SearchCluster| {
+        let members = ledger(cluster).restart?.members;
+        members.into_iter().find(|member| member.is_under_way()).map(|member| member.node)
+    };
+    let cluster = fixture.until("a slot", |cluster| under_way(cluster).is_some()).await;
+    let target = under_way(&cluster).expect("a slot");
+    let is_read = async || fixture.server.is_faultless().then_some(());
+    eventually("its stop is decided, and its pod is being read", is_read).await;
+    let other = NODES.into_iter().find(|name| *name != target).expect("three nodes");
+    fixture.with(other, |manager| manager.crash());
+    fixture.engine_until("/_cluster/health?wait_for_nodes=2").await;
+    assert_eq!(reads(), before, "the pod was still being read");
+    eventually("the pod was read", async || (reads() > before).then_some(())).await;
+    fixture.until("its slot is given back", |cluster| under_way(cluster).is_none()).await;
+    let status = fixture.status(&target).await;
+    assert_eq!((status.state, status.starts), (State::Running, 1), "{status:?}");
+    reconciler.end().await;
+}
+
 #[tokio::test]
 async fn an_engine_that_was_stopped_is_started_while_the_apiserver_is_away() {
     let fixture = Fixture::new("").await;

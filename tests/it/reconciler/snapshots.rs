@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use stayput_reconciler::controller::Settings;
 use stayput_restart::{Outcome, Saved, forecast};
@@ -10,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{KEY, NAMESPACE, eventually};
+use crate::support::processes::send;
 
 fn free() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -24,6 +26,33 @@ async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String
     stream.read_to_string(&mut answer).await.ok()?;
     let status = answer.split(' ').nth(1)?.parse().ok()?;
     Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+/// Other nodes, and so the engine's node details, get no answer of it; the reconciler is new.
+#[tokio::test]
+async fn a_node_that_hangs_is_unknown_and_the_rest_of_the_engine_is_known() {
+    let fixture = Fixture::new("standin.fault_detection_ms: 600000").await;
+    let state = fixture.engine_until("/_cluster/state/master_node,nodes").await;
+    let master = state["master_node"].as_str().expect("a master");
+    let master = state["nodes"][master]["name"].as_str().expect("a name");
+    let hangs = NODES.into_iter().find(|name| *name != master).expect("three nodes");
+    send(fixture.processes()[hangs].1.expect("an engine"), Signal::SIGSTOP);
+    let address = free();
+    let settings =
+        Settings { name: "test".into(), snapshots: Some(address), ..Settings::default() };
+    let reconciler = Reconciler::start_with(fixture.client.clone(), settings);
+    let path = format!("/snapshots/{NAMESPACE}/logs");
+    let text = eventually("a snapshot", async || {
+        get(address, "localhost", &path).await.filter(|(status, _)| *status == 200)
+    })
+    .await
+    .1;
+    let engine = Saved::parse(&text).expect("a snapshot").snapshot.engine.expect("it answers");
+    let nodes = engine.nodes.iter();
+    let unknown: Vec<&str> =
+        nodes.filter(|node| node.roles_unknown).map(|node| node.name.as_str()).collect();
+    assert_eq!((engine.nodes.len(), unknown), (3, vec![hangs]));
+    reconciler.end().await;
 }
 
 #[tokio::test]

@@ -131,7 +131,7 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
     let reader = connect(&ca, None, basic("reader", "reader-secret"));
     let seen = wait(reader.identify()).expect("monitor is enough to read");
     assert_eq!(seen, engine);
-    let topology = wait(reader.topology(&seen)).expect("monitor is enough to read");
+    let topology = wait(reader.topology(&seen, None)).expect("monitor is enough to read");
     assert_eq!((topology.nodes.len(), topology.shards.len()), (1, 0));
     match wait(reader.tighten(&before, "primaries", "{}")) {
         Err(EngineError::Unauthorized(why)) => {

@@ -81,7 +81,7 @@ fn fill(cluster: &Cluster) {
 }
 
 fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Members {
-    let topology = wait(client.topology(engine)).expect("a topology");
+    let topology = wait(client.topology(engine, None)).expect("a topology");
     let Topology { cluster_uuid, version, elected_master, voting, nodes, shards, recovered } =
         topology;
     assert_eq!(cluster_uuid, engine.cluster_uuid);
@@ -191,7 +191,7 @@ fn exclusions(client: &EngineClient, engine: &Engine, members: &Members) {
     // Sending it twice has the effect of once. The master that answers may end before it has
     // answered.
     let _ = wait(client.exclude_voter(engine, name));
-    let votes = || match wait(client.topology(engine)) {
+    let votes = || match wait(client.topology(engine, None)) {
         Ok(Topology { elected_master, voting, .. }) => match voting {
             Voting::Configurations { committed, accepted, exclusions } => {
                 Some((elected_master?, committed, accepted, exclusions))
@@ -227,7 +227,7 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
         (!names.contains(&"logs-0") && members.elected_master.is_some()).then_some(members)
     });
     assert_eq!((members.nodes.len(), &members.cluster_uuid), (2, &before.cluster_uuid));
-    let topology = wait(client.topology(engine)).expect("a topology");
+    let topology = wait(client.topology(engine, None)).expect("a topology");
     assert!(topology.shards.iter().all(|shard| shard.node_name.as_deref() != Some("logs-0")));
     let health = wait(client.health()).expect("health");
     assert_eq!((health.number_of_nodes, health.timed_out), (2, false));
@@ -264,7 +264,7 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
     let began = Instant::now();
     eventually("the last node misses its master", || wait(client.members()).err());
     refused(wait(client.health()).map(drop));
-    refused(wait(client.topology(engine)).map(drop));
+    refused(wait(client.topology(engine, None)).map(drop));
     refused(wait(client.allocation()).map(drop));
     refused(wait(client.tighten(&Allocation::default(), "primaries", MARK)));
     let found = wait(client.identify()).expect("identity needs no master");

@@ -3,21 +3,24 @@
 mod changes;
 mod convert;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::ages::Ages;
 use crate::controller::credentials::CredentialsError;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError};
+use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
-use stayput_restart::{Engine, Node};
+use stayput_restart::Engine;
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// What was read longer ago than this is read again before a stop.
+const MAX_AGE_BEFORE_STOP: Duration = Duration::from_secs(2);
 /// So many nodes are tried before the engine counts as unreachable.
 const MAX_ENDPOINTS: usize = 8;
 
@@ -26,12 +29,13 @@ const MAX_ENDPOINTS: usize = 8;
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     identity: Option<engine_client::Engine>,
-    /// Roles and version of each process, by ephemeral id: one that hangs does not report them, and
-    /// they do not change while it runs.
-    traits: BTreeMap<String, Traits>,
+    /// When it was read last: the beginning of that.
+    read_at: Option<Instant>,
+    /// How long reading nodes, votes and shard copies took then.
+    reading: Duration,
+    /// What was read last: what has not changed since is not read again.
+    topology: Option<Topology>,
 }
-
-type Traits = (BTreeSet<String>, String);
 
 /// Why the engine's view is not known.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,8 @@ pub(super) enum ViewError {
     Credentials(#[from] CredentialsError),
     #[error(transparent)]
     Engine(#[from] EngineError),
+    #[error("the engine was not reached yet")]
+    NotReached,
     #[error("the engine has not formed a cluster yet")]
     NoCluster,
     #[error(
@@ -48,8 +54,6 @@ pub(super) enum ViewError {
          (gateway.expected_data_nodes, gateway.recover_after_data_nodes)"
     )]
     NotRecovered,
-    #[error("the engine lists {0}, which has not reported its roles yet")]
-    RolesUnknown(String),
 }
 
 impl ViewError {
@@ -80,7 +84,7 @@ impl EngineView {
         Some((Arc::clone(client), self.identity.as_ref()?))
     }
 
-    /// Reads everything at the same time.
+    /// Connects to these endpoints, and reads the engine.
     pub(super) async fn observe(
         &mut self,
         access: Result<(Access, String), CredentialsError>,
@@ -88,15 +92,49 @@ impl EngineView {
         zone: &str,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
-        let (client, identity) = self.connect_and_identify(access, endpoints, metrics).await?;
+        let connected = access
+            .map_err(ViewError::from)
+            .and_then(|(access, version)| Ok(self.connect(&access, version, endpoints)?));
+        if let Err(error) = connected {
+            self.read_at = Some(Instant::now());
+            return Err(error);
+        }
+        self.read(zone, metrics).await
+    }
+
+    /// How long the last reading of nodes, votes and shard copies took.
+    pub(in super::super) fn reading(&self) -> Duration {
+        self.reading
+    }
+
+    /// Whether what is known of the engine is too old for a stop.
+    pub(super) fn is_old(&self) -> bool {
+        self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
+    }
+
+    /// Reads everything at the same time, with the client of the last observation.
+    pub(super) async fn read(
+        &mut self,
+        zone: &str,
+        metrics: &Metrics,
+    ) -> Result<Engine, ViewError> {
+        self.read_at = Some(Instant::now());
+        let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
+        let client = Arc::clone(client);
+        let identity = self.identified(&client, metrics).await?;
         let records = async {
             match identity.has_node_shutdown {
                 true => client.shutdown_records().await.map(Some),
                 false => Ok(None),
             }
         };
-        let (topology, health, allocation, records) =
-            tokio::join!(client.topology(&identity), client.health(), client.allocation(), records);
+        let topology = async {
+            let began = Instant::now();
+            (client.topology(&identity, self.topology.as_ref()).await, began.elapsed())
+        };
+        let ((topology, reading), health, allocation, records) =
+            tokio::join!(topology, client.health(), client.allocation(), records);
+        self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
         metrics.count_request(Side::Engine, "health", health.is_ok());
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
@@ -119,13 +157,14 @@ impl EngineView {
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
             self.identity = None;
         }
+        let topology = self.topology.insert(topology);
         Ok(Engine {
             version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
             cluster_uuid,
-            nodes: self.nodes(&topology, zone)?,
+            nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
             elected_master: topology.elected_master.clone(),
             health: known(health).map(|health| convert::health(&health)),
-            voting: Ok(convert::voting(topology.voting)),
+            voting: Ok(convert::voting(&topology.voting)),
             shards: Ok(topology.shards.iter().map(convert::shard).collect()),
             allocation: known(allocation).map(convert::allocation),
             records: known(records).map(|records| {
@@ -142,15 +181,22 @@ impl EngineView {
     ) -> Result<(Arc<EngineClient>, engine_client::Engine), ViewError> {
         let (access, version) = access?;
         let client = self.connect(&access, version, endpoints)?;
-        let identity = match &self.identity {
-            Some(identity) => identity.clone(),
-            None => {
-                let identity = client.identify().await;
-                metrics.count_request(Side::Engine, "identify", identity.is_ok());
-                self.identity.insert(identity?).clone()
-            }
-        };
+        let identity = self.identified(&client, metrics).await?;
         Ok((client, identity))
+    }
+
+    /// The engine that is known to be there, or else the one that answers.
+    async fn identified(
+        &mut self,
+        client: &EngineClient,
+        metrics: &Metrics,
+    ) -> Result<engine_client::Engine, EngineError> {
+        if let Some(identity) = &self.identity {
+            return Ok(identity.clone());
+        }
+        let identity = client.identify().await;
+        metrics.count_request(Side::Engine, "identify", identity.is_ok());
+        Ok(self.identity.insert(identity?).clone())
     }
 
     fn connect(
@@ -165,44 +211,17 @@ impl EngineView {
         {
             return Ok(Arc::clone(client));
         }
-        let client = Arc::new(EngineClient::new(&endpoints, access, ENGINE_ANSWER_TIMEOUT)?);
+        let mut best_first = endpoints.clone();
+        if let Some((_, _, before)) = &self.client {
+            // One that hangs would delay every look again.
+            best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
+        }
+        let client = Arc::new(EngineClient::new(&best_first, access, ENGINE_ANSWER_TIMEOUT)?);
         if self.client.as_ref().is_some_and(|(known, ..)| *known != version) {
             self.identity = None;
         }
         self.client = Some((version, endpoints, Arc::clone(&client)));
         Ok(client)
-    }
-
-    fn nodes(
-        &mut self,
-        topology: &engine_client::Topology,
-        zone: &str,
-    ) -> Result<Vec<Node>, ViewError> {
-        let mut traits = BTreeMap::new();
-        let mut nodes = Vec::with_capacity(topology.nodes.len());
-        for node in &topology.nodes {
-            let (roles, version) = match (&node.roles, &node.version) {
-                (Some(roles), version) => {
-                    let version = version.as_ref().map(ToString::to_string).unwrap_or_default();
-                    (roles.clone(), version)
-                }
-                (None, _) => match self.traits.get(&node.ephemeral_id) {
-                    Some(traits) => traits.clone(),
-                    None => return Err(ViewError::RolesUnknown(node.name.clone())),
-                },
-            };
-            nodes.push(Node {
-                id: node.id.clone(),
-                name: node.name.clone(),
-                ephemeral_id: node.ephemeral_id.clone(),
-                roles: roles.clone(),
-                zone: node.attributes.get(zone).cloned(),
-                version: version.clone(),
-            });
-            traits.insert(node.ephemeral_id.clone(), (roles, version));
-        }
-        self.traits = traits;
-        Ok(nodes)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Observes the managers: the last status of each.
 
+mod background;
 mod poll;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,14 @@ use super::ages::Ages;
 use super::snapshot::unknown;
 use super::sources::SourceReader;
 use crate::cluster::{Checked, Live};
+use crate::controller::credentials::ClientOfPod;
+use crate::controller::metrics::Metrics;
 use crate::controller::pods::Facts;
 use stayput_api::{Code, Cursor, Status};
 use stayput_net::manager_client::{ClientError, ManagerClient};
 use stayput_restart::{Known, Manager};
 
+use background::Background;
 pub(in crate::controller) use poll::STATUS_TIMEOUT;
 pub(super) use poll::ask;
 use poll::{Answer, NoAnswer};
@@ -28,13 +32,15 @@ const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
 #[derive(Debug, Default)]
 pub(in super::super) struct Managers {
     known: BTreeMap<String, LastStatus>,
-    /// There was no time to ask all of them in the last observation.
+    pub(super) background: Background,
+    /// Some have not answered yet, or there was no time to ask them.
     has_unasked: bool,
 }
 
 /// The last status of one manager.
 #[derive(Debug)]
 struct LastStatus {
+    /// When it was asked for.
     at: Instant,
     /// The pod as it was then.
     facts: Arc<Facts>,
@@ -62,11 +68,20 @@ impl Managers {
             let has_changed = last.is_some_and(|last| {
                 last.facts.ready != pod.ready || last.facts.address != pod.address
             });
-            has_changed || ages.is_over(&pod.uid, last.map(|last| last.at))
+            let is_being_asked =
+                self.background.is_asking(&pod.uid) && !ages.is_under_way(&pod.uid);
+            !is_being_asked && (has_changed || ages.is_over(&pod.uid, last.map(|last| last.at)))
         };
         let mut due: Vec<Arc<Facts>> = pods.iter().filter(is_due).cloned().collect();
         due.sort_by_key(|pod| (!ages.is_under_way(&pod.uid), self.asked(&pod.uid)));
         due
+    }
+
+    /// Asks managers of nodes that are not under way. One that did not answer the last time is not
+    /// waited for.
+    pub(super) fn ask_behind(&mut self, clients: Vec<ClientOfPod>, metrics: &Arc<Metrics>) {
+        let is_silent = |uid: &str| self.known.get(uid).is_some_and(|last| last.manager.is_err());
+        self.background.begin(clients, metrics, is_silent);
     }
 
     /// Remembers their answers. Returns the credentials that may be wrong.
@@ -79,9 +94,18 @@ impl Managers {
     ) -> Vec<Doubt> {
         let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.known.retain(|uid, _| there.contains(uid.as_str()));
-        self.has_unasked = false;
+        // What is asked for too long is no longer known.
+        let background = &self.background;
+        self.known
+            .retain(|uid, last| !background.is_asking(uid) || last.at.elapsed() < MAX_UNASKED_AGE);
+        self.has_unasked = self.background.is_busy();
         let mut doubts = Vec::new();
-        for Answer { facts, client, result } in answers {
+        for Answer { facts, client, asked_at, result } in answers {
+            if !there.contains(facts.uid.as_str())
+                || self.asked(&facts.uid).is_some_and(|newer| newer > asked_at)
+            {
+                continue;
+            }
             let (manager, cursor) = match result {
                 Ok(status) => {
                     let cursor = status.cursor.clone();
@@ -105,7 +129,7 @@ impl Managers {
                 }
             };
             let uid = facts.uid.clone();
-            let last = LastStatus { at: Instant::now(), facts, manager, client, cursor };
+            let last = LastStatus { at: asked_at, facts, manager, client, cursor };
             self.known.insert(uid, last);
         }
         doubts
@@ -115,7 +139,7 @@ impl Managers {
     pub(super) fn of(&self, uid: &str) -> Known<Manager> {
         match self.known.get(uid) {
             Some(last) => last.manager.clone(),
-            None => Err(unknown("its manager was not asked yet")),
+            None => Err(unknown("its manager has not answered yet")),
         }
     }
 
@@ -135,7 +159,7 @@ impl Managers {
         last.client.as_ref().zip(last.cursor.as_ref())
     }
 
-    /// Whether there was no time to ask all of them in the last observation.
+    /// Whether some have not answered yet, or there was no time to ask them.
     pub(in super::super) fn has_unasked(&self) -> bool {
         self.has_unasked
     }
@@ -217,7 +241,8 @@ mod tests {
         let (checked, sources) = (cluster.check().unwrap(), SourceReader::default());
         let mut managers = Managers::default();
         let mut remember = |error| {
-            let answer = Answer { facts: Arc::clone(&pods[0]), client: None, result: Err(error) };
+            let (facts, asked_at) = (Arc::clone(&pods[0]), Instant::now());
+            let answer = Answer { facts, client: None, asked_at, result: Err(error) };
             managers.remember(vec![answer], &sources, &checked, &pods);
             managers.has_unasked()
         };

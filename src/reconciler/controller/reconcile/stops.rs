@@ -9,12 +9,11 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::pods::{Facts, Pods};
 use stayput_restart::{Action, Plan};
 
-/// The pods of stop requests, as the apiserver has them now.
-pub(super) struct LivePods {
-    pub(super) pods: Vec<Facts>,
-    /// Uids of those that could not be read.
-    pub(super) unread: BTreeSet<String>,
-    /// Why the last of those could not be read.
+/// The pods of stop requests that could not be read.
+#[derive(Default)]
+pub(super) struct Unread {
+    pub(super) uids: BTreeSet<String>,
+    /// Why the last of them could not be read.
     pub(super) failure: Option<ApiError>,
 }
 
@@ -24,22 +23,22 @@ pub(super) async fn read_pods(
     known: &Pods,
     stops: &[&Action],
     label: Option<&str>,
-) -> LivePods {
+) -> (Vec<Facts>, Unread) {
     let pods: Vec<Arc<Facts>> =
         stops.iter().filter_map(|stop| known.by_uid(stop.pod()?).cloned()).collect();
     let read = async |pod: &Facts| (pod.uid.clone(), api.pod(&pod.namespace, &pod.name).await);
     let read: Vec<_> = join_limited(pods.iter().map(|pod| read(pod)).collect()).await;
-    let mut live = LivePods { pods: Vec::new(), unread: BTreeSet::new(), failure: None };
+    let (mut live, mut unread) = (Vec::new(), Unread::default());
     for (uid, pod) in read {
         match pod {
-            Ok(pod) => live.pods.extend(Facts::of(&pod, label)),
+            Ok(pod) => live.extend(Facts::of(&pod, label)),
             Err(failure) => {
-                live.unread.insert(uid);
-                live.failure = Some(failure);
+                unread.uids.insert(uid);
+                unread.failure = Some(failure);
             }
         }
     }
-    live
+    (live, unread)
 }
 
 /// The stops that the plan made from live reads asks for as well, of pods that could be read.

@@ -3,18 +3,24 @@
 use std::collections::BTreeSet;
 
 use super::super::topology::{self, Topology};
-use super::super::{Color, EngineError, Member, Voting, health, members};
+use super::super::{Color, EngineError, Member, Voting, details, health, members, shards};
 use super::*;
 
 #[track_caller]
 pub(crate) fn topology_of(engine: &str, state: &str) -> Topology {
-    let state = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, state);
-    let details = answer_to(&topology::details_call(MASTER_TIMEOUT), engine, "details");
     let minimum = (engine == ELASTICSEARCH_6).then(|| {
         let answer = answer_to(&topology::minimum_call(MASTER_TIMEOUT), engine, "minimum");
         topology::parse_minimum(&answer).unwrap()
     });
-    topology::parse(&state, topology::parse_details(&details).unwrap(), minimum).unwrap()
+    let answer = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, state);
+    let mut topology = topology::parse(&answer, minimum).unwrap();
+    if topology.recovered {
+        let routing = state.replace("state", "routing");
+        let answer = answer_to(&shards::routing_call(MASTER_TIMEOUT), engine, &routing);
+        topology.shards = shards::parse(&answer, &topology.nodes).unwrap();
+    }
+    topology.add_details(details::parse(&answer_to(&details::call(), engine, "details")).unwrap());
+    topology
 }
 
 #[test]
@@ -79,7 +85,7 @@ fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
         assert!(message.contains("http://10.0.0.7:9200 to GET /_cluster/health"), "{message}");
         assert!(message.contains("have an elected master?"), "{message}");
         let state = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, "state_no_master");
-        let state = topology::parse(&state, Default::default(), None);
+        let state = topology::parse(&state, None);
         assert!(matches!(state, Err(EngineError::Refused { status: 503, .. })), "{state:?}");
     }
 }
@@ -151,15 +157,53 @@ fn nodes_are_described_as_a_whole() {
 #[test]
 fn a_node_that_does_not_answer_is_a_node_all_the_same() {
     let state = recorded(OPENSEARCH_2, "state");
-    let mut details = topology::parse_details(&recorded(OPENSEARCH_2, "details")).unwrap();
-    details.remove("mURN_W7BQPOZ9jeMrDRWgg");
-    let topology = topology::parse(&state, details, None).unwrap();
+    let mut reported = details::parse(&recorded(OPENSEARCH_2, "details")).unwrap();
+    reported.remove("mURN_W7BQPOZ9jeMrDRWgg");
+    let mut topology = topology::parse(&state, None).unwrap();
+    topology.add_details(reported);
     let silent = &topology.nodes[1];
     assert_eq!((silent.id.as_str(), silent.name.as_str()), ("mURN_W7BQPOZ9jeMrDRWgg", "logs-1"));
     assert_eq!((&silent.roles, silent.version, silent.jvm_start_ms), (&None, None, None));
     assert!(topology.nodes[2].roles.is_some());
     // All of them may be silent: then the filter leaves nothing of the answer.
-    assert!(topology::parse_details(&made_up(200, "{}")).unwrap().is_empty());
+    assert!(details::parse(&made_up(200, "{}")).unwrap().is_empty());
+}
+
+#[test]
+fn a_process_that_hangs_is_what_it_said_before_and_another_one_is_not() {
+    let answer = recorded(OPENSEARCH_2, "state");
+    let silent = || topology::parse(&answer, None).unwrap();
+    let before = topology_of(OPENSEARCH_2, "state");
+    // However often it hangs.
+    let mut again = silent();
+    again.take_details(&before);
+    let mut once_more = silent();
+    once_more.take_details(&again);
+    assert_eq!(once_more.nodes, before.nodes);
+    // Its config may have given the next process other roles.
+    let mut other = silent();
+    other.nodes[1].ephemeral_id = "another".into();
+    other.take_details(&before);
+    assert_eq!((&other.nodes[1].roles, &other.nodes[2]), (&None, &before.nodes[2]));
+}
+
+#[test]
+fn shard_copies_are_those_of_before_only_in_the_same_state_of_the_same_master() {
+    let before = topology_of(OPENSEARCH_2, "state");
+    let other = |change: fn(&mut Topology)| {
+        let mut other = before.clone();
+        change(&mut other);
+        other.is_state_of(&before)
+    };
+    assert!(other(|_| {}));
+    assert!(!other(|topology| topology.version += 1));
+    assert!(!other(|topology| topology.cluster_uuid = None));
+    assert!(!other(|topology| topology.elected_master = None));
+    assert!(!other(|topology| topology.recovered = false));
+    // The same node, started again: Elasticsearch 6 may count from the beginning then.
+    assert!(!other(|topology| {
+        topology.nodes.iter_mut().for_each(|node| node.ephemeral_id.push('2'));
+    }));
 }
 
 #[test]
@@ -189,7 +233,7 @@ fn votes_under_way_and_excluded_nodes_are_told() {
             r#""voting_config_exclusions":[{"node_id":"_absent_","node_name":"logs-0"},
                {"node_id":"lNKeI-30ShiyKbTj1UmaYA","node_name":"_absent_"}]"#,
         );
-    let topology = topology::parse(&made_up(200, &state), Default::default(), None).unwrap();
+    let topology = topology::parse(&made_up(200, &state), None).unwrap();
     let Voting::Configurations { committed, accepted, exclusions } = topology.voting else {
         panic!("{:?}", topology.voting);
     };
@@ -215,7 +259,7 @@ fn elasticsearch_6_counts_masters() {
 
 #[test]
 fn a_state_without_votes_is_no_state() {
-    let state = topology::parse(&recorded(ELASTICSEARCH_6, "state"), Default::default(), None);
+    let state = topology::parse(&recorded(ELASTICSEARCH_6, "state"), None);
     let Err(EngineError::Protocol(message)) = state else { panic!("{state:?}") };
     assert!(message.contains("no voting configuration"), "{message}");
 }

@@ -1,10 +1,9 @@
 //! Shard copies, read from recorded answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::topology;
-use super::super::{Shard, ShardState, unreplicated};
+use super::super::{Shard, ShardState, shards, unreplicated};
 use super::cluster::topology_of;
 use super::*;
 
@@ -86,14 +85,14 @@ fn an_index_without_a_second_copy_is_told_from_one_that_waits_for_it() {
 
 #[test]
 fn an_unknown_node_and_an_unknown_state_are_kept() {
-    let body = r#"{"version":1,"nodes":{},
-        "metadata":{"cluster_coordination":{"last_committed_config":[],"last_accepted_config":[]}},
-        "routing_table":{"indices":{"i":{"shards":{"0":[
-            {"state":"PONDERING","primary":true,"node":"gone","relocating_node":null}]}}}}}"#;
-    let topology = topology::parse(&made_up(200, body), BTreeMap::new(), None).unwrap();
-    let shard = &topology.shards[0];
+    let body = r#"{"routing_table":{"indices":{"i":{"shards":{"0":[
+        {"state":"PONDERING","primary":true,"node":"gone","relocating_node":null}]}}}}}"#;
+    let copies = shards::parse(&made_up(200, body), &[]).unwrap();
+    let shard = &copies[0];
     assert_eq!((shard.state, shard.node_name.as_deref()), (ShardState::Unknown, Some("gone")));
     let torn = body.replace(r#""0":["#, r#""zero":["#);
-    let error = topology::parse(&made_up(200, &torn), BTreeMap::new(), None).unwrap_err();
+    let error = shards::parse(&made_up(200, &torn), &[]).unwrap_err();
     assert!(error.to_string().contains(r#"shard "zero" of index i"#), "{error}");
+    // Without any index the filter leaves nothing of the answer.
+    assert!(shards::parse(&made_up(200, "{}"), &[]).unwrap().is_empty());
 }

@@ -31,6 +31,9 @@ fn unknown_roles(context: &Context<'_>) -> Option<String> {
     let nodes: Option<Vec<_>> =
         context.index.pods().map(|pod| context.index.node(&pod.node)).collect();
     let nodes = nodes?;
+    if nodes.iter().any(|node| node.roles_unknown) {
+        return None;
+    }
     let roles: BTreeSet<&str> =
         nodes.iter().flat_map(|node| &node.roles).map(String::as_str).collect();
     let is_known = |role: &str| match role {

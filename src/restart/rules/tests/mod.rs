@@ -9,6 +9,7 @@ mod preflight;
 mod quorum;
 mod quorum_enumerated;
 mod settled;
+mod silent;
 mod table;
 mod tables;
 
@@ -40,6 +41,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
                 name: name.to_owned(),
                 ephemeral_id: format!("{name}-1"),
                 roles,
+                roles_unknown: false,
                 zone: None,
                 version: "8.19.0".to_owned(),
             }

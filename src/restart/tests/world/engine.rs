@@ -173,6 +173,7 @@ impl Searching {
             name: name.clone(),
             ephemeral_id: format!("ephemeral-{run}"),
             roles: self.roles[name].roles.clone(),
+            roles_unknown: false,
             zone: self.roles[name].zone.clone(),
             version: "8.19.0".into(),
         };

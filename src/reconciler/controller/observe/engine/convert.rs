@@ -2,7 +2,7 @@
 
 use crate::engine_client::{self, EngineError, RecordKind, RecordStatus, ShardState};
 use stayput_restart::{
-    Allocation, AllocationBefore, Color, Health, Known, Record, ShardCopy, Unknown, Voting,
+    Allocation, AllocationBefore, Color, Health, Known, Node, Record, ShardCopy, Unknown, Voting,
 };
 
 pub(super) fn known<T>(result: Result<T, EngineError>) -> Known<T> {
@@ -31,12 +31,28 @@ pub(in crate::controller) fn health(health: &engine_client::Health) -> Health {
     }
 }
 
-pub(super) fn voting(voting: engine_client::Voting) -> Voting {
+pub(super) fn voting(voting: &engine_client::Voting) -> Voting {
     match voting {
         engine_client::Voting::Configurations { committed, accepted, exclusions } => {
-            Voting::Configurations { committed, accepted, excluded: exclusions }
+            Voting::Configurations {
+                committed: committed.clone(),
+                accepted: accepted.clone(),
+                excluded: exclusions.clone(),
+            }
         }
-        engine_client::Voting::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(minimum),
+        engine_client::Voting::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(*minimum),
+    }
+}
+
+pub(super) fn node(node: &engine_client::Node, zone: &str) -> Node {
+    Node {
+        id: node.id.clone(),
+        name: node.name.clone(),
+        ephemeral_id: node.ephemeral_id.clone(),
+        roles: node.roles.clone().unwrap_or_default(),
+        roles_unknown: node.roles.is_none(),
+        zone: node.attributes.get(zone).cloned(),
+        version: node.version.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }
 

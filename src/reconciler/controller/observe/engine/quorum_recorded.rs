@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{EngineView, convert};
+use super::convert;
 use crate::engine_client::tests::{ALL, topology_of};
 use stayput_restart::{
     Allocation, Code, Color, Engine, Health, QuorumAfterStop, Unknown, Voting, quorum_after_stop,
@@ -12,7 +12,7 @@ use stayput_restart::{
 /// The cluster in a recorded answer, as an observation has it.
 fn recorded_cluster(recorded: &str) -> Engine {
     let topology = topology_of(recorded, "state");
-    let nodes = EngineView::default().nodes(&topology, "zone").expect("every node has reported");
+    let nodes = topology.nodes.iter().map(|node| convert::node(node, "zone")).collect();
     Engine {
         version: recorded.to_owned(),
         cluster_uuid: topology.cluster_uuid.expect("a cluster"),
@@ -28,7 +28,7 @@ fn recorded_cluster(recorded: &str) -> Engine {
             delayed: 0,
             in_flight_fetch: 0,
         }),
-        voting: Ok(convert::voting(topology.voting)),
+        voting: Ok(convert::voting(&topology.voting)),
         shards: Ok(topology.shards.iter().map(convert::shard).collect()),
         allocation: Ok(Allocation::default()),
         records: Err(Unknown { message: "not recorded".to_owned() }),

@@ -18,55 +18,15 @@ fn node(name: &str, ephemeral_id: &str, roles: Option<&[&str]>) -> engine_client
     }
 }
 
-fn topology(nodes: Vec<engine_client::Node>) -> engine_client::Topology {
-    engine_client::Topology {
-        cluster_uuid: Some("uuid".into()),
-        version: 7,
-        elected_master: None,
-        voting: engine_client::Voting::MinimumMasterNodes(1),
-        nodes,
-        shards: vec![],
-        recovered: true,
-    }
-}
-
-/// The cluster state lists it, and the list of node details, read at the same time, lacks it.
+/// It hangs, or has joined a moment ago.
 #[test]
-fn a_node_that_has_joined_between_two_reads_is_waited_for() {
-    let mut view = EngineView::default();
-    let seen = topology(vec![node("logs-0", "e0", Some(&["data"])), node("logs-1", "e1", None)]);
-    let error = view.nodes(&seen, "zone").expect_err("it is not known what logs-1 is");
-    assert!(error.to_string().contains("logs-1, which has not reported its roles"), "{error}");
-    assert!(!error.is_about_credentials());
-    // At the next observation it has.
-    let seen = topology(vec![node("logs-1", "e1", Some(&["data", "quantum"]))]);
-    let nodes = view.nodes(&seen, "zone").expect("all have reported");
-    assert_eq!(nodes[0].roles, ["data", "quantum"].map(str::to_owned).into());
-    assert_eq!((nodes[0].zone.as_deref(), nodes[0].version.as_str()), (Some("z1"), "2.19.3"));
-}
-
-#[test]
-fn a_process_that_hangs_is_what_it_said_before_and_another_one_is_not() {
-    let mut view = EngineView::default();
-    let reported = topology(vec![node("logs-0", "e0", Some(&["data"]))]);
-    let before = view.nodes(&reported, "zone").expect("it has reported");
-    let silent = |ephemeral| topology(vec![node("logs-0", ephemeral, None)]);
-    // However often it hangs.
-    for _ in 0..2 {
-        assert_eq!(view.nodes(&silent("e0"), "zone").ok().as_ref(), Some(&before));
-    }
-    // Its config may have given the next process other roles.
-    assert!(view.nodes(&silent("e1"), "zone").is_err());
-}
-
-#[test]
-fn two_nodes_of_one_name_are_two_nodes() {
-    let mut view = EngineView::default();
-    let twice =
-        topology(vec![node("logs-0", "e0", Some(&["data"])), node("logs-0", "e9", Some(&[]))]);
-    let nodes = view.nodes(&twice, "zone").expect("both have reported");
-    let seen: Vec<_> = nodes.iter().map(|node| (&*node.ephemeral_id, node.roles.len())).collect();
-    assert_eq!(seen, [("e0", 1), ("e9", 0)]);
+fn a_node_that_has_not_reported_is_there_and_may_have_any_role() {
+    let silent = convert::node(&node("logs-1", "e1", None), "zone");
+    assert!(silent.roles_unknown && silent.is_master_eligible() && silent.holds_data());
+    let known = convert::node(&node("logs-1", "e1", Some(&["data", "quantum"])), "zone");
+    assert_eq!(known.roles, ["data", "quantum"].map(str::to_owned).into());
+    assert!(!known.roles_unknown && !known.is_master_eligible());
+    assert_eq!((known.zone.as_deref(), known.version.as_str()), (Some("z1"), "2.19.3"));
 }
 
 /// Its data is where it was until the move is over.

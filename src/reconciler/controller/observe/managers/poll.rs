@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use crate::controller::concurrency::join_limited;
 use crate::controller::credentials::{ClientOfPod, CredentialsError};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
 use stayput_api::Status;
-use stayput_net::manager_client::{ClientError, ManagerClient, fleet};
+use stayput_net::https::NoAnswer as NoReply;
+use stayput_net::manager_client::{ClientError, ManagerClient, Unanswered};
 
 /// How long one manager may take to answer.
 pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -18,9 +20,12 @@ pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5
 const ASKING_WINDOW: Duration = Duration::from_secs(10);
 
 /// An answer, or why there is none.
+#[derive(Debug)]
 pub(in crate::controller::observe) struct Answer {
     pub(super) facts: Arc<Facts>,
     pub(super) client: Option<ManagerClient>,
+    /// When the request was sent, at the earliest.
+    pub(super) asked_at: Instant,
     pub(super) result: Result<Status, NoAnswer>,
 }
 
@@ -37,45 +42,41 @@ pub(super) enum NoAnswer {
     NotAsked,
 }
 
-/// Asks all of them at the same time, started in their order.
+/// Asks all of them, 16 at the same time, started in their order.
 pub(in crate::controller::observe) async fn ask(
     clients: Vec<ClientOfPod>,
     metrics: &Metrics,
 ) -> Vec<Answer> {
-    let mut all = Vec::with_capacity(clients.len());
-    let mut asked = Vec::with_capacity(clients.len());
-    for (facts, client) in clients {
-        match client {
-            Ok(client) => asked.push((facts, client)),
-            Err(error) => {
-                let result = Err(NoAnswer::Credentials(error));
-                all.push(Answer { facts, client: None, result });
-            }
-        }
-    }
     let end = Instant::now() + ASKING_WINDOW;
-    let call = |(facts, client): &(Arc<Facts>, ManagerClient)| {
-        let client = client.clone();
-        (facts.uid.clone(), async move {
-            match Instant::now() < end {
-                // Only the status is kept: there may be ten thousand answers at once.
-                true => client.status().await.map(|answer| Some(answer.status)),
-                false => Ok(None),
-            }
-        })
-    };
-    let mut answers = fleet::ask_all(asked.iter().map(call).collect(), STATUS_TIMEOUT).await;
-    for (facts, client) in asked {
-        let Some(answer) = answers.remove(&facts.uid) else { continue };
-        let result = match answer {
-            Ok(None) => Err(NoAnswer::NotAsked),
-            Ok(Some(status)) => Ok(status),
-            Err(error) => Err(NoAnswer::Failed(error)),
-        };
-        if !matches!(result, Err(NoAnswer::NotAsked)) {
-            metrics.count_request(Side::Manager, "status", result.is_ok());
+    let ask = async |(facts, client): ClientOfPod| match (Instant::now() < end, client) {
+        (true, client) => ask_one((facts, client), STATUS_TIMEOUT, metrics).await,
+        (false, client) => {
+            let result = Err(NoAnswer::NotAsked);
+            Answer { facts, client: client.ok(), asked_at: Instant::now(), result }
         }
-        all.push(Answer { facts, client: Some(client), result });
-    }
-    all
+    };
+    join_limited(clients.into_iter().map(ask).collect()).await
+}
+
+/// Asks one.
+pub(super) async fn ask_one(
+    (facts, client): ClientOfPod,
+    deadline: Duration,
+    metrics: &Metrics,
+) -> Answer {
+    let asked_at = Instant::now();
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => {
+            let result = Err(NoAnswer::Credentials(error));
+            return Answer { facts, client: None, asked_at, result };
+        }
+    };
+    let result = match timeout(deadline, client.status()).await {
+        // Only the status is kept: there may be ten thousand answers at once.
+        Ok(answer) => answer.map(|answer| answer.status),
+        Err(_) => Err(Unanswered { manager: None, source: NoReply::Timeout(deadline) }.into()),
+    };
+    metrics.count_request(Side::Manager, "status", result.is_ok());
+    Answer { facts, client: Some(client), asked_at, result: result.map_err(NoAnswer::Failed) }
 }

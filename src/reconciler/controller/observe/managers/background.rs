@@ -1,0 +1,145 @@
+//! Managers that no decision waits for: those of nodes that are not under way. One that hangs delays
+//! no look; its answer, or that there is none, counts at the next one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::poll::{Answer, STATUS_TIMEOUT, ask_one};
+use crate::controller::concurrency::join_limited;
+use crate::controller::credentials::ClientOfPod;
+use crate::controller::metrics::Metrics;
+
+/// A look goes on without the others once no further manager has answered for this long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The managers that are being asked.
+#[derive(Debug)]
+pub(in crate::controller::observe) struct Background {
+    /// Uids of their pods.
+    asked: BTreeSet<String>,
+    /// Those among them that are expected to answer: they did the last time.
+    expected: BTreeSet<String>,
+    tasks: JoinSet<()>,
+    answers: UnboundedReceiver<Answer>,
+    sender: UnboundedSender<Answer>,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        let (sender, answers) = mpsc::unbounded_channel();
+        let (asked, expected) = (BTreeSet::new(), BTreeSet::new());
+        Self { asked, expected, tasks: JoinSet::new(), answers, sender }
+    }
+}
+
+impl Background {
+    /// Whether the manager of this pod is being asked.
+    pub(super) fn is_asking(&self, uid: &str) -> bool {
+        self.asked.contains(uid)
+    }
+
+    /// Whether any is.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Begins to ask these; `is_silent` says of which no answer is expected.
+    pub(in crate::controller::observe) fn begin(
+        &mut self,
+        clients: Vec<ClientOfPod>,
+        metrics: &Arc<Metrics>,
+        is_silent: impl Fn(&str) -> bool,
+    ) {
+        if clients.is_empty() {
+            return;
+        }
+        for (facts, _) in &clients {
+            self.asked.insert(facts.uid.clone());
+            if !is_silent(&facts.uid) {
+                self.expected.insert(facts.uid.clone());
+            }
+        }
+        let (sender, metrics) = (self.sender.clone(), Arc::clone(metrics));
+        self.tasks.spawn(async move {
+            let ask = async |client| {
+                // Without a receiver the task of the SearchCluster has ended.
+                let _ = sender.send(ask_one(client, STATUS_TIMEOUT, &metrics).await);
+            };
+            join_limited(clients.into_iter().map(ask).collect()).await;
+        });
+    }
+
+    /// The answers that are there: waits until all that are expected have come, or no further one
+    /// comes.
+    pub(in crate::controller::observe) async fn answers(&mut self) -> Vec<Answer> {
+        let mut all = Vec::new();
+        while !self.expected.is_empty() {
+            match timeout(PATIENCE, self.answers.recv()).await {
+                Ok(Some(answer)) => self.take(answer, &mut all),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        while let Ok(answer) = self.answers.try_recv() {
+            self.take(answer, &mut all);
+        }
+        // Nobody waits for the same one twice.
+        self.expected.clear();
+        while self.tasks.try_join_next().is_some() {}
+        all
+    }
+
+    fn take(&mut self, answer: Answer, all: &mut Vec<Answer>) {
+        self.asked.remove(&answer.facts.uid);
+        self.expected.remove(&answer.facts.uid);
+        all.push(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stayput_net::manager_client::{Address, ManagerClient};
+    use tokio::net::UnixListener;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::controller::pods::Facts;
+
+    fn pod(uid: &str) -> Arc<Facts> {
+        let pod = serde_json::json!({
+            "metadata": { "name": uid, "namespace": "n", "uid": uid, "resourceVersion": "1" },
+        });
+        Arc::new(Facts::of(&serde_json::from_value(pod).unwrap(), None).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_manager_that_hangs_delays_one_look_by_a_second_and_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("mute");
+        // It never accepts.
+        let _mute = UnixListener::bind(&socket).unwrap();
+        let client = || ManagerClient::new(Address::Socket(socket.clone()));
+        let hangs = || vec![(pod("hangs"), Ok(client().unwrap()))];
+        let metrics = Arc::new(Metrics::new());
+        let mut background = Background::default();
+        let began = Instant::now();
+        background.begin(hangs(), &metrics, |_| false);
+        assert!(background.answers().await.is_empty());
+        assert_eq!(began.elapsed(), PATIENCE);
+        // The next look.
+        assert!(background.answers().await.is_empty());
+        assert!(began.elapsed() == PATIENCE && background.is_asking("hangs"));
+        sleep(STATUS_TIMEOUT).await;
+        let late = background.answers().await;
+        assert!(late.len() == 1 && late[0].result.is_err() && !background.is_busy(), "{late:?}");
+        // It is known now that it does not answer.
+        let began = Instant::now();
+        background.begin(hangs(), &metrics, |uid| uid == "hangs");
+        assert!(background.answers().await.is_empty());
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+}
