@@ -132,6 +132,7 @@ scenarios! {
     pause
     paused_before_stop
     persons_stop
+    owner_replaces
     phase_edited_by_hand
     phase_taken_from_all
     pod_not_listed
@@ -139,8 +140,10 @@ scenarios! {
     queue_of_one
     rolling_config_change
     searchcluster_deleted
+    searchable_snapshots
     secret_never_arrives
     shutdown_records
+    sidecar_crashes
     single_master
     source_absent
     stop_never_ends
@@ -161,6 +164,7 @@ scenarios! {
     two_masters_late_exclusion
     two_masters_pod_replaced
     two_masters_vote_stays
+    unreplicated_index
     waiting_pod_not_listed
     whole_set_failed
     whole_set_failed_again
