@@ -124,6 +124,7 @@ pub(super) fn engine(nodes: usize) -> Engine {
             accepted: masters,
             excluded: BTreeSet::new(),
         }),
+        searchable_snapshots: Ok(Default::default()),
         shards: Ok(shards),
         allocation: Ok(Allocation::default()),
         records: Ok(None),

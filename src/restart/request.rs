@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+use glob::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -87,6 +88,9 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub deadline: Option<Span>,
+    /// Patterns of indices without replicas that may be unavailable while their node restarts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_unreplicated: Vec<String>,
     /// Who made the request, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -120,15 +124,18 @@ struct WrittenRequest {
     target: WrittenTarget,
     not_before: Option<Time>,
     deadline: Option<Span>,
+    #[serde(default)]
+    allow_unreplicated: Vec<String>,
     by: Option<String>,
 }
 
 impl From<WrittenRequest> for Request {
     fn from(written: WrittenRequest) -> Self {
-        let WrittenRequest { id, strategy, target, not_before, deadline, by } = written;
+        let WrittenRequest { id, strategy, target, not_before, deadline, allow_unreplicated, by } =
+            written;
         let WrittenTarget { nodes, role, zone } = target;
         let target = Target { nodes, role, zone };
-        Self { id, strategy, target, not_before, deadline, by }
+        Self { id, strategy, target, not_before, deadline, allow_unreplicated, by }
     }
 }
 
@@ -153,6 +160,13 @@ impl Request {
         {
             return Err(InvalidRequest::Id(request.id));
         }
+        for pattern in &request.allow_unreplicated {
+            let invalid = |why| InvalidRequest::Pattern { pattern: pattern.clone(), why };
+            if pattern.is_empty() {
+                return Err(invalid(None));
+            }
+            Pattern::new(pattern).map_err(|error| invalid(Some(error)))?;
+        }
         Ok(request)
     }
 }
@@ -169,4 +183,16 @@ pub enum InvalidRequest {
     /// Its id is empty, too long or has other characters.
     #[error("{0:?} is not a valid restart id: use 1 to {MAX_ID} letters, digits, '-', '.' and '_'")]
     Id(String),
+    /// A pattern of indices is empty or malformed.
+    #[error(
+        "{pattern:?} in allowUnreplicated is not a pattern of index names: write a name, or one with \
+         '*' such as \"logs-*\""
+    )]
+    Pattern {
+        /// As it is written.
+        pattern: String,
+        /// What is wrong with it; none if it is empty.
+        #[source]
+        why: Option<glob::PatternError>,
+    },
 }

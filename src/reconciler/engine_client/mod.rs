@@ -20,6 +20,7 @@ mod identify;
 mod members;
 mod shards;
 mod shutdown;
+mod store_types;
 mod topology;
 mod transport;
 mod version;

@@ -197,6 +197,10 @@ pub(super) struct RestartArgs {
     /// Stop no further node once the restart has run this long, for example 1h
     #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
     deadline: Option<Span>,
+    /// Accept that these indices without replicas are unavailable while their node restarts, for
+    /// example 'scratch-*'; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    allow_unreplicated: Vec<String>,
     /// Id of the request; a second request with the same id has no effect [default: a random one]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -231,6 +235,7 @@ impl RestartArgs {
             target,
             not_before: self.not_before,
             deadline: self.deadline,
+            allow_unreplicated: self.allow_unreplicated.clone(),
             by,
         }
     }

@@ -83,16 +83,18 @@ fn batches(
                 break;
             }
             let strategy = restart.request.strategy;
+            let mut unavailable = String::new();
             let offered =
                 selection.offer(&mut evaluation, pod, strategy, |pod, manager, impact| {
                     let index = scheduled[&*pod.uid];
+                    unavailable.clone_from(&impact.unavailable);
                     begin(&context, &snapshot.ledger, restart, index, pod, manager, impact)
                         .map(drop)
                 });
             match offered {
                 Ok(()) => {
                     chosen.insert(&pod.uid);
-                    let message = reason_for_order(pod, engine).into();
+                    let message = format!("{}{unavailable}", reason_for_order(pod, engine));
                     nodes.push(ForecastNode { name: pod.node.clone(), message });
                 }
                 Err(blocker) => batches.blocked.push(waiting(pod, blocker)),

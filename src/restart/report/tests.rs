@@ -311,6 +311,7 @@ fn the_engines_word_on_availability_beats_that_of_the_pods() {
             health: Ok(health),
             voting: Err(unknown()),
             shards: Err(unknown()),
+            searchable_snapshots: Ok(Default::default()),
             allocation: Err(unknown()),
             records: Err(unknown()),
         });

@@ -38,8 +38,7 @@ struct Table<'a> {
 
 #[derive(Debug)]
 struct Shard<'a> {
-    index: &'a str,
-    number: u32,
+    name: ShardName<'a>,
     /// It has only one copy, started or not: its index has no replicas.
     single: bool,
     /// Its part of [`Table::holders`].
@@ -82,7 +81,7 @@ impl<'a> Copies<'a> {
         &self,
         candidate: &str,
         down: &BTreeSet<String>,
-    ) -> Result<Lost, &'a Unknown> {
+    ) -> Result<Lost<'a>, &'a Unknown> {
         let number = self.numbers.get(candidate).copied();
         let holder = number.map(|number| &self.nodes[number]);
         let table = match &self.table {
@@ -104,7 +103,7 @@ impl<'a> Copies<'a> {
             let shard = &table.shards[*place];
             if !survives(shard) {
                 let list = if shard.single { &mut lost.single } else { &mut lost.replicated };
-                list.push(shard.to_string());
+                list.push(shard.name);
             }
         }
         Ok(lost)
@@ -132,22 +131,29 @@ impl<'a> Copies<'a> {
         Ok(shards.map(|place| &table.shards[*place]).find_map(|shard| {
             let mut holders = table.holders[shard.holders.clone()].iter();
             let other = holders.find(|other| among(**other))?;
-            Some((shard.to_string(), self.nodes[*other].name))
+            Some((shard.name.to_string(), self.nodes[*other].name))
         }))
     }
 }
 
-/// Shards that a stop would leave without a started copy, for messages.
+/// Shards that a stop would leave without a started copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct Lost<'a> {
     /// Shards with other copies, none of them started on a node that stays.
-    pub(crate) replicated: Vec<String>,
+    pub(crate) replicated: Vec<ShardName<'a>>,
     /// Shards with only one copy: their index has no replicas.
-    pub(crate) single: Vec<String>,
+    pub(crate) single: Vec<ShardName<'a>>,
+}
+
+/// A shard, of whichever node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardName<'a> {
+    pub(crate) index: &'a str,
+    number: u32,
 }
 
 /// `shard 0 of events`.
-impl std::fmt::Display for Shard<'_> {
+impl std::fmt::Display for ShardName<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "shard {} of {}", self.number, self.index)
     }
@@ -171,8 +177,7 @@ impl<'a> Table<'a> {
             }
         }
         self.shards.push(Shard {
-            index: &copies[0].index,
-            number: copies[0].shard,
+            name: ShardName { index: &copies[0].index, number: copies[0].shard },
             single: copies.len() == 1,
             holders: first..self.holders.len(),
         });

@@ -4,11 +4,13 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use glob::Pattern;
+
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
 use super::peer::Peer;
-use super::voters;
 use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
+use super::{unreplicated_index, voters};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names};
@@ -23,12 +25,14 @@ pub(crate) struct StopImpact {
     pub(crate) costs_quorum: bool,
     /// Its whole set has failed: the engine need not answer.
     pub(crate) whole_set_failed: bool,
+    /// Which shards are unavailable until it is back; the end of a message.
+    pub(crate) unavailable: String,
 }
 
 impl StopImpact {
     /// The end of an event's message. `hands_over`: the recipient does get the vote.
     pub(crate) fn describe(&self, hands_over: bool) -> String {
-        match &self.vote_recipient {
+        let quorum = match &self.vote_recipient {
             Some(vote_recipient) if hands_over => {
                 format!("; it has the only vote and hands it over to {vote_recipient} first")
             }
@@ -36,7 +40,8 @@ impl StopImpact {
             Some(_) | None => "; this costs the quorum: no master can be elected until it is back \
                                (spec.restart.allowOutage)"
                 .to_owned(),
-        }
+        };
+        quorum + &self.unavailable
     }
 }
 
@@ -50,6 +55,8 @@ pub(crate) struct Evaluation<'a> {
     master_voters: MasterVoters<'a>,
     /// The node whose vote is handed over for its restart.
     handing_over: Option<String>,
+    /// Of the request that is under way: indices that may be unavailable.
+    consents: Vec<Pattern>,
     /// Built when the first rule needs it: there are many copies.
     copies: OnceCell<Copies<'a>>,
     /// Counted when the first master-eligible candidate needs it.
@@ -91,8 +98,9 @@ impl<'a> Evaluation<'a> {
             let node = view.node(&pod.node);
             let step = steps.get(pod.uid.as_str());
             let under_way = step.is_some_and(|step| *step != Step::Scheduled);
-            let fit = pod.ready && !pod.terminating && !pod.crash_looping;
-            let serves = fit && view.serves(pod, node);
+            // Whatever the kubelet says of the pod: another container of it may be what is broken,
+            // and a stop of an engine that serves takes its shards and its vote away all the same.
+            let serves = !pod.terminating && view.serves(pod, node);
             let peer = Peer {
                 pod,
                 node,
@@ -115,6 +123,8 @@ impl<'a> Evaluation<'a> {
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
         // Also nodes whose pod is not in the snapshot.
         let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
+        // They were checked when the request was accepted.
+        let consents = ledger.restart.iter().flat_map(|one| &one.request.allow_unreplicated);
         let mut down = view.down(ledger);
         down.extend(peers.iter().filter(|peer| peer.is_in_batch).map(|peer| peer.pod.node.clone()));
         Ok(Self {
@@ -124,6 +134,7 @@ impl<'a> Evaluation<'a> {
             counts,
             master_voters: MasterVoters::of(engine),
             handing_over: ledger.debts.exclusion.as_ref().map(|debt| debt.node.clone()),
+            consents: consents.filter_map(|pattern| Pattern::new(pattern).ok()).collect(),
             copies: OnceCell::new(),
             missing_voters: OnceCell::new(),
             newest: OnceCell::new(),
@@ -226,13 +237,25 @@ impl<'a> Evaluation<'a> {
     /// What the stop of a candidate that passed the rules changes.
     pub(crate) fn stop_impact(&self, pod: &Pod) -> StopImpact {
         let Some(candidate) = self.peer(&pod.uid) else { return StopImpact::default() };
+        let unavailable = unreplicated_index::unavailable(self, candidate);
+        let impact = StopImpact { unavailable, ..StopImpact::default() };
         match self.quorum_after_stop(candidate) {
-            QuorumAfterStop::Kept => StopImpact::default(),
+            QuorumAfterStop::Kept => impact,
             QuorumAfterStop::KeptByHandover(vote_recipient) => {
-                StopImpact { vote_recipient: Some(vote_recipient), ..StopImpact::default() }
+                StopImpact { vote_recipient: Some(vote_recipient), ..impact }
             }
-            QuorumAfterStop::Lost(_) => StopImpact { costs_quorum: true, ..StopImpact::default() },
+            QuorumAfterStop::Lost(_) => StopImpact { costs_quorum: true, ..impact },
         }
+    }
+
+    /// Whether the request accepts that this index without replicas is unavailable for a while.
+    pub(super) fn is_consented(&self, index: &str) -> bool {
+        self.consents.iter().any(|pattern| pattern.matches(index))
+    }
+
+    /// Whether the data of this index is in a snapshot repository, as far as is known.
+    pub(super) fn is_searchable_snapshot(&self, index: &str) -> bool {
+        self.engine.searchable_snapshots.as_ref().is_ok_and(|names| names.contains(index))
     }
 
     /// The nodes that are down or in the candidate's batch, without the candidate: its own stop is

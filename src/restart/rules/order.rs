@@ -9,8 +9,8 @@ use stayput_api::State;
 
 /// Sorts the candidates of a whole cluster. The result does not depend on their order.
 ///
-/// 1. Crash-looping pods, pods that are not ready, and those whose engine does not run or is not in
-///    the cluster: their restart costs least.
+/// 1. Those whose engine does not run or is not in the cluster: their restart costs least. If a
+///    manager does not answer, its pod counts: crash-looping, or not ready.
 /// 2. By [`Rank`], lowest first.
 /// 3. By the name of the set, and in a set the highest ordinal first, compared as numbers.
 ///
@@ -38,19 +38,21 @@ pub(crate) fn order<'a>(
     pods
 }
 
-/// Whether it does not serve, by the pod and its manager.
+/// Whether it does not serve, by its manager; if that does not answer, by the pod.
 fn has_failed(pod: &Pod) -> bool {
-    let ended = pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running);
-    !pod.ready || pod.crash_looping || ended
+    match &pod.manager {
+        Ok(manager) => manager.state != State::Running,
+        Err(_) => !pod.ready || pod.crash_looping,
+    }
 }
 
 /// Why a pod has its place in the [`order`], for people.
 pub(crate) fn reason_for_order(pod: &Pod, engine: Option<&Engine>) -> &'static str {
-    if pod.crash_looping {
-        return "it is crash-looping: it goes first";
-    }
     if has_failed(pod) {
-        return "it does not serve: it goes first";
+        return match pod.crash_looping {
+            true => "it is crash-looping: it goes first",
+            false => "it does not serve: it goes first",
+        };
     }
     let nodes = engine.iter().flat_map(|engine| engine.nodes.iter().map(|node| (*engine, node)));
     let rank = nodes

@@ -8,9 +8,10 @@ pub(crate) struct Peer<'a> {
     pub(super) pod: &'a Pod,
     /// None if the engine does not list it.
     pub(super) node: Option<&'a Node>,
-    /// It serves: ready, in the cluster, not terminating and not under way. A stop would end that.
+    /// It serves and is not under way. A stop would end that.
     pub(super) is_healthy: bool,
-    /// It serves, also while it is under way and not stopped yet.
+    /// It serves: its engine runs and is in the cluster, and its pod is not being deleted. Also while
+    /// it is under way and not stopped yet.
     pub(super) serves: bool,
     /// Its restart is requested and not finished.
     pub(super) is_requested: bool,

@@ -1,29 +1,58 @@
 //! An index without replicas: its shards are unavailable while their node is down.
 
-use super::{evaluation::Evaluation, peer::Peer};
+use super::{copies::ShardName, evaluation::Evaluation, peer::Peer};
 use crate::Code;
 use crate::blocker::{Blocker, Check, refuse};
 
-/// A node that holds the only copy of a shard whose index has no replicas is not stopped, unless an
-/// outage is allowed: waiting would not help. The published rules allow such a stop.
+/// A node that holds the only copy of a shard whose index has no replicas is not stopped: waiting
+/// would not help. The published rules allow such a stop. Here it needs the consent of the request,
+/// for this index; or an outage must be allowed.
+///
+/// Searchable snapshots are exempt. They have no replicas by nature, their data is in a repository,
+/// and a node that comes back, or another one, reads it from there again.
 pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if evaluation.policy.allow_outage {
         return Ok(());
     }
+    let may_be_unavailable = |shard: &ShardName<'_>| {
+        evaluation.is_searchable_snapshot(shard.index)
+            || (candidate.is_requested && evaluation.is_consented(shard.index))
+    };
     let down = evaluation.others_down(candidate);
     let lost =
         evaluation.copies().lost(candidate.name(), &down).map_err(Blocker::engine_unreachable)?;
-    match lost.single.first() {
-        None => Ok(()),
-        Some(shard) => refuse(
-            Code::UnreplicatedIndex,
-            format!(
-                "{} holds the only copy of {shard}, which has no replica{}: add a replica \
-                 (index.number_of_replicas); as a last resort, spec.restart.allowOutage: true \
-                 accepts that it is unavailable until the node is back",
-                candidate.name(),
-                super::more_shards(lost.single.len())
-            ),
+    let mut blocking = lost.single.iter().filter(|shard| !may_be_unavailable(shard));
+    let Some(shard) = blocking.next() else { return Ok(()) };
+    let more = super::more_shards(1 + blocking.count());
+    let snapshots = match &evaluation.engine.searchable_snapshots {
+        Ok(_) => String::new(),
+        Err(unknown) => format!(
+            "; a searchable snapshot would not block, but which indices are is unknown: {}",
+            unknown.message
         ),
-    }
+    };
+    refuse(
+        Code::UnreplicatedIndex,
+        format!(
+            "{} holds the only copy of {shard}, which has no replica{more}: add a replica \
+             (index.number_of_replicas), or cancel this restart and request one that accepts that \
+             this index is unavailable until the node is back: `kubectl stayput restart \
+             --allow-unreplicated {}`{snapshots}",
+            candidate.name(),
+            shard.index
+        ),
+    )
+}
+
+/// What of the candidate's shards has no other copy and is unavailable until it is back; the end of
+/// a message, empty if there is none.
+pub(super) fn unavailable(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
+    let down = evaluation.others_down(candidate);
+    let Ok(lost) = evaluation.copies().lost(candidate.name(), &down) else { return String::new() };
+    let Some(first) = lost.single.first() else { return String::new() };
+    let (more, are) = match lost.single.len() {
+        1 => (String::new(), "is"),
+        many => (format!(" and {} more shards", many - 1), "are"),
+    };
+    format!("; {first}{more} {are} unavailable until it is back: there is no other copy")
 }

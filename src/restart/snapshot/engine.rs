@@ -34,6 +34,11 @@ pub struct Engine {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Vec<ShardCopy>>")]
     pub shards: Known<Vec<ShardCopy>>,
+    /// Names of the indices without replicas whose data is in a snapshot repository (searchable
+    /// snapshots, also partially mounted ones).
+    #[serde(with = "known")]
+    #[schemars(with = "known::Written<BTreeSet<String>>")]
+    pub searchable_snapshots: Known<BTreeSet<String>>,
     /// Its allocation setting.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Allocation>")]

@@ -159,9 +159,12 @@ async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
         let (api, patch) = (fixture.api::<Pod>(), Patch::Merge(&owned));
         api.patch(name, &PatchParams::default(), &patch).await.expect("it is taken");
     }
+    let api = fixture.api::<StatefulSet>();
+    // As its controller does when it has seen the set.
     let revise = async |revision: &str| {
-        let status = Patch::Merge(json!({"status": {"updateRevision": revision, "replicas": 3}}));
-        let api = fixture.api::<StatefulSet>();
+        let seen = api.get("logs").await.expect("it is there").metadata.generation;
+        let status = json!({"updateRevision": revision, "observedGeneration": seen, "replicas": 3});
+        let status = Patch::Merge(json!({"status": status}));
         api.patch_status("logs", &PatchParams::default(), &status).await.expect("it is taken");
     };
     revise("logs-2").await;
@@ -169,9 +172,19 @@ async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
     let sentence = refused(&fixture, "owner_will_replace").await;
-    assert!(sentence.contains("StatefulSet logs"), "{sentence}");
+    assert!(sentence.contains("kubectl rollout status statefulset/logs"), "{sentence}");
     revise("logs-1").await;
     done(&fixture, "r1").await;
+
+    // Another template, and pods that are replaced only after somebody has deleted them.
+    let edit = Patch::Merge(json!({"spec": {
+        "updateStrategy": {"type": "OnDelete", "rollingUpdate": null},
+        "template": {"metadata": {"labels": {"edited": "true"}}},
+    }}));
+    api.patch("logs", &PatchParams::default(), &edit).await.expect("it is taken");
+    revise("logs-2").await;
+    fixture.ask("r2", "rolling").await;
+    done(&fixture, "r2").await;
     reconciler.end().await;
 }
 

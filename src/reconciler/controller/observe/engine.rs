@@ -157,6 +157,15 @@ impl EngineView {
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
             self.identity = None;
         }
+        // Asked only where it matters: few clusters have an index without replicas.
+        let searchable_snapshots = match engine_client::unreplicated(&topology.shards).is_empty() {
+            true => Ok(BTreeSet::new()),
+            false => {
+                let found = client.searchable_snapshots().await;
+                metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
+                known(found)
+            }
+        };
         let topology = self.topology.insert(topology);
         Ok(Engine {
             version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
@@ -166,6 +175,7 @@ impl EngineView {
             health: known(health).map(|health| convert::health(&health)),
             voting: Ok(convert::voting(&topology.voting)),
             shards: Ok(topology.shards.iter().map(convert::shard).collect()),
+            searchable_snapshots,
             allocation: known(allocation).map(convert::allocation),
             records: known(records).map(|records| {
                 records.map(|records| records.into_iter().map(convert::record).collect())

@@ -1,5 +1,9 @@
 //! Whether the owner of a pod is about to replace it: then a restart in place would be for nothing.
 
+mod rollout;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,12 +13,13 @@ use super::ages::Ages;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
+use rollout::Rollout;
 
 /// The StatefulSets that own pods, as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// By name: when it was read, and the revision its pods should have; none if it is gone.
-    known: BTreeMap<String, (Instant, Result<Option<String>, ApiError>)>,
+    /// By name: when it was read, and how it replaces its pods; none if it is gone.
+    known: BTreeMap<String, (Instant, Result<Option<Rollout>, ApiError>)>,
 }
 
 impl Owners {
@@ -36,7 +41,7 @@ impl Owners {
             .collect();
         let read = async |name: &str| {
             let answer = match api.stateful_set(namespace, name).await {
-                Ok(set) => Ok(set.status.and_then(|status| status.update_revision)),
+                Ok(set) => Ok(Some(Rollout::of(&set))),
                 Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),
             };
@@ -49,13 +54,7 @@ impl Owners {
     pub(super) fn outdated(&self, pod: &Facts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
-            Ok(Some(revision)) if *revision != owner.revision => Some(format!(
-                "{} has another revision of StatefulSet {} than the one that is rolled out now \
-                 ({revision}): the StatefulSet is going to replace the pod, which restarts the \
-                 engine as well",
-                pod.name, owner.name
-            )),
-            Ok(_) => None,
+            Ok(set) => set.as_ref()?.replaces(pod, &owner.revision),
             Err(error) => Some(format!(
                 "cannot find out whether the owner of {} is about to replace it: {error}",
                 pod.name

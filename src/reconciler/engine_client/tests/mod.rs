@@ -7,6 +7,7 @@ mod exclusions;
 mod identify;
 mod settings;
 mod shards;
+mod store_types;
 
 pub(crate) use cluster::topology_of;
 

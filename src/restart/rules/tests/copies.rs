@@ -2,7 +2,7 @@
 
 use super::{engine, names, shards, unknown};
 use crate::Engine;
-use crate::rules::Copies;
+use crate::rules::{Copies, copies::ShardName};
 
 /// Three data nodes, one that holds none and one without roles.
 fn nodes(lines: &[&str]) -> Engine {
@@ -14,7 +14,10 @@ fn nodes(lines: &[&str]) -> Engine {
 /// What would be lost: `replicated / single`.
 fn lost(engine: &Engine, candidate: &str, down: &str) -> Option<String> {
     let lost = Copies::of(engine).lost(candidate, &names(down)).ok()?;
-    Some(format!("{} / {}", lost.replicated.join(", "), lost.single.join(", ")))
+    let list = |shards: Vec<ShardName<'_>>| {
+        shards.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    Some(format!("{} / {}", list(lost.replicated), list(lost.single)))
 }
 
 /// Name of the case, the shards, the candidate, the nodes that are down, and what is lost.

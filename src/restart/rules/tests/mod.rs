@@ -70,6 +70,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
             excluded: BTreeSet::new(),
         }),
         shards: Ok(Vec::new()),
+        searchable_snapshots: Ok(BTreeSet::new()),
         allocation: Ok(Allocation::default()),
         records: Ok(None),
         nodes,

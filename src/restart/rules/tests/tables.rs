@@ -130,6 +130,7 @@ selection! {
     disabled
     in_place
     in_place_bad_input
+    unreplicated
 }
 
 macro_rules! predicates {

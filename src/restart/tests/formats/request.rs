@@ -17,7 +17,8 @@ fn an_id_is_all_it_takes() {
 fn every_field_is_read() {
     let text = r#"{"id":"2026-11-21.a_B","strategy":"coordinated",
         "target":{"nodes":["logs-1","logs-0"],"role":"data_hot","zone":"z1"},
-        "notBefore":"2026-11-21T03:00:00Z","deadline":"1h 30m","by":"alice"}"#;
+        "notBefore":"2026-11-21T03:00:00Z","deadline":"1h 30m",
+        "allowUnreplicated":["scratch-*","kept"],"by":"alice"}"#;
     let request = Request {
         id: "2026-11-21.a_B".to_owned(),
         strategy: Strategy::Coordinated,
@@ -28,6 +29,7 @@ fn every_field_is_read() {
         },
         not_before: Some(Time(1_795_230_000_000)),
         deadline: Some(Span(90 * 60 * 1000)),
+        allow_unreplicated: vec!["scratch-*".to_owned(), "kept".to_owned()],
         by: Some("alice".to_owned()),
     };
     assert_eq!(Request::parse(text).expect("a request"), request);
@@ -42,6 +44,9 @@ fn what_cannot_be_understood_is_refused_in_a_sentence() {
         ("no id", "{}", "id"),
         ("two objects", r#"{"id":"a"} {"id":"b"}"#, "trailing"),
         ("the same field twice", r#"{"id":"a","id":"b"}"#, "duplicate field"),
+        ("no pattern", r#"{"id":"a","allowUnreplicated":[""]}"#, "is not a pattern"),
+        ("a bad pattern", r#"{"id":"a","allowUnreplicated":["a***"]}"#, "such as \"logs-*\""),
+        ("consent to everything by mistake", r#"{"id":"a","allowUnreplicated":true}"#, "expected"),
         ("an id that is a number", r#"{"id":7}"#, "expected a string"),
         ("an empty id", r#"{"id":""}"#, "is not a valid restart id"),
         ("an id with a space", r#"{"id":"a b"}"#, "is not a valid restart id"),
@@ -91,7 +96,8 @@ proptest! {
     ) {
         let target = Target { nodes, role, zone };
         let not_before = not_before.map(Time);
-        let request = Request { id, strategy, target, not_before, deadline: deadline.map(Span), by };
+        let (deadline, allow_unreplicated) = (deadline.map(Span), Vec::new());
+        let request = Request { id, strategy, target, not_before, deadline, allow_unreplicated, by };
         let written = serde_json::to_string(&request).expect("JSON");
         prop_assert_eq!(Request::parse(&written).expect("a request"), request);
     }

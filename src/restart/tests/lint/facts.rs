@@ -101,6 +101,12 @@ impl<'a> Facts<'a> {
         has_ended(pod) && of_set.all(is_down)
     }
 
+    /// Whether its engine runs and is in the cluster, whatever the kubelet says of the pod.
+    pub(super) fn serves(&self, pod: &Pod) -> bool {
+        let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
+        runs && !pod.terminating && self.node(&pod.node).is_some()
+    }
+
     /// How many of these hold a slot and were in the cluster when they took it. The others are not
     /// down because of us.
     pub(super) fn taken_down<'b>(members: impl Iterator<Item = &'b Member>) -> usize {

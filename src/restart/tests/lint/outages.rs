@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Engine, ShardCopy, Voting};
+use crate::{Engine, Request, ShardCopy, Voting};
 
 /// Why no majority would be left without `node` and the nodes that are `down`.
 pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) -> Option<String> {
@@ -40,8 +40,16 @@ pub(super) fn quorum_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) 
     }
 }
 
-/// A shard that would have no started copy left.
-pub(super) fn copy_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) -> Option<String> {
+/// A shard that would have no started copy left. A searchable snapshot may, and so may an index
+/// without replicas that the `request` consents to.
+pub(super) fn copy_lost(
+    engine: &Engine,
+    node: &str,
+    down: &BTreeSet<String>,
+    request: Option<&Request>,
+) -> Option<String> {
+    let consents = request.into_iter().flat_map(|request| &request.allow_unreplicated);
+    let consents: Vec<_> = consents.map(|one| glob::Pattern::new(one).unwrap()).collect();
     let this = engine.nodes.iter().find(|listed| listed.name == node)?;
     let copies = match &engine.shards {
         Ok(copies) => copies,
@@ -61,6 +69,12 @@ pub(super) fn copy_lost(engine: &Engine, node: &str, down: &BTreeSet<String>) ->
                         && engine.nodes.iter().any(|listed| &listed.name == holder)
                 })
         };
+        let from_repository =
+            engine.searchable_snapshots.as_ref().is_ok_and(|names| names.contains(index));
+        let consented = consents.iter().any(|pattern| pattern.matches(index));
+        if copies.len() == 1 && (from_repository || consented) {
+            continue;
+        }
         let here = copies.iter().any(|copy| copy.started && copy.node.as_deref() == Some(node));
         if here && copies.iter().filter(is_up).count() == 0 {
             return Some(format!("{index}/{shard}"));

@@ -243,13 +243,14 @@ fn check_outage(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
     if let Some(what) = votes::taken_away(facts, engine, &pod.node) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }
-    if let Some(what) = outages::copy_lost(engine, &pod.node, &down) {
+    let request = facts.member(&pod.uid).and(facts.restart()).map(|restart| &restart.request);
+    if let Some(what) = outages::copy_lost(engine, &pod.node, &down, request) {
         wrong.push(format!("S10: the stop of {} costs the last copy: {what}", pod.name));
     }
 }
 
 fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
-    let is_in = pod.ready && facts.node(&pod.node).is_some();
+    let is_in = facts.serves(pod);
     let Some(health) = facts.engine().and_then(|engine| engine.health.as_ref().ok()) else {
         if is_in {
             wrong.push(format!("{} is healthy and stopped on unknown health", pod.name));

@@ -66,11 +66,12 @@ fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> 
     let disabled = |predicate| facts.policy.disabled.contains(predicate);
     if !facts.policy.allow_outage
         && !disabled(Predicate::StartedReplica)
-        && let Some(shard) = outages::copy_lost(engine, &pod.node, &facts.down_by_us())
+        && let Some(shard) =
+            outages::copy_lost(engine, &pod.node, &facts.down_by_us(), Some(&restart.request))
     {
         return Some(format!("it has the last copy of {shard}"));
     }
-    if !pod.ready || facts.node(&pod.node).is_none() {
+    if !facts.serves(pod) {
         return None;
     }
     if restart.request.strategy != Strategy::Rolling {

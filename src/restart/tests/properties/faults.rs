@@ -22,6 +22,10 @@ pub(super) enum Fault {
     ConfigDoesNotArrive(usize),
     SourcesMove(usize),
     Replace(usize),
+    /// Its owner replaces it after a while.
+    OwnerReplaces(usize),
+    /// A container beside the engine's fails for good.
+    SidecarCrashes(usize),
     /// The list lacks its pod for a while that is shorter than a phase.
     Missed(usize),
     /// Only of a node that cannot be elected: without a majority nothing could end.
@@ -55,7 +59,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..19, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..21, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -74,6 +78,8 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         15 => CopyFails(node),
         16 => Missed(node),
         17 => GoneForGood(node),
+        18 => OwnerReplaces(node),
+        19 => SidecarCrashes(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -134,6 +140,12 @@ impl Fault {
             Self::ConfigDoesNotArrive(node) => format!("config of {} does not arrive", name(node)),
             Self::SourcesMove(node) => format!("change config {} v3", name(node)),
             Self::Replace(node) => format!("replace pod {}", name(node)),
+            Self::OwnerReplaces(node) => {
+                play_line(driver, &format!("owner will replace {}", name(node)));
+                driver.run(20_000, |_| false);
+                format!("replace pod {}", name(node))
+            }
+            Self::SidecarCrashes(node) => format!("sidecar of {} crashes", name(node)),
             Self::PersonStops(node) => format!("person stops {}", name(node)),
             Self::PersonStarts(node) => format!("person starts {}", name(node)),
             Self::PhaseAway(node) => format!("annotate pod {} restart-phase -", name(node)),
@@ -185,6 +197,8 @@ impl Fault {
             | Replace(node)
             | Missed(node)
             | GoneForGood(node)
+            | OwnerReplaces(node)
+            | SidecarCrashes(node)
             | PersonStops(node)
             | PersonStarts(node)
             | PhaseAway(node)

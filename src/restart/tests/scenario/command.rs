@@ -107,6 +107,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["disconnect", "manager", pod] => driver.world.pod(pod).machine.unreachable = true,
         ["reconnect", "manager", pod] => driver.world.pod(pod).machine.unreachable = false,
         ["container", "of", pod, "restarts"] => driver.world.pod(pod).machine.comes_back(now),
+        ["sidecar", "of", pod, "crashes"] => driver.world.pod(pod).sidecar_crashes = true,
+        ["sidecar", "of", pod, "runs"] => driver.world.pod(pod).sidecar_crashes = false,
         ["disk", "of", pod, "is", "read-only"] => driver.world.pod(pod).machine.read_only = true,
         ["config", "of", pod, "does", "not", "arrive"] => {
             driver.world.pod(pod).mount_is_stuck = true;
@@ -132,6 +134,10 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             }
         }
         ["index", name, "on", ref nodes @ ..] => driver.world.engine.shards.add(name, 0, nodes),
+        ["searchable", "snapshot", name, "on", node] => {
+            driver.world.engine.searchable_snapshots.insert(name.into());
+            driver.world.engine.shards.add(name, 0, &[node]);
+        }
         ["zone", "of", node, "is", "unknown"] => {
             driver.world.engine.roles.get_mut(node).unwrap().zone = None;
         }
@@ -199,6 +205,9 @@ fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
             }
             ["zone", zone] => request.target.zone = Some((*zone).into()),
             ["role", role] => request.target.role = Some((*role).into()),
+            ["allow-unreplicated", pattern] => {
+                request.allow_unreplicated.push((*pattern).to_owned());
+            }
             ["deadline", span] => request.deadline = Some(Span(span_of(span))),
             ["after", span] => {
                 request.not_before = Some(Time(driver.world.now).plus(span_of(span)));

@@ -134,6 +134,7 @@ scenarios! {
     paused_before_stop
     persons_stop
     phase_applied_again
+    owner_replaces
     phase_edited_by_hand
     phase_taken_from_all
     phase_written_again
@@ -142,8 +143,10 @@ scenarios! {
     queue_of_one
     rolling_config_change
     searchcluster_deleted
+    searchable_snapshots
     secret_never_arrives
     shutdown_records
+    sidecar_crashes
     single_master
     source_absent
     stop_never_ends
@@ -165,6 +168,7 @@ scenarios! {
     two_masters_pod_replaced
     two_masters_vote_stays
     very_late_allocation
+    unreplicated_index
     waiting_pod_not_listed
     whole_set_failed
     whole_set_failed_again

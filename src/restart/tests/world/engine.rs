@@ -30,6 +30,7 @@ pub(crate) struct Searching {
     master: Option<String>,
     pub(crate) votes: QuorumAfterStop,
     pub(crate) shards: Shards,
+    pub(crate) searchable_snapshots: BTreeSet<String>,
     pub(crate) allocation: Allocation,
     /// Whether it supports node-shutdown records.
     pub(crate) keeps_records: bool,
@@ -52,6 +53,7 @@ impl Searching {
             master: None,
             votes: QuorumAfterStop::default(),
             shards: Shards::default(),
+            searchable_snapshots: BTreeSet::new(),
             allocation: Allocation::default(),
             keeps_records: false,
             records: BTreeMap::new(),
@@ -191,6 +193,7 @@ impl Searching {
             health: Ok(self.health(now)),
             voting: Ok(self.votes.observe()),
             shards: Ok(self.shards.copies(now)),
+            searchable_snapshots: Ok(self.searchable_snapshots.clone()),
             allocation: Ok(self.allocation.clone()),
             records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),
         })

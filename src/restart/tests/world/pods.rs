@@ -26,6 +26,8 @@ pub(crate) struct SimPod {
     pub(crate) phase_applied_by: Option<String>,
     pub(crate) sources: Sources,
     pub(crate) machine: Machine,
+    /// A container beside the engine's crashes again and again.
+    pub(crate) sidecar_crashes: bool,
     /// The kubelet does not sync the config.
     pub(crate) mount_is_stuck: bool,
     kubelet_at: Option<u64>,
@@ -48,6 +50,7 @@ impl SimPod {
             deadly_probe: None,
             phase_applied_by: None,
             sources: Sources::Checksum(config.to_owned()),
+            sidecar_crashes: false,
             mount_is_stuck: false,
             kubelet_at: None,
             container_back_at: None,
@@ -132,9 +135,9 @@ impl SimPod {
             name: self.name.clone(),
             node: self.name.clone(),
             annotations: self.annotations.clone(),
-            ready: self.machine.up(now).is_some() && !self.terminating,
+            ready: self.machine.up(now).is_some() && !self.terminating && !self.sidecar_crashes,
             terminating: self.terminating,
-            crash_looping: self.container_back_at.is_some(),
+            crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             phase_applied_by: self.phase_applied_by.clone(),

@@ -29,6 +29,7 @@ fn recorded_cluster(recorded: &str) -> Engine {
             in_flight_fetch: 0,
         }),
         voting: Ok(convert::voting(&topology.voting)),
+        searchable_snapshots: Ok(Default::default()),
         shards: Ok(topology.shards.iter().map(convert::shard).collect()),
         allocation: Ok(Allocation::default()),
         records: Err(Unknown { message: "not recorded".to_owned() }),

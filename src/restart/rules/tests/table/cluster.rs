@@ -56,8 +56,26 @@ impl Case {
             let manager = pod.manager.as_mut();
             match *state {
                 "elected" => self.engine().elected_master = Some(listed.id.clone()),
-                "not ready" => pod.ready = false,
-                "crash-looping" => pod.crash_looping = true,
+                // Its engine does not serve yet.
+                "not ready" => {
+                    pod.ready = false;
+                    if let Ok(manager) = manager {
+                        manager.state = State::Starting;
+                        manager.ready = Some(false);
+                    }
+                }
+                // A container beside the engine's crashes again and again.
+                "sidecar broken" => {
+                    pod.ready = false;
+                    pod.crash_looping = true;
+                }
+                // Its container ends again and again, and its manager with it.
+                "crash-looping" => {
+                    pod.crash_looping = true;
+                    if let Ok(manager) = manager {
+                        manager.state = State::Backoff;
+                    }
+                }
                 "terminating" => pod.terminating = true,
                 "manager silent" => pod.manager = Err(unknown()),
                 "process ended" => {

@@ -97,6 +97,16 @@ impl Case {
             }
             ("engine", _) => self.snapshot.engine = Err(Unknown { message: text.to_owned() }),
             ("max", _) => self.policy.max_unavailable = share(text),
+            ("searchable snapshots", "unread") => {
+                self.engine().searchable_snapshots = Err(unknown());
+            }
+            ("searchable snapshots", _) => {
+                self.engine().searchable_snapshots = Ok(list(text).into_iter().collect());
+            }
+            ("consents to", _) => {
+                let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
+                restart.request.allow_unreplicated = list(text);
+            }
             ("outage", "allowed") => self.policy.allow_outage = true,
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,

@@ -1,0 +1,52 @@
+//! Searchable snapshots: indices whose data is in a snapshot repository. Their store type says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::transport::Call;
+use super::{EngineClient, EngineError};
+
+/// `index.store.type` of Elasticsearch's searchable snapshots, fully and partially mounted ones, and
+/// of OpenSearch's.
+const FROM_REPOSITORY: [&str; 2] = ["snapshot", "remote_snapshot"];
+
+impl EngineClient {
+    /// The names of all searchable snapshots, hidden and closed ones too. The answer has only the
+    /// indices with a store type of their own.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. The account needs the privilege `view_index_metadata`, in OpenSearch
+    /// `indices:monitor/settings/get`.
+    pub async fn searchable_snapshots(&self) -> Result<BTreeSet<String>, EngineError> {
+        let call = store_types_call(&self.transport.master_timeout());
+        parse(&self.transport.send(&call).await?)
+    }
+}
+
+pub(super) fn store_types_call(timeout: &str) -> Call {
+    Call::get(format!(
+        "/_all/_settings/index.store.type?expand_wildcards=all&flat_settings=true\
+         &master_timeout={timeout}"
+    ))
+    .large()
+}
+
+pub(super) fn parse(answer: &Answer) -> Result<BTreeSet<String>, EngineError> {
+    #[derive(Deserialize)]
+    struct Index {
+        settings: Settings,
+    }
+    #[derive(Deserialize)]
+    struct Settings {
+        #[serde(rename = "index.store.type")]
+        store_type: Option<String>,
+    }
+    let indices: BTreeMap<String, Index> = answer.read()?;
+    let is_one = |index: &Index| {
+        let store_type = index.settings.store_type.as_deref();
+        store_type.is_some_and(|store_type| FROM_REPOSITORY.contains(&store_type))
+    };
+    Ok(indices.into_iter().filter(|(_, index)| is_one(index)).map(|(name, _)| name).collect())
+}

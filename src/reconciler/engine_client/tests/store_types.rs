@@ -1,0 +1,34 @@
+//! Which indices are searchable snapshots.
+
+use super::super::{EngineError, store_types};
+use super::*;
+
+#[test]
+fn only_indices_in_a_repository_are_searchable_snapshots() {
+    // As Elasticsearch 8 and OpenSearch 2 write them; an index without the setting is left out.
+    let body = r#"{
+        "restored-logs": {"settings": {"index.store.type": "snapshot"}},
+        "partial-.ds-logs-000001": {"settings": {"index.store.type": "snapshot"}},
+        "old": {"settings": {"index.store.type": "remote_snapshot"}},
+        "mapped": {"settings": {"index.store.type": "hybridfs"}},
+        "plain": {"settings": {}}
+    }"#;
+    let found = store_types::parse(&made_up(200, body)).expect("it is read");
+    let names: Vec<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(names, ["old", "partial-.ds-logs-000001", "restored-logs"]);
+    assert!(store_types::parse(&made_up(200, "{}")).expect("it is read").is_empty());
+}
+
+#[test]
+fn the_question_is_about_one_setting_of_all_indices() {
+    let (line, body) = store_types::store_types_call(MASTER_TIMEOUT).as_recorded();
+    let asked = "GET /_all/_settings/index.store.type?expand_wildcards=all&flat_settings=true\
+                 &master_timeout=7500ms";
+    assert_eq!((line.as_str(), body.as_str()), (asked, ""));
+}
+
+#[test]
+fn an_account_that_may_not_ask_is_told() {
+    let answer = recorded(ELASTICSEARCH_8, "forbidden");
+    assert!(matches!(store_types::parse(&answer), Err(EngineError::Unauthorized(_))));
+}
