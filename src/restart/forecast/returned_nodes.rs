@@ -53,15 +53,19 @@ fn add_nodes(engine: &mut Engine, members: &[Member]) {
     }
 }
 
-/// A node that the engine does not list, as far as its ledger entry describes it.
+/// A node that the engine does not list, as its ledger entry describes it. An entry of an earlier
+/// version knows no roles.
 fn node_of(member: &Member, engine: &Engine) -> Node {
-    let role = member.master_eligible.then(|| "master".to_owned());
+    let mut roles = member.roles.clone();
+    if roles.is_empty() && member.master_eligible {
+        roles.insert("master".to_owned());
+    }
     Node {
         id: member.node_id.clone().unwrap_or_else(|| format!("returned {}", member.node)),
         name: member.node.clone(),
         ephemeral_id: format!("returned {}", member.node),
-        roles: role.into_iter().collect(),
-        zone: None,
+        roles,
+        zone: member.zone.clone(),
         version: engine.nodes.first().map(|node| node.version.clone()).unwrap_or_default(),
     }
 }
