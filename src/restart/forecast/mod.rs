@@ -129,11 +129,9 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let add_rest = if is_joint { add_joint_step } else { add_batches };
     let blocked = add_rest(&mut working_copy, policy, is_now, &mut steps);
     let is_under_way = !under_way.is_empty();
-    let (not_yet, never) = blocked.into_iter().partition(not_yet::passes_by_itself(
-        &mut working_copy,
-        is_under_way,
-        |settled| add_rest(settled, policy, false, &mut Vec::new()),
-    ));
+    let (not_yet, never) = not_yet::split(&mut working_copy, is_under_way, blocked, |settled| {
+        add_rest(settled, policy, false, &mut Vec::new())
+    });
     let request = restart.request;
     Forecast { request, basis: working_copy.basis, blocked_by, steps, waiting, not_yet, never }
 }

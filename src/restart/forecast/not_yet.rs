@@ -7,28 +7,28 @@ use super::working_copy::WorkingCopy;
 use crate::{Code, Member, Pod, Snapshot, Waiting};
 use stayput_api::{Desired, State};
 
-/// Tells which of the nodes that are blocked in `copy` are not blocked any more once every node that
-/// is starting serves and every copy that has a node is complete; `still_blocked` then returns those
-/// that are. While the engine does not answer because nodes are being restarted, no node can be
+/// Splits the nodes that are `blocked` into those that are not blocked any more once every node that
+/// is starting serves and every copy that has a node is complete, and the others: `still_blocked`
+/// returns them. While the engine does not answer because nodes are being restarted, no node can be
 /// judged.
-pub(super) fn passes_by_itself(
+pub(super) fn split(
     copy: &mut WorkingCopy,
     is_under_way: bool,
+    blocked: Vec<Waiting>,
     still_blocked: impl FnOnce(&mut WorkingCopy) -> Vec<Waiting>,
-) -> impl FnMut(&Waiting) -> bool {
-    let starting = starting(&copy.snapshot);
-    let engine_returns = copy.snapshot.engine.is_err() && (is_under_way || !starting.is_empty());
-    let never: BTreeSet<Option<String>> = if copy.snapshot.engine.is_ok() {
-        bring_back(&mut copy.snapshot, &starting);
-        still_blocked(copy).into_iter().map(|one| one.pod).collect()
-    } else {
-        BTreeSet::new()
-    };
-    let is_known = copy.snapshot.engine.is_ok();
-    move |one| match is_known {
-        true => !never.contains(&one.pod),
-        false => engine_returns && one.code == Code::EngineUnreachable,
+) -> (Vec<Waiting>, Vec<Waiting>) {
+    if blocked.is_empty() {
+        return (Vec::new(), blocked);
     }
+    let starting = starting(&copy.snapshot);
+    if copy.snapshot.engine.is_err() {
+        let returns = is_under_way || !starting.is_empty();
+        return blocked.into_iter().partition(|one| returns && one.code == Code::EngineUnreachable);
+    }
+    bring_back(&mut copy.snapshot, &starting);
+    let never: BTreeSet<Option<String>> =
+        still_blocked(copy).into_iter().map(|one| one.pod).collect();
+    blocked.into_iter().partition(|one| !never.contains(&one.pod))
 }
 
 /// The nodes that are starting: as members of the restart, so that what the ledger remembers of them
