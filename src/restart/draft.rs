@@ -146,7 +146,9 @@ impl<'c, 'a> Draft<'c, 'a> {
     pub(super) fn into_plan(mut self) -> Plan {
         let mut actions = Vec::new();
         if self.context.has_changed(&self.ledger) {
-            let ledger = std::mem::take(self.ledger.to_mut());
+            let mut ledger = std::mem::take(self.ledger.to_mut());
+            // Steps know members by their place; only now that may change.
+            ledger.sort_members();
             actions.push(Action::WriteLedger(Box::new(ledger)));
             self.requeue_after = 0;
         } else {

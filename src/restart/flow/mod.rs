@@ -10,8 +10,9 @@
 //!    queued request supersedes a restart that cannot end, `report_queued` says that a request
 //!    waits, `request_for_drift` asks for a restart of nodes whose config has changed,
 //!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
-//!    that are unknown, `apply_people_changes` reads phases that people wrote on pods. A
-//!    SearchCluster that is being deleted accepts nothing (`end_for_deletion`).
+//!    that are unknown, `apply_people_changes` reads phases that people wrote on pods, and
+//!    `end_at_deadline` ends a restart whose deadline has passed. A SearchCluster that is being
+//!    deleted accepts nothing (`end_for_deletion`).
 //! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` pay debts of
 //!    earlier steps, `delete_late_records` removes what a late request of ours has left.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
@@ -113,7 +114,7 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 9] = [
+const ACCEPT: [PlanStep; 10] = [
     once("claim_phase", accept::claim_phase),
     once("accept_request", accept::accept_request),
     once("accept_cancel", cancel::accept_cancel),
@@ -123,6 +124,7 @@ const ACCEPT: [PlanStep; 9] = [
     once("open_queued", accept::open_queued),
     once("report_unknown_names", policy_names::report_unknown_names),
     once("apply_people_changes", pod_phases::apply_people_changes),
+    once("end_at_deadline", finish::end_at_deadline),
 ];
 
 const ACCEPT_NOTHING: [PlanStep; 2] = [

@@ -7,6 +7,7 @@
 
 mod batches;
 mod joint_step;
+mod not_yet;
 mod returned_nodes;
 mod working_copy;
 
@@ -36,8 +37,11 @@ pub struct Forecast {
     pub steps: Vec<ForecastStep>,
     /// The nodes that nothing is done for now, and why.
     pub waiting: Vec<Waiting>,
-    /// The nodes that are not restarted unless something changes, and the first rule that blocks
-    /// each of them.
+    /// The nodes that are blocked by what passes by itself, such as a node that is starting or a copy
+    /// that is being built, and the first rule that blocks each of them.
+    pub not_yet: Vec<Waiting>,
+    /// The nodes that are not restarted unless somebody changes something, and the first rule that
+    /// blocks each of them.
     pub never: Vec<Waiting>,
 }
 
@@ -121,17 +125,15 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
         steps.push(step_of(kind, ForecastTime::UnderWay, members, &under_way, message));
     }
     working_copy.advance_past(after, &under_way, &chosen);
-    let never = match restart.request.strategy {
-        Strategy::Rolling if at_once => {
-            add_joint_step(&mut working_copy, policy, is_now, &mut steps)
-        }
-        Strategy::Coordinated => add_joint_step(&mut working_copy, policy, is_now, &mut steps),
-        Strategy::Immediate | Strategy::Rolling => {
-            add_batches(&mut working_copy, policy, is_now, &mut steps)
-        }
-    };
+    let is_joint = at_once || is_coordinated;
+    let add_rest = if is_joint { add_joint_step } else { add_batches };
+    let blocked = add_rest(&mut working_copy, policy, is_now, &mut steps);
+    let is_under_way = !under_way.is_empty();
+    let (not_yet, never) = not_yet::split(&mut working_copy, is_under_way, blocked, |settled| {
+        add_rest(settled, policy, false, &mut Vec::new())
+    });
     let request = restart.request;
-    Forecast { request, basis: working_copy.basis, blocked_by, steps, waiting, never }
+    Forecast { request, basis: working_copy.basis, blocked_by, steps, waiting, not_yet, never }
 }
 
 /// What is decided now. Patches that show phases on pods are left out: they would take the place
@@ -160,7 +162,8 @@ fn without_restart(
     };
     let waiting = waiting.into_iter().filter(|one| one.pod.is_some()).collect();
     let basis = working_copy.basis;
-    Forecast { request, basis, blocked_by, steps: Vec::new(), waiting, never: Vec::new() }
+    let (steps, not_yet, never) = (Vec::new(), Vec::new(), Vec::new());
+    Forecast { request, basis, blocked_by, steps, waiting, not_yet, never }
 }
 
 /// Why the nodes that are not chosen wait. `queued_behind` is what the whole request waits for.

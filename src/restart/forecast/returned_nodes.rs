@@ -23,15 +23,24 @@ pub(super) fn bring_back(snapshot: &mut Snapshot, members: &[Member]) {
     }
 }
 
-/// Adds the nodes that are missing, and places the unassigned copies on them.
+/// Adds the nodes that are missing, and places the unassigned copies on these members' nodes: also on
+/// one that has joined already, while allocation is still limited.
 fn add_nodes(engine: &mut Engine, members: &[Member]) {
-    let listed: BTreeSet<&str> = engine.nodes.iter().map(|node| &*node.name).collect();
-    let missing: Vec<Node> = members
-        .iter()
-        .filter(|member| !listed.contains(&*member.node))
-        .map(|member| node_of(member, engine))
+    let listed: BTreeMap<&str, bool> =
+        engine.nodes.iter().map(|node| (&*node.name, node.holds_data())).collect();
+    let is_listed = |member: &&Member| listed.contains_key(&*member.node);
+    let (joined, absent): (Vec<&Member>, Vec<&Member>) = members.iter().partition(is_listed);
+    let missing: Vec<Node> = absent.iter().map(|member| node_of(member, engine)).collect();
+    let takes_copies = |member: &Member| {
+        let known = listed.get(&*member.node).copied();
+        known.unwrap_or_else(|| member.roles.is_empty() || node_of(member, engine).holds_data())
+    };
+    let names: Vec<String> = absent
+        .into_iter()
+        .chain(joined)
+        .filter(|member| takes_copies(member))
+        .map(|member| member.node.clone())
         .collect();
-    let names: Vec<String> = missing.iter().map(|node| node.name.clone()).collect();
     engine.nodes.extend(missing);
     let Ok(copies) = &mut engine.shards else { return };
     let unplaced = place_copies(copies, &names);
@@ -53,16 +62,20 @@ fn add_nodes(engine: &mut Engine, members: &[Member]) {
     }
 }
 
-/// A node that the engine does not list, as far as its ledger entry describes it.
+/// A node that the engine does not list, as its ledger entry describes it. An entry of an earlier
+/// version knows no roles.
 fn node_of(member: &Member, engine: &Engine) -> Node {
-    let role = member.master_eligible.then(|| "master".to_owned());
+    let mut roles = member.roles.clone();
+    if roles.is_empty() && member.master_eligible {
+        roles.insert("master".to_owned());
+    }
     Node {
         id: member.node_id.clone().unwrap_or_else(|| format!("returned {}", member.node)),
         name: member.node.clone(),
         ephemeral_id: format!("returned {}", member.node),
-        roles: role.into_iter().collect(),
+        roles,
         roles_unknown: false,
-        zone: None,
+        zone: member.zone.clone(),
         version: engine.nodes.first().map(|node| node.version.clone()).unwrap_or_default(),
     }
 }
@@ -77,22 +90,27 @@ struct Unplaced {
 /// makes all copies started.
 fn place_copies(copies: &mut [ShardCopy], nodes: &[String]) -> Unplaced {
     let mut unplaced = Unplaced { primaries: 0, replicas: 0 };
-    let mut taken: BTreeMap<(String, u32), usize> = BTreeMap::new();
+    let known: BTreeSet<&String> = nodes.iter().collect();
+    let on_them = copies.iter().filter_map(|copy| {
+        let node = copy.node.as_ref().filter(|node| known.contains(node))?;
+        Some((copy.index.clone(), copy.shard, node.clone()))
+    });
+    let mut taken: BTreeSet<(String, u32, String)> = on_them.collect();
     for copy in copies {
-        if copy.node.is_some() {
-            copy.started = true;
-            continue;
+        if copy.node.is_none() {
+            let mut places =
+                nodes.iter().map(|node| (copy.index.clone(), copy.shard, node.clone()));
+            let Some(place) = places.find(|place| !taken.contains(place)) else {
+                match copy.primary {
+                    true => unplaced.primaries += 1,
+                    false => unplaced.replicas += 1,
+                }
+                continue;
+            };
+            copy.node = Some(place.2.clone());
+            taken.insert(place);
         }
-        let place = taken.entry((copy.index.clone(), copy.shard)).or_default();
-        match nodes.get(*place) {
-            Some(node) => {
-                copy.node = Some(node.clone());
-                copy.started = true;
-                *place += 1;
-            }
-            None if copy.primary => unplaced.primaries += 1,
-            None => unplaced.replicas += 1,
-        }
+        copy.started = true;
     }
     unplaced
 }

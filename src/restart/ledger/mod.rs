@@ -5,6 +5,7 @@ mod change;
 mod debt;
 mod history;
 mod restart;
+mod written;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,13 @@ impl Ledger {
     /// The members of the restart under way; empty if there is none.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.restart.iter().flat_map(|restart| &restart.members)
+    }
+
+    /// Puts the members into the order in which they are read.
+    pub(super) fn sort_members(&mut self) {
+        if let Some(restart) = &mut self.restart {
+            written::sort(&mut restart.members);
+        }
     }
 
     /// The members that hold a slot.

@@ -1,9 +1,11 @@
 //! One restart in the ledger, and the nodes that are part of it.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Outcome;
+use super::{Outcome, written};
 use crate::{Request, Strategy, Time};
 use stayput_api::ConfigChoice;
 
@@ -36,7 +38,9 @@ pub struct Restart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub frozen: Option<Time>,
-    /// The nodes.
+    /// The nodes, by name and uid of the pod. In JSON they are in three fields: see [`written`].
+    #[serde(flatten, with = "written")]
+    #[schemars(flatten, with = "written::Written")]
     pub members: Vec<Member>,
 }
 
@@ -145,6 +149,12 @@ pub struct Member {
     /// Can be elected: coordinated restarts start these first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub master_eligible: bool,
+    /// Roles of the engine's node: while it is down, the engine does not list it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub roles: BTreeSet<String>,
+    /// Zone of the engine's node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// How often it gave its slot back because the rules did not allow its stop any more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub given_back: u32,
@@ -230,6 +240,23 @@ impl Restart {
 }
 
 impl Member {
+    /// A node that is done: what only its turn needed is forgotten, so that it takes little space.
+    #[must_use]
+    pub fn done(self, ending: Ending) -> Self {
+        let Self { pod_uid, pod, node, since, stop_sequence, start_sequence, .. } = self;
+        Self {
+            pod_uid,
+            pod,
+            node,
+            step: Step::Finished,
+            since,
+            stop_sequence,
+            start_sequence,
+            ending: Some(ending),
+            ..Self::default()
+        }
+    }
+
     /// Whether it holds a slot.
     pub const fn is_under_way(&self) -> bool {
         matches!(self.step, Step::Restarting | Step::GivingBack | Step::Aborting)

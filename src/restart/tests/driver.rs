@@ -239,6 +239,10 @@ impl Driver {
         ledger: &crate::Ledger,
         rest: &[Action],
     ) {
+        let text = serde_json::to_string(ledger).unwrap();
+        if serde_json::from_str::<crate::Ledger>(&text).ok().as_ref() != Some(ledger) {
+            self.complain("the ledger is not read as it was written".into());
+        }
         let fate = if self.fates.is_empty() { ActionFate::Done } else { self.fates.remove(0) };
         if matches!(fate, ActionFate::Lost | ActionFate::Crash) {
             self.crash();

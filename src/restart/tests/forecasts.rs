@@ -43,7 +43,11 @@ fn summary(forecast: &Forecast) -> Vec<String> {
         .never
         .iter()
         .map(|one| format!("never {} {}", one.node.as_deref().unwrap_or("-"), one.code.as_str()));
-    blocked.chain(forecast.steps.iter().map(step)).chain(never).collect()
+    let not_yet = forecast
+        .not_yet
+        .iter()
+        .map(|one| format!("not yet {} {}", one.node.as_deref().unwrap_or("-"), one.code.as_str()));
+    blocked.chain(forecast.steps.iter().map(step)).chain(not_yet).chain(never).collect()
 }
 
 #[test]
@@ -154,4 +158,66 @@ fn a_request_that_is_refused_says_why() {
     let seen = forecast_of(&mut driver, None);
     let blocker = seen.blocked_by.as_ref().expect("nothing begins");
     assert!(blocker.message.contains("is being deleted"), "{blocker:?}");
+}
+
+#[test]
+fn a_copy_that_is_being_built_blocks_not_yet_and_a_lost_one_for_good() {
+    let mut driver = pools();
+    play_line(&mut driver, "a copy on logs-hot-0 fails");
+    driver.run(1_000, |_| false);
+    let lines = summary(&forecast_of(&mut driver, None));
+    assert!(lines.iter().any(|line| line.starts_with("not yet logs-hot-1")), "{lines:?}");
+    assert!(lines.iter().all(|line| !line.starts_with("never")), "{lines:?}");
+    driver.run(60_000, |_| false);
+    driver.world.engine.shards.add("once", 0, &["logs-hot-0"]);
+    driver.world.settle();
+    let lines = summary(&forecast_of(&mut driver, None));
+    assert!(lines.contains(&"never logs-hot-0 unreplicated_index".to_owned()), "{lines:?}");
+    assert!(lines.iter().all(|line| !line.starts_with("not yet")), "{lines:?}");
+}
+
+#[test]
+fn a_node_is_not_judged_while_our_own_restart_keeps_the_engine_from_answering() {
+    let nodes = ["logs-0", "logs-1", "logs-2", "logs-3"].map(|name| (name, "master+data"));
+    let policy =
+        Policy { allow_outage: true, max_unavailable: crate::Share::Nodes(3), ..Policy::default() };
+    let mut driver = Driver::new(World::new(&nodes), policy);
+    play_line(&mut driver, "request immediate r1");
+    driver.run(18_000, |_| false);
+    let seen = forecast_of(&mut driver, None);
+    assert_eq!(summary(&seen)[1..], ["not yet logs-0 engine_unreachable"], "{seen:#?}");
+    driver.run(10 * 60_000, |driver| driver.world.ledger().restart.is_none());
+    play_line(&mut driver, "engine unreachable");
+    let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
+    let seen = forecast(&snapshot, &driver.policy, None);
+    assert_eq!(seen.never.len(), 4, "nothing is under way: {seen:#?}");
+}
+
+#[test]
+fn the_roles_of_a_node_that_is_down_for_its_restart_are_known() {
+    let nodes = ["logs-hot-0", "logs-hot-1", "logs-hot-2"].map(|name| (name, "data_hot"));
+    let masters = ["logs-master-0", "logs-master-1", "logs-master-2"].map(|name| (name, "master"));
+    let all: Vec<_> = nodes.into_iter().chain(masters).collect();
+    let policy = Policy { max_unavailable: crate::Share::Nodes(2), ..Policy::default() };
+    let mut driver = Driver::new(World::new(&all), policy);
+    play_line(&mut driver, "request rolling r1 nodes logs-hot-2");
+    play_line(&mut driver, "run until logs-hot-2 is starting");
+    let (mut snapshot, _) = driver.world.observe(&driver.flushed.clone());
+    snapshot.engine = driver.world.engine.observe(driver.world.now);
+    let hot_0 = snapshot.pods.iter().find(|pod| pod.node == "logs-hot-0").unwrap().clone();
+    let restart = snapshot.ledger.restart.as_mut().unwrap();
+    restart.members.push(crate::Member {
+        pod_uid: hot_0.uid,
+        pod: hot_0.name,
+        node: hot_0.node,
+        ..crate::Member::default()
+    });
+    // Without the role of logs-hot-2, logs-hot-0 is the last of its tier that serves.
+    snapshot.pods.iter_mut().find(|pod| pod.node == "logs-hot-1").unwrap().ready = false;
+    let seen = forecast(&snapshot, &driver.policy, None);
+    assert_eq!(
+        summary(&seen),
+        ["UnderWay Restart logs-hot-2", "Later Restart logs-hot-0"],
+        "{seen:#?}"
+    );
 }

@@ -30,6 +30,8 @@ pub(crate) struct Laws {
     used: BTreeSet<(String, u64)>,
     /// The configs every pod ran on when the restart under way, and those it superseded, began.
     configs: BTreeMap<String, BTreeSet<String>>,
+    /// The config that each pod was last to be started on: a member that is done forgets it.
+    expected: BTreeMap<String, String>,
     /// Pods whose manager got requests of another client since the restart began.
     interfered: BTreeSet<String>,
     /// When a slot was last given back because of a rule.
@@ -53,6 +55,7 @@ impl Laws {
             stops: BTreeMap::new(),
             used: BTreeSet::new(),
             configs: BTreeMap::new(),
+            expected: BTreeMap::new(),
             interfered: BTreeSet::new(),
             given_back_at: None,
             given_up: BTreeSet::new(),
@@ -124,6 +127,11 @@ impl Laws {
     pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
         self.withdrawn(world, policy, old, new);
         self.pauses(world, old, new);
+        for member in new.members() {
+            if let Some(expected) = member.expected.clone() {
+                self.expected.insert(member.pod_uid.clone(), expected);
+            }
+        }
         let id = |ledger: &Ledger| ledger.restart.as_ref().map(|now| now.request.id.clone());
         if id(old) != id(new) {
             // A restart that supersedes another one is responsible for its nodes as well.
@@ -203,17 +211,14 @@ impl Laws {
             let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
             let Some(pod) = pod.filter(|_| !owed && !is_kept) else { continue };
             let was = self.configs.get(&member.pod_uid);
+            let expected = self.expected.get(&member.pod_uid);
             // A pod that was replaced in the middle has no earlier config to return to, only the
             // one that its engine was first started on.
             let new_pod = was.is_none()
                 && before.direction == Direction::Back
-                && pod
-                    .machine
-                    .last_good
-                    .as_ref()
-                    .is_none_or(|good| Some(good) == member.expected.as_ref());
+                && pod.machine.last_good.as_ref().is_none_or(|good| Some(good) == expected);
             let has_had = |config: &String| was.is_some_and(|was| was.contains(config));
-            if member.expected.as_ref().is_some_and(has_had)
+            if expected.is_some_and(has_had)
                 || new_pod
                 || self.interfered.contains(&member.pod_uid)
                 || self.given_up.contains(&member.pod_uid)
@@ -221,7 +226,7 @@ impl Laws {
                 continue;
             }
             match pod.machine.checksum() {
-                Some(now) if Some(now) == member.expected.as_deref() => fresh.push(&member.node),
+                Some(now) if Some(now) == expected.map(String::as_str) => fresh.push(&member.node),
                 Some(now) if has_had(&now.to_owned()) => old.push(&member.node),
                 _ => {}
             }

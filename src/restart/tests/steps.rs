@@ -257,9 +257,10 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 12] = [
+const NEVER_REFUSED: [&str; 13] = [
     "accept_cancel",
     "delete_late_records",
+    "end_at_deadline",
     "end_for_deletion",
     "expect_late_requests",
     "finish_restart",

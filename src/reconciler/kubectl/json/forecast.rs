@@ -25,7 +25,10 @@ pub(super) struct ForecastOutput {
     steps: Vec<StepOutput>,
     /// Nodes for which nothing begins now, with what they wait for.
     waiting: Vec<WaitingOutput>,
-    /// Nodes that are never restarted unless something changes, with the first rule that blocks each.
+    /// Nodes blocked by what passes by itself, with the first rule that blocks each.
+    not_yet: Vec<WaitingOutput>,
+    /// Nodes that are not restarted unless somebody changes something, with the first rule that blocks
+    /// each.
     never: Vec<WaitingOutput>,
 }
 
@@ -109,6 +112,7 @@ impl ForecastOutput {
             blocker: forecast.blocked_by.as_ref().map(WaitingOutput::new),
             steps: forecast.steps.iter().map(StepOutput::new).collect(),
             waiting: forecast.waiting.iter().map(WaitingOutput::new).collect(),
+            not_yet: forecast.not_yet.iter().map(WaitingOutput::new).collect(),
             never: forecast.never.iter().map(WaitingOutput::new).collect(),
         }
     }

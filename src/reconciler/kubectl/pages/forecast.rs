@@ -38,6 +38,9 @@ pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
     if forecast.steps.is_empty() {
         page.fact("steps", "none");
     }
+    for (nodes, message) in grouped(&forecast.not_yet) {
+        page.toned("not yet", Tone::Warning, format!("{nodes}: {message}"));
+    }
     for (nodes, message) in grouped(&forecast.never) {
         page.toned("never", Tone::Bad, format!("{nodes}: {message}"));
     }
@@ -120,6 +123,9 @@ pub(super) fn add_node(forecast: &Forecast, node: &str, page: &mut Page) {
     let is_node = |waiting: &&Waiting| waiting.node.as_deref() == Some(node);
     if let Some(never) = forecast.never.iter().find(is_node) {
         return page.toned("never", Tone::Bad, code_and_message(never));
+    }
+    if let Some(not_yet) = forecast.not_yet.iter().find(is_node) {
+        page.toned("not yet", Tone::Warning, code_and_message(not_yet));
     }
     let count = forecast.steps.len();
     for (number, step) in (1..).zip(&forecast.steps) {

@@ -41,6 +41,8 @@ pub(crate) fn begin(
     begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
     begun.node_id = node.map(|node| node.id.clone());
     begun.master_eligible = node.is_some_and(Node::is_master_eligible);
+    begun.roles = node.map(|node| node.roles.clone()).unwrap_or_default();
+    begun.zone = node.and_then(|node| node.zone.clone());
     let hands_over = voting::hands_over(context, ledger, terms)?;
     let mut changes = Changes::default();
     if let Some(engine) = engine {

@@ -6,7 +6,7 @@ use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{describe_state, is_overtaken, overtaken, runs_as_expected};
+use crate::flow::answers::{describe_state, is_overtaken, is_refused, overtaken, runs_as_expected};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{
     changes_of, give_back, mounted::until_mounted, replaced, stop::resume_on,
@@ -107,7 +107,10 @@ fn stop_member(
     };
     // An engine that another client has started meanwhile is stopped like the others.
     let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
-    if is_overtaken(manager, member) && !(forward && started) {
+    // We send no start before the checksums are frozen. Another client's start gets our sequence if
+    // a request before it was refused.
+    let has_our_start = manager.sequence >= member.start_sequence && !is_refused(manager);
+    if has_our_start || is_overtaken(manager, member) && !(forward && started) {
         return Err(overtaken(manager, member));
     }
     if manager.sequence >= member.stop_sequence {

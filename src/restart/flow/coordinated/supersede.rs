@@ -179,6 +179,11 @@ fn begun_again(
     begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
     let known = before.and_then(|before| before.node_id.clone());
     begun.node_id = node.map(|node| node.id.clone()).or(known);
+    (begun.roles, begun.zone) = match (node, before) {
+        (Some(node), _) => (node.roles.clone(), node.zone.clone()),
+        (None, Some(before)) => (before.roles.clone(), before.zone.clone()),
+        (None, None) => Default::default(),
+    };
     begun.master_eligible = node.map_or_else(
         || before.is_some_and(|before| before.master_eligible),
         crate::Node::is_master_eligible,

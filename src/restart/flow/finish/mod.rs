@@ -12,21 +12,27 @@ use crate::{
     Action, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation, ended_recently,
 };
 
+/// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
+/// get slots: otherwise one would get its slot in the write that ends the restart.
+pub(super) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
+        return changes;
+    };
+    let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
+    let elapsed = context.snapshot.now.since(restart.started);
+    if waits && restart.request.deadline.is_some_and(|deadline| elapsed >= deadline.0) {
+        changes.end_with(Outcome::Aborted, "the request's deadline has passed");
+    }
+    changes
+}
+
 /// Ends the restart once no node is under way and none waits for its turn.
 pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
-    let mut ending = restart.ending.clone();
+    let ending = restart.ending.clone();
     let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
-    let is_too_late = restart
-        .request
-        .deadline
-        .is_some_and(|deadline| context.snapshot.now.since(restart.started) >= deadline.0);
-    if waits && is_too_late && ending.is_none() {
-        let (outcome, reason) = (Outcome::Aborted, "the request's deadline has passed");
-        changes.end_with(outcome, reason);
-        ending = Some(Ending { outcome, reason: reason.to_owned() });
-    }
     if restart.members.iter().any(Member::is_under_way) || (waits && ending.is_none()) {
         return changes;
     }

@@ -33,10 +33,17 @@ pub(in crate::flow) fn finish_member(
     if ending.outcome != Outcome::Done && (all || member.step != Step::Scheduled) {
         changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
     }
-    let mut finished = member.clone();
-    finished.step = Step::Finished;
-    finished.compensation = None;
-    finished.ending = Some(ending);
+    let finished = match ending.outcome {
+        Outcome::Done => member.clone().done(ending),
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
+            Member {
+                step: Step::Finished,
+                compensation: None,
+                ending: Some(ending),
+                ..member.clone()
+            }
+        }
+    };
     changes.change(RestartChange::SetMember { index, member: Box::new(finished) });
     changes
 }

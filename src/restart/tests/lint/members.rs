@@ -109,12 +109,13 @@ fn check_member(
         wrong.push(format!("S5: {node} gets other sequences in the middle"));
     }
     if old.step != Step::Scheduled
+        && new.step != Step::Finished
         && old.ephemeral_id.is_some()
         && old.ephemeral_id != new.ephemeral_id
     {
         wrong.push(format!("S7: {node} forgets the process it had"));
     }
-    if old.step == Step::Restarting && old.expected != new.expected {
+    if old.step == Step::Restarting && new.step != Step::Finished && old.expected != new.expected {
         let moved = facts.pod(&new.pod_uid).is_some_and(|pod| match &pod.sources {
             Sources::Checksum(now) => new.expected.as_ref() == Some(now),
             Sources::Undeclared => true,
@@ -257,7 +258,7 @@ fn finished(
 ) {
     let outcome = member.ending.as_ref().map_or(Outcome::Done, |ending| ending.outcome);
     if outcome == Outcome::Done {
-        if let Err(why) = facts.is_proven(member) {
+        if let Err(why) = facts.is_proven(old) {
             wrong.push(format!("S3: {why}"));
         }
     } else if member.ending.as_ref().is_some_and(|ending| ending.reason.trim().is_empty()) {

@@ -103,6 +103,7 @@ scenarios! {
     copies_lost_in_a_slot
     copy_fails_in_a_slot
     deleted_with_its_pods
+    deadline_after_absence
     drift
     engine_will_not_start
     finalizer_leaves
@@ -152,6 +153,7 @@ scenarios! {
     stop_never_ends
     superseded_forward
     superseded_forward_crash
+    superseded_person_starts
     superseded_refused
     superseded_twice
     trigger_on_cluster

@@ -1,0 +1,112 @@
+//! What is written is read back, and 10,000 nodes fit.
+
+use crate::{Ending, Ledger, Member, Outcome, Request, Restart, Step, Time};
+
+const NODES: u64 = 10_000;
+/// The largest object that etcd takes is 1.5 MiB. The rest is for metadata, spec and report.
+const MOST: usize = 1_200_000;
+
+fn uid(number: u64) -> String {
+    format!("5f0c9a3e-7d1b-4c52-9e0a-{number:012x}")
+}
+
+fn waits(number: u64) -> Member {
+    let name = format!("logs-production-hot-{number:05}");
+    Member {
+        pod_uid: uid(number),
+        pod: name.clone(),
+        node: name,
+        since: Time(1_795_000_000_000),
+        ..Member::default()
+    }
+}
+
+fn under_way(number: u64) -> Member {
+    Member {
+        step: Step::Restarting,
+        since: Time(1_795_000_000_000 + number),
+        stop_sequence: 1_002,
+        start_sequence: 1_004,
+        expected: Some("3".repeat(64)),
+        ephemeral_id: Some("q3nHcW8OQ1yJ0k5pC6Zb1g".into()),
+        node_id: Some("Zt7vXk1hTkSg0aPq9cR2Lw".into()),
+        ..waits(number)
+    }
+}
+
+fn is_done(number: u64) -> Member {
+    under_way(number).done(Ending::done())
+}
+
+fn ledger(members: Vec<Member>) -> Ledger {
+    let restart = Restart {
+        request: Request { id: "r1".into(), ..Request::default() },
+        started: Time(1_795_000_000_000),
+        began: None,
+        direction: crate::Direction::Open,
+        ending: None,
+        once: crate::Once::default(),
+        frozen: None,
+        members,
+    };
+    Ledger { restart: Some(restart), ..Ledger::default() }
+}
+
+fn text(ledger: &Ledger) -> String {
+    serde_json::to_string(ledger).unwrap()
+}
+
+#[test]
+fn ten_thousand_nodes_fit_wherever_the_restart_is() {
+    for done in [0, 1, NODES / 2, NODES - 10, NODES] {
+        let next = (done + 10).min(NODES);
+        let members = (0..done).map(is_done).chain((done..next).map(under_way));
+        let ledger = ledger(members.chain((next..NODES).map(waits)).collect());
+        let text = text(&ledger);
+        println!("{done} of {NODES} done: {} bytes", text.len());
+        assert!(text.len() < MOST, "{} bytes with {done} done", text.len());
+        assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
+    }
+}
+
+#[test]
+fn a_member_with_more_to_say_is_written_whole() {
+    let ending = Ending { outcome: Outcome::Aborted, reason: "late".into() };
+    let members = vec![
+        Member { given_back: 1, ..waits(0) },
+        Member { absent_since: Some(Time(1)), ..waits(1) },
+        Member { since: Time(7), ..waits(2) },
+        Member { pod: "another-name".into(), ..waits(3) },
+        Member { pod: "another-name".into(), ..is_done(4) },
+        Member { ending: Some(ending.clone()), step: Step::Finished, ..waits(5) },
+        Member { ending: Some(ending), ..is_done(6) },
+        Member { expected: Some("4".into()), ..is_done(7) },
+        // The pod of a member was replaced after that was done.
+        is_done(8),
+        Member { pod_uid: uid(20), ..is_done(8) },
+        waits(9),
+        Member { pod_uid: uid(20), ..waits(9) },
+    ];
+    let ledger = ledger(members);
+    assert_eq!(serde_json::from_str::<Ledger>(&text(&ledger)).unwrap(), ledger);
+}
+
+/// The version before wrote every member whole.
+#[test]
+fn a_ledger_whose_members_are_all_whole_goes_on() {
+    let ledger = ledger(vec![is_done(0), under_way(1), waits(2)]);
+    let mut old = serde_json::to_value(&ledger).unwrap();
+    let restart = old["restart"].as_object_mut().unwrap();
+    let _ = (restart.remove("scheduled"), restart.remove("done"));
+    let members = &ledger.restart.as_ref().unwrap().members;
+    restart.insert("members".into(), serde_json::to_value(members).unwrap());
+    assert_eq!(serde_json::from_value::<Ledger>(old).unwrap(), ledger);
+}
+
+#[test]
+fn a_damaged_line_is_refused() {
+    let written = text(&ledger(vec![is_done(0)]));
+    let damaged = written.replace(" 1002 1004", " 1002");
+    let error = serde_json::from_str::<Ledger>(&damaged).unwrap_err().to_string();
+    assert!(error.contains("the entry of logs-production-hot-00000 is damaged"), "{error}");
+}
