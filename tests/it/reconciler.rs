@@ -5,6 +5,7 @@ mod faults;
 mod fixture;
 mod manager;
 mod mistakes;
+mod node_down;
 mod objects;
 mod program;
 mod refusals;

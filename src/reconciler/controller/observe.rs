@@ -20,7 +20,7 @@ use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
-use stayput_restart::{Snapshot, needs_engine};
+use stayput_restart::{Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
 use engine::EngineView;
@@ -97,7 +97,7 @@ impl Observer {
         let due = self.managers.due(&pods, &ages);
         let spec = &cluster.spec;
         let clients = self.credentials.managers(&spec.manager, &checked.auth, &due).await;
-        let access = match is_active {
+        let access = match is_active || reads_engine(&snapshot) {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
         };
@@ -136,6 +136,7 @@ impl Observer {
             .iter()
             .map(|facts| {
                 let mut pod = snapshot::pod(facts);
+                pod.container = facts.container_with(spec.manager.port);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
                 pod.sources = self.sources.of(&checked.sources, &facts.name);

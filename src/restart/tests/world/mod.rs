@@ -11,7 +11,7 @@ pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Ledger, Snapshot, Time, Unknown, needs_engine};
+use crate::{Ledger, Snapshot, Time, Unknown, reads_engine};
 
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
@@ -187,7 +187,7 @@ impl World {
             engine: Err(not_read),
             flushed: flushed.clone(),
         };
-        if needs_engine(&snapshot) {
+        if reads_engine(&snapshot) {
             snapshot.engine = self.engine.observe(now);
         }
         (snapshot, self.object.version)
