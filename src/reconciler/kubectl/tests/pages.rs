@@ -277,9 +277,9 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     let view = view(&status, &Value::Null, pods());
     let page = pages::status(&view, now(), PLAIN);
     for line in [
-        "phase      Degraded\n".to_owned(),
-        format!("           {sentence}\n"),
-        "nodes      3, 2 ready; 1 DOWN\n".to_owned(),
+        "phase       Degraded\n".to_owned(),
+        format!("            {sentence}\n"),
+        "nodes       3, 2 ready; 1 DOWN\n".to_owned(),
         format!("logs-2   -                  failed   -        DOWN: {message}\n"),
     ] {
         assert!(page.contains(&line), "{line} is not in\n{page}");
