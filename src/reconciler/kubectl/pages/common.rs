@@ -38,7 +38,7 @@ pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
         (Some(message), None) => message,
         (None, _) if view.is_kept_stopped(pod) => "it is kept stopped".into(),
         (None, _) if pod.phase.is_some() => "the reconciler has not reported on it yet".into(),
-        (None, _) => "nothing: it is not down, and no restart is requested for it".into(),
+        (None, _) => "nothing to do".into(),
     }
 }
 
