@@ -52,6 +52,7 @@ pub(super) fn pod(number: usize) -> Pod {
         uid: uid(number),
         name: name(number),
         node: name(number),
+        container: None,
         annotations: BTreeMap::new(),
         ready: true,
         terminating: false,

@@ -104,6 +104,12 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
 }
 
+/// Whether the engine is to be read: also while a pod is not ready, because only the engine knows
+/// whether its node is in the cluster.
+pub fn reads_engine(snapshot: &Snapshot) -> bool {
+    needs_engine(snapshot) || snapshot.pods.iter().any(|pod| !pod.ready)
+}
+
 #[cfg(test)]
 #[allow(clippy::wildcard_enum_match_arm, reason = "a test names the cases it looks for")]
 mod tests;

@@ -8,6 +8,7 @@ mod leftovers;
 mod lost_apiserver;
 mod manager;
 mod mistakes;
+mod node_down;
 mod objects;
 mod program;
 mod refusals;

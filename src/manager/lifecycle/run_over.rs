@@ -1,7 +1,7 @@
 //! What follows when a run is over.
 
 use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, OnExit, Phase, Run, Timer};
-use stayput_api::{Desired, ExitReason};
+use stayput_api::{ConfigChoice, Desired, ExitReason};
 
 impl Lifecycle {
     pub(super) fn run_is_over(
@@ -20,11 +20,15 @@ impl Lifecycle {
             self.record(out);
             self.unrecorded_end = Some(self.written);
         } else if run.requested && !run.was_ready {
-            let message = format!(
-                "the engine {} before it was ready; start it again when its config is repaired, or \
-                 with the last good one",
-                self.how_it_ended()
-            );
+            // Whether a last good config is kept is not known here: the status shows it.
+            let advice = match run.config {
+                ConfigChoice::Mounted => "; start it again when its config is repaired",
+                ConfigChoice::LastGood => {
+                    ", also on the last good config; its log shows the cause; start it again when \
+                     that is repaired"
+                }
+            };
+            let message = format!("the engine {} before it was ready{advice}", self.how_it_ended());
             self.hold(Held { code: HeldCode::StartFailed, message }, out);
         } else {
             self.ended_by_itself(now, out);

@@ -55,6 +55,7 @@ pub(super) struct Gauges {
     /// The rule that blocks it.
     pub(super) blocked: Option<String>,
     pub(super) pending_restart: u32,
+    pub(super) nodes_down: u32,
     pub(super) debts: u32,
     pub(super) predicates_disabled: bool,
 }
@@ -177,6 +178,7 @@ impl Metrics {
         );
         let blocked = Family::<Blocked, Gauge>::default();
         let pending = Family::<Cluster, Gauge>::default();
+        let down = Family::<Cluster, Gauge>::default();
         let debts = Family::<Cluster, Gauge>::default();
         let disabled = Family::<Cluster, Gauge>::default();
         let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -186,6 +188,7 @@ impl Metrics {
             }
             let label = Cluster { cluster };
             pending.get_or_create(&label).set(i64::from(gauges.pending_restart));
+            down.get_or_create(&label).set(i64::from(gauges.nodes_down));
             debts.get_or_create(&label).set(i64::from(gauges.debts));
             disabled.get_or_create(&label).set(i64::from(gauges.predicates_disabled));
         }
@@ -207,6 +210,11 @@ impl Metrics {
             "pending_restart",
             "Nodes that run on another config than their sources have",
             pending,
+        );
+        registry.register(
+            "nodes_down",
+            "Nodes that are down although nobody asked for that, and are not being restarted",
+            down,
         );
         registry.register("debts", "Changes of ours that must still be undone", debts);
         registry.register(
@@ -231,7 +239,12 @@ mod tests {
         let metrics = Metrics::new();
         for (at, predicate) in Predicate::ALL.into_iter().enumerate() {
             let blocked = Some(Code::Predicate(predicate).as_str().to_owned());
-            let gauges = Gauges { blocked, predicates_disabled: at == 0, ..Gauges::default() };
+            let gauges = Gauges {
+                blocked,
+                predicates_disabled: at == 0,
+                nodes_down: 2,
+                ..Gauges::default()
+            };
             metrics.set_gauges(&format!("search/logs-{at}"), Some(gauges));
         }
         let text = metrics.scrape();
@@ -250,6 +263,7 @@ mod tests {
             text.contains("stayput_predicates_disabled{cluster=\"search/logs-1\"} 0\n"),
             "{text}"
         );
+        assert!(text.contains("stayput_nodes_down{cluster=\"search/logs-0\"} 2\n"), "{text}");
         metrics.set_gauges("search/logs-0", None);
         assert!(!metrics.scrape().contains("search/logs-0"));
     }

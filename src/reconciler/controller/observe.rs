@@ -21,7 +21,7 @@ use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
-use stayput_restart::{Engine, Known, Snapshot, needs_engine};
+use stayput_restart::{Engine, Known, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
 pub(super) use engine::health;
@@ -104,7 +104,7 @@ impl Observer {
         let (awaited, others): (Vec<_>, Vec<_>) =
             clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
         self.managers.ask_behind(others, &self.metrics);
-        let access = match is_active {
+        let access = match is_active || reads_engine(&snapshot) {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
         };
@@ -139,6 +139,7 @@ impl Observer {
             .iter()
             .map(|facts| {
                 let mut pod = snapshot::pod(facts);
+                pod.container = facts.container_with(spec.manager.port);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
                 pod.sources = self.sources.of(&checked.sources, &facts.name);

@@ -15,6 +15,7 @@ pub(super) fn gauges(report: &Report, ledger: &Ledger) -> Gauges {
     Gauges {
         blocked: report.blocked.clone(),
         pending_restart: report.counts.pending_restart,
+        nodes_down: report.counts.down,
         debts: u32::try_from(debts_due(ledger).len()).unwrap_or(u32::MAX),
         predicates_disabled: report
             .conditions

@@ -76,6 +76,7 @@ impl PodView {
             uid: self.uid.clone(),
             name: self.name.clone(),
             node: self.node.clone(),
+            container: None,
             annotations: BTreeMap::new(),
             ready: self.ready,
             terminating: false,

@@ -3,20 +3,25 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
-use crate::{Ending, HistoryEntry, Outcome, Reason, Request, Restart};
+use crate::{Blocker, Color, Ending, HistoryEntry, Outcome, Reason, Request, Restart};
 
 /// Reports how a restart ended, and adds it to the history.
 pub(super) fn record_end(
     context: &Context<'_>,
     restart: &Restart,
-    ending: Ending,
+    mut ending: Ending,
     nodes: usize,
 ) -> Changes {
     let seconds = context.snapshot.now.since(restart.started) / 1000;
     let id = &restart.request.id;
     let (reason, message) = match ending.outcome {
         Outcome::Done => {
-            (Reason::RestartFinished, format!("Restart {id} is done: {nodes} nodes in {seconds} s"))
+            let not_green = not_green(context);
+            let health = not_green.as_deref().unwrap_or("the cluster is green");
+            let s = if nodes == 1 { "" } else { "s" };
+            let message = format!("Restart {id} is done: {nodes} node{s} in {seconds} s; {health}");
+            ending.reason = not_green.unwrap_or_default();
+            (Reason::RestartFinished, message)
         }
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
             Reason::RestartAborted,
@@ -35,6 +40,32 @@ pub(super) fn record_end(
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
     }));
     changes
+}
+
+/// The health of the cluster at this moment, unless it is green.
+fn not_green(context: &Context<'_>) -> Option<String> {
+    let health = context
+        .index
+        .engine()
+        .and_then(|engine| engine.health.as_ref().map_err(Blocker::engine_unreachable));
+    let health = match health {
+        Ok(health) => health,
+        Err(blocker) => {
+            return Some(format!("the cluster's health was not known: {}", blocker.message));
+        }
+    };
+    let color = match health.color {
+        Color::Green => return None,
+        Color::Yellow => "yellow",
+        Color::Red => "red",
+        Color::Unknown => "of unknown health",
+    };
+    let copies = match health.unassigned + health.initializing {
+        0 => String::new(),
+        1 => ", 1 shard copy not started".to_owned(),
+        many => format!(", {many} shard copies not started"),
+    };
+    Some(format!("the cluster was not green yet: {color}{copies}"))
 }
 
 /// Adds a request to the history that ended before it began.

@@ -1,6 +1,7 @@
 //! The conditions in the status.
 
-use super::{Condition, Counts, debts};
+use super::down::DownNodes;
+use super::{Condition, Counts, debts, down};
 use crate::{
     Code, Color, Disabled, Ledger, Policy, Predicate, Snapshot, Step, Strategy, Time, Waiting,
 };
@@ -34,6 +35,7 @@ pub(super) fn conditions(
     policy: &Policy,
     blocker: Option<&Waiting>,
     counts: &Counts,
+    down: &DownNodes<'_>,
 ) -> Vec<Condition> {
     let blocked = match blocker {
         Some(waiting) => value(Status::Yes, waiting.code.as_str(), &waiting.message),
@@ -43,7 +45,7 @@ pub(super) fn conditions(
     let degraded = match blocker.filter(|waiting| waiting.code == Code::Stranded) {
         // The restart can go neither forward nor back: a person must act.
         Some(waiting) => value(Status::Yes, "Stranded", &waiting.message),
-        None => degraded(ledger),
+        None => degraded(ledger, down::summary(down)),
     };
     let values = [
         available(snapshot, counts),
@@ -62,7 +64,8 @@ pub(super) fn invalid(ledger: &Ledger, reason: &str, message: String, now: Time)
         value(Status::Unknown, reason, "the cluster is not read while the spec is invalid");
     let blocked = value(Status::Yes, reason, message);
     let disabled = value(Status::Unknown, reason, "unknown while the spec is invalid");
-    all([available, in_progress(ledger), blocked, degraded(ledger), disabled], ledger, true, now)
+    let values = [available, in_progress(ledger), blocked, degraded(ledger, None), disabled];
+    all(values, ledger, true, now)
 }
 
 /// In the order of the status.
@@ -163,13 +166,16 @@ fn in_progress(ledger: &Ledger) -> Value {
     value(Status::Yes, reason, message)
 }
 
-fn degraded(ledger: &Ledger) -> Value {
-    let due = debts::due(ledger);
-    if due.is_empty() {
-        value(Status::No, "NothingOwed", "")
-    } else {
-        value(Status::Yes, "Debts", due.join("; "))
-    }
+/// By what is owed, and by the nodes that are down.
+fn degraded(ledger: &Ledger, down: Option<String>) -> Value {
+    let mut due = debts::due(ledger);
+    let reason = match (due.is_empty(), &down) {
+        (false, _) => "Debts",
+        (true, Some(_)) => "NodesDown",
+        (true, None) => return value(Status::No, "NothingOwed", ""),
+    };
+    due.extend(down);
+    value(Status::Yes, reason, due.join("; "))
 }
 
 /// Reminds people that predicates are disabled.

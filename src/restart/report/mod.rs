@@ -5,6 +5,7 @@
 
 mod conditions;
 mod debts;
+mod down;
 mod nodes;
 mod summary;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use debts::due as debts_due;
 
+use self::down::DownNodes;
 use super::estimate::Estimate;
 use super::flow::drifts;
 use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
@@ -50,7 +52,7 @@ pub struct Report {
     /// Numbers of pods and nodes.
     #[serde(default)]
     pub counts: Counts,
-    /// Nodes that are in a phase, blocked or stopped, or that run on another config than their
+    /// Nodes that are in a phase, down, blocked or stopped, or that run on another config than their
     /// sources have; 100 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeReport>,
@@ -92,6 +94,8 @@ pub struct Counts {
     pub stopped: u32,
     /// Managers that do not answer.
     pub unreachable: u32,
+    /// Nodes that are down although nobody asked for that, and are not being restarted.
+    pub down: u32,
 }
 
 /// A node that is not simply idle.
@@ -114,10 +118,15 @@ pub struct NodeReport {
     /// Version of its manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager_version: Option<String>,
+    /// Code of why it is down, if nobody asked for that and it is not being restarted: `failed`,
+    /// `backoff`, `stopped`, `stuck`, `not_in_cluster`, `crash_looping`, `manager_unreachable` or
+    /// `wrong_pod`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<String>,
     /// Code of what blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
-    /// What it waits for, for people.
+    /// Why it is down, what to do, and what it waits for, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -148,10 +157,11 @@ pub struct Condition {
 /// Makes the report. One snapshot cannot tell when a condition changed, so every condition changes
 /// now; [`Report::since`] corrects that.
 pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
-    let counts = count(snapshot);
-    let blocker = summary::blocker(snapshot, plan);
+    let down = down::nodes(snapshot);
+    let counts = count(snapshot, &down);
+    let blocker = summary::blocker(snapshot, policy, plan);
     let estimate = estimate(snapshot, blocker);
-    let message = summary::message(snapshot, policy, plan, blocker, &counts);
+    let message = summary::message(snapshot, policy, plan, blocker, &counts, &down);
     Report {
         phase: summary::phase(snapshot, blocker, &counts).to_owned(),
         progress: progress(&snapshot.ledger),
@@ -159,8 +169,8 @@ pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
         message: with_estimate(message, estimate.as_deref().filter(|_| blocker.is_none())),
         estimate,
         counts,
-        nodes: nodes::listed(snapshot, plan),
-        conditions: conditions::conditions(snapshot, policy, blocker, &counts),
+        nodes: nodes::listed(snapshot, plan, &down),
+        conditions: conditions::conditions(snapshot, policy, blocker, &counts, &down),
     }
 }
 
@@ -221,7 +231,7 @@ fn progress(ledger: &Ledger) -> Option<String> {
     Some(format!("{} {done}/{}", restart.request.strategy.as_str(), restart.members.len()))
 }
 
-fn count(snapshot: &Snapshot) -> Counts {
+fn count(snapshot: &Snapshot, down: &DownNodes<'_>) -> Counts {
     let many = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let pods =
         |which: fn(&Pod) -> bool| many(snapshot.pods.iter().filter(|pod| which(pod)).count());
@@ -238,5 +248,6 @@ fn count(snapshot: &Snapshot) -> Counts {
             pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Stopped)
         }),
         unreachable: pods(|pod| pod.manager.is_err()),
+        down: many(down.len()),
     }
 }

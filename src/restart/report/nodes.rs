@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::down::{Down, DownNodes};
 use super::{MAX_NODES, NodeReport};
 use crate::flow::{drifts, phase_of, shown_of};
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
@@ -13,13 +14,18 @@ struct NodeRow<'a> {
     member: Option<&'a Member>,
     pod: Option<&'a Pod>,
     waiting: Option<&'a Waiting>,
+    down: Option<&'a Down>,
     phase: Option<Phase>,
     drifts: bool,
 }
 
-/// The nodes that are not simply idle: first those under way, then those that are blocked, then those
-/// that drift, then the others; each group by name.
-pub(super) fn listed<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeReport> {
+/// The nodes that are not simply idle: first those under way, then those that are down, then those
+/// that are blocked, then those that drift, then the others; each group by name.
+pub(super) fn listed<'a>(
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    down: &'a DownNodes<'a>,
+) -> Vec<NodeReport> {
     let waiting: BTreeMap<&str, &Waiting> = plan
         .waiting
         .iter()
@@ -37,6 +43,7 @@ pub(super) fn listed<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeRepo
             member,
             pod,
             waiting: waiting.get(uid).copied(),
+            down: down.get(uid),
             phase: restart.zip(member).and_then(|(restart, member)| {
                 let shown = pod.and_then(|pod| shown_of(&restart.request.id, pod));
                 phase_of(restart, member, manager, shown)
@@ -56,22 +63,40 @@ pub(super) fn listed<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<NodeRepo
 
 impl<'a> NodeRow<'a> {
     fn is_listed(&self) -> bool {
-        let waits = |waiting: &Waiting| {
+        self.phase.is_some() || self.down.is_some() || self.drifts || self.waits().is_some()
+    }
+
+    /// What it waits for, if that is worth a line.
+    fn waits(&self) -> Option<&'a Waiting> {
+        self.waiting.filter(|waiting| {
             !matches!(waiting.code, Code::Idle | Code::Finished | Code::Recording)
+        })
+    }
+
+    /// Why it is down, and what it waits for beside that.
+    fn message(&self) -> Option<String> {
+        let Some(down) = self.down else {
+            return self.waiting.map(|waiting| waiting.message.clone());
         };
-        self.phase.is_some() || self.drifts || self.waiting.is_some_and(waits)
+        let waits = self.waits().filter(|waiting| waiting.code != Code::KeptStopped);
+        Some(match waits {
+            Some(waiting) => format!("{}; {}", down.message, waiting.message),
+            None => down.message.clone(),
+        })
     }
 
     /// `logs-10` comes after `logs-9`.
     fn sort_key(&self) -> (u8, &'a str, Option<u64>, &'a str) {
         let rank = if self.member.is_some_and(Member::is_under_way) {
             0
-        } else if self.waiting.is_some_and(|waiting| waiting.code.blocks()) {
+        } else if self.down.is_some() {
             1
-        } else if self.drifts {
+        } else if self.waiting.is_some_and(|waiting| waiting.code.blocks()) {
             2
-        } else {
+        } else if self.drifts {
             3
+        } else {
+            4
         };
         let set = self.node.trim_end_matches(|c: char| c.is_ascii_digit());
         (rank, set, self.node[set.len()..].parse().ok(), self.node)
@@ -87,8 +112,9 @@ impl<'a> NodeRow<'a> {
             state: manager.map(|manager| manager.state.as_str().to_owned()),
             checksum: run.and_then(|run| run.checksum.as_deref()).map(|one| short(one).to_owned()),
             manager_version: manager.map(|manager| manager.version.clone()),
+            down: self.down.map(|down| down.code.to_owned()),
             blocked_by: blocks.map(|waiting| waiting.code.as_str().to_owned()),
-            message: self.waiting.map(|waiting| waiting.message.clone()),
+            message: self.message(),
         }
     }
 }

@@ -2,16 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use super::down::{self, DownNodes};
 use super::{Counts, debts};
 use crate::flow::why_kept;
 use crate::{
-    Code, Direction, OnConfigChange, Outcome, Plan, Policy, Predicate, Snapshot, Waiting,
-    annotation,
+    Code, Color, Direction, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Predicate,
+    Snapshot, Step, Time, Waiting, annotation,
 };
+use stayput_api::State;
 
-/// What blocks the cluster. While a node is under way the others wait for it and not for a rule: then
-/// only what that node itself waits for counts.
-pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
+/// What blocks the cluster; none while what is waited for is a part of every restart.
+pub(super) fn blocker<'a>(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    plan: &'a Plan,
+) -> Option<&'a Waiting> {
+    waited_for(snapshot, plan).filter(|waiting| !is_progress(snapshot, policy, waiting))
+}
+
+/// The rule or fault that is waited for. While a node is under way the others wait for it and not for
+/// a rule: then only what that node itself waits for counts.
+fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
     let under_way = under_way(snapshot);
     let counts = |waiting: &&Waiting| {
         let of_it = waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
@@ -28,6 +39,38 @@ pub(super) fn blocker<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Wai
             *waiting,
         )
     })
+}
+
+/// Whether a rolling restart that goes on waits for the nodes it has restarted: until their shards
+/// are back, or, where no other engine runs, until the engine answers. After `phaseTimeout` it is no
+/// longer normal.
+fn is_progress(snapshot: &Snapshot, policy: &Policy, waiting: &Waiting) -> bool {
+    let Some(restart) = snapshot.ledger.restart.as_ref().filter(|one| one.ending.is_none()) else {
+        return false;
+    };
+    let had_its_turn =
+        |member: &&Member| member.step != Step::Scheduled && member.stop_sequence > 0;
+    let turns = restart.members.iter().filter(had_its_turn).map(|member| member.since);
+    let is_late = |last: Time| snapshot.now.since(last) >= policy.phase_timeout;
+    if turns.max().is_none_or(is_late) {
+        return false;
+    }
+    if waiting.code == Code::EngineUnreachable {
+        return no_other_engine_runs(snapshot);
+    }
+    let health = snapshot.engine.as_ref().ok().and_then(|engine| engine.health.as_ref().ok());
+    let serves = health.is_some_and(|health| matches!(health.color, Color::Green | Color::Yellow));
+    serves && waiting.code.passes_by_itself()
+}
+
+/// Whether no engine runs but those of the nodes under way.
+fn no_other_engine_runs(snapshot: &Snapshot) -> bool {
+    let under_way = under_way(snapshot);
+    let runs = |pod: &Pod| {
+        pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running)
+            && !under_way.contains(pod.uid.as_str())
+    };
+    !under_way.is_empty() && !snapshot.pods.iter().any(runs)
 }
 
 pub(super) fn under_way(snapshot: &Snapshot) -> BTreeSet<&str> {
@@ -56,7 +99,7 @@ pub(super) fn phase(
         };
         return blocked.unwrap_or(under_way);
     }
-    if !debts::due(&snapshot.ledger).is_empty() {
+    if counts.down > 0 || !debts::due(&snapshot.ledger).is_empty() {
         return "Degraded";
     }
     match blocked {
@@ -75,8 +118,9 @@ pub(super) fn message(
     plan: &Plan,
     blocker: Option<&Waiting>,
     counts: &Counts,
+    down: &DownNodes<'_>,
 ) -> Option<String> {
-    let message = what_to_know(snapshot, policy, plan, blocker, counts);
+    let message = what_to_know(snapshot, policy, plan, blocker, counts, down);
     let cluster = &snapshot.cluster;
     if !cluster.deleting || !cluster.finalizer {
         return message;
@@ -108,21 +152,24 @@ fn what_to_know(
     plan: &Plan,
     blocker: Option<&Waiting>,
     counts: &Counts,
+    down: &DownNodes<'_>,
 ) -> Option<String> {
+    let is_idle = snapshot.ledger.restart.is_none();
     if let Some(waiting) = blocker {
         return Some(waiting.message.clone());
     }
-    let due = debts::due(&snapshot.ledger);
+    let mut due = debts::due(&snapshot.ledger);
+    due.extend(down::summary(down).filter(|_| is_idle));
     if !due.is_empty() {
         return Some(due.join("; "));
     }
     let under_way = under_way(snapshot);
     let of_it =
         |waiting: &&Waiting| waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
-    if let Some(waiting) = plan.waiting.iter().filter(of_it).min() {
+    let next = plan.waiting.iter().filter(of_it).min().or_else(|| waited_for(snapshot, plan));
+    if let Some(waiting) = next {
         return Some(waiting.message.clone());
     }
-    let is_idle = snapshot.ledger.restart.is_none();
     if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
         let (nodes, their) = match counts.pending_restart {
             1 => ("1 node runs".to_owned(), "its"),

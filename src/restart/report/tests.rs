@@ -1,6 +1,7 @@
 //! The report, from made-up snapshots of a cluster of three nodes.
 
 mod disabled;
+mod down;
 mod estimate;
 
 use super::{Condition, MAX_NODES, Report, report};
@@ -40,6 +41,7 @@ fn pod(name: &str) -> Pod {
         uid: format!("uid-{name}"),
         name: name.into(),
         node: name.into(),
+        container: Some("search".into()),
         annotations: Default::default(),
         ready: true,
         terminating: false,

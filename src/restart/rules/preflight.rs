@@ -115,9 +115,10 @@ fn engine(pod: &Pod, manager: &Manager) -> Check {
         (_, Desired::Stopped) => refuse(
             Code::KeptStopped,
             format!(
-                "{node} was stopped by {}, not by us, and stays stopped: `kubectl stayput start` \
-                 starts it again",
-                stopper(manager)
+                "{node} was stopped by {}, not by us, and stays stopped: `kubectl exec {} -- \
+                 stayput start` starts it again",
+                stopper(manager),
+                pod.name
             ),
         ),
         (State::Stopped, Desired::Running) => refuse(

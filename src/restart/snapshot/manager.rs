@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Time;
 use stayput_api::{self as api, ConfigChoice, Desired, ExitReason, RequestKind, State};
 
 /// A manager's status.
@@ -90,6 +91,9 @@ pub struct LastExit {
     /// What ended it.
     #[schemars(with = "String")]
     pub reason: ExitReason,
+    /// When it ended, for messages; none if no manager saw the end.
+    #[schemars(with = "Option<String>")]
+    pub ended: Option<Time>,
 }
 
 impl From<&api::Status> for Manager {
@@ -119,6 +123,7 @@ impl From<&api::Status> for Manager {
                 run: exit.run.clone(),
                 code: exit.shell_code(),
                 reason: exit.reason,
+                ended: exit.shell_code().and_then(|_| Time::parse(&exit.at).ok()),
             }),
             mounted: config.and_then(|config| config.checksum.clone()),
             lagging: None,

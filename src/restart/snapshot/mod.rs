@@ -51,8 +51,7 @@ pub struct Snapshot {
     pub ledger: Ledger,
     /// The pods its selector matches, in any order.
     pub pods: Vec<Pod>,
-    /// What the engine reports; not read while no decision depends on it
-    /// ([`super::needs_engine`]).
+    /// What the engine reports; not read while nothing depends on it ([`super::reads_engine`]).
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Engine>")]
     pub engine: Known<Engine>,

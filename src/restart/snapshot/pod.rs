@@ -19,6 +19,8 @@ pub struct Pod {
     pub name: String,
     /// Name of its engine node.
     pub node: String,
+    /// Name of its manager's container, for commands in messages; none if that is not certain.
+    pub container: Option<String>,
     /// Our annotations on it.
     pub annotations: BTreeMap<String, String>,
     /// Who applies the phase on it as part of a configuration, for people.

@@ -25,7 +25,7 @@ fn snapshot(fates: &str) -> Snapshot {
 fn fares(pod: &mut Pod, fate: &str) {
     pod.ready = fate == "serves";
     let manager = pod.manager.as_mut().expect("a manager that answers");
-    let ended = |reason| Some(LastExit { run: "run0".into(), code: Some(78), reason });
+    let ended = |reason| Some(LastExit { run: "run0".into(), code: Some(78), reason, ended: None });
     (manager.state, manager.last_exit) = match fate {
         "serves" | "unready" => (State::Running, None),
         "recovered" => (State::Running, ended(ExitReason::Exited)),

@@ -19,13 +19,13 @@ use super::objects::{NAMESPACE, eventually, search_cluster};
 use crate::support::processes::send;
 
 /// A running `stayput-reconciler`; killed when dropped.
-struct Program {
+pub(super) struct Program {
     child: Child,
     port: u16,
 }
 
 impl Program {
-    fn start(kubeconfig: &Path, name: &str) -> Self {
+    pub(super) fn start(kubeconfig: &Path, name: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
@@ -40,7 +40,7 @@ impl Program {
         Self { child: command.spawn().expect("it can be executed"), port }
     }
 
-    async fn get(&self, path: &str) -> Option<(u16, String)> {
+    pub(super) async fn get(&self, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.ok()?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.ok()?;
@@ -58,7 +58,7 @@ impl Program {
     }
 
     /// Sends TERM, and waits for its end.
-    async fn end(mut self) -> Option<i32> {
+    pub(super) async fn end(mut self) -> Option<i32> {
         send(self.child.id(), Signal::SIGTERM);
         let ended = async || self.child.try_wait().expect("our own child");
         eventually("it ends", ended).await.code()

@@ -52,6 +52,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let asked = |pod: Pod| match known.get(pod.uid.as_str()) {
         Some(known) => Pod {
+            container: known.container.clone(),
             outdated: known.outdated.clone(),
             deadly_probe: known.deadly_probe.clone(),
             sources: known.sources.clone(),
@@ -76,6 +77,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         uid: facts.uid.clone(),
         name: facts.name.clone(),
         node: facts.node.clone(),
+        container: None,
         annotations: facts.annotations.clone(),
         ready: facts.ready,
         terminating: facts.terminating,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::probes::{ProbeTarget, probe_targets};
 use crate::controller::applied::phase_applied_by;
@@ -34,7 +34,15 @@ pub(in super::super) struct Facts {
     pub(in super::super) crash_looping: bool,
     /// The StatefulSet it belongs to.
     pub(in super::super) owner: Option<Owner>,
+    containers: Vec<ContainerPorts>,
     probes: Vec<ProbeTarget>,
+}
+
+/// A container, and the ports that its spec names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ContainerPorts {
+    name: String,
+    ports: Vec<i32>,
 }
 
 /// A StatefulSet, and the revision of it that a pod was made from.
@@ -89,6 +97,7 @@ impl Facts {
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping,
             owner,
+            containers: pod.spec.iter().flat_map(|spec| &spec.containers).map(ports_of).collect(),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
         })
     }
@@ -97,6 +106,14 @@ impl Facts {
     pub(super) fn differs(&self, other: &Self) -> bool {
         let timeless = |facts: &Self| Self { version: 0, ..facts.clone() };
         timeless(self) != timeless(other)
+    }
+
+    /// The container that names this port; if none does, the only one.
+    pub(in super::super) fn container_with(&self, port: u16) -> Option<String> {
+        let mut containers = self.containers.iter();
+        let named = containers.find(|container| container.ports.contains(&i32::from(port)));
+        let only = self.containers.first().filter(|_| self.containers.len() == 1);
+        named.or(only).map(|container| container.name.clone())
     }
 
     /// Which probe would kill the container while the engine at `port` is stopped; none if none does.
@@ -108,4 +125,9 @@ impl Facts {
             probe.probe, probe.container, self.name
         ))
     }
+}
+
+fn ports_of(container: &Container) -> ContainerPorts {
+    let ports = container.ports.iter().flatten().map(|port| port.container_port).collect();
+    ContainerPorts { name: container.name.clone(), ports }
 }

@@ -39,6 +39,7 @@ fn is_summary_changed(before: &Report, now: &Report) -> bool {
     before.phase != now.phase
         || before.blocked != now.blocked
         || (now.blocked.is_some() && before.message != now.message)
+        || before.counts.down != now.counts.down
         || before.counts.pending_restart != now.counts.pending_restart
         || conditions(before) != conditions(now)
 }

@@ -31,7 +31,7 @@ pub(in crate::kubectl) async fn start(
         let (cluster, node) = (view.name, node.clone());
         return Err(ActionError::KeptStoppedBySpec { cluster, node });
     }
-    let page = format!("{}: will be started on the mounted config\n", nodes.join(", "));
+    let page = start_page(&view, &nodes);
     apply(session, args, &view, nodes, None, ActionResult::StartRequested, page).await
 }
 
@@ -92,6 +92,21 @@ async fn annotate(
         }
     }
     Err(ActionError::Conflict { object: format!("the pod of {node}") })
+}
+
+/// Which nodes will be started, and which were not stopped by `stop`.
+fn start_page(view: &ClusterView, nodes: &[String]) -> String {
+    let is_kept =
+        |node: &&String| view.pod_of_node(node).is_some_and(|pod| pod.kept_stopped_by_annotation);
+    let (kept, others): (Vec<&String>, Vec<&String>) = nodes.iter().partition(is_kept);
+    let kept = kept.iter().map(|node| format!("{node}: will be started on the mounted config\n"));
+    let others = others.iter().map(|node| {
+        format!(
+            "{node}: nothing is changed, because no annotation keeps it stopped; if it is down, \
+             `kubectl stayput why {node}` says how to start it\n"
+        )
+    });
+    kept.chain(others).collect()
 }
 
 /// What happens to the nodes, and what it costs.

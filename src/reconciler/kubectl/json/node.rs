@@ -22,9 +22,11 @@ pub(in crate::kubectl) struct NodeOutput {
     state: Option<String>,
     /// Checksum of the config it runs on; its first twelve digits.
     checksum: Option<String>,
+    /// Code of why it is down, if nobody asked for that and it is not being restarted.
+    down: Option<String>,
     /// Code of what it waits for.
     blocked_by: Option<String>,
-    /// What it waits for, for people.
+    /// Why it is down, what to do, and what it waits for, for people.
     message: Option<String>,
     last_restart: Option<LastRestart>,
 }
@@ -42,6 +44,7 @@ impl NodeOutput {
             kept_stopped: pod.is_some_and(|pod| view.is_kept_stopped(pod)),
             state: report.state,
             checksum: report.checksum,
+            down: report.down,
             blocked_by: report.blocked_by,
             message: report.message,
             last_restart: pod.and_then(|pod| pod.last_restart.clone()),

@@ -25,7 +25,7 @@ pub(in crate::kubectl) struct StatusOutput {
     estimate: Option<String>,
     paused: bool,
     counts: Counts,
-    /// Nodes that are in a phase, blocked, stopped or on another config than their sources have.
+    /// Nodes that are in a phase, down, blocked, stopped or on another config than their sources have.
     nodes: Vec<NodeOutput>,
     /// The restart under way.
     restart: Option<RestartOutput>,

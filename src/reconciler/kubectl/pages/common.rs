@@ -27,12 +27,13 @@ pub(super) fn phase_of(view: &ClusterView, pod: &PodView) -> String {
     }
 }
 
-/// What a node waits for.
+/// Why a node is down, or what it waits for.
 pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
     let report = view.node_report(&pod.node);
     let message = report.and_then(|report| report.message.clone());
+    let down = report.and_then(|report| report.down.as_ref()).map(|_| "DOWN");
     let code = report.and_then(|report| report.blocked_by.as_deref());
-    match (message, code) {
+    match (message, down.or(code)) {
         (Some(message), Some(code)) => format!("{code}: {message}"),
         (Some(message), None) => message,
         (None, _) if view.is_kept_stopped(pod) => "it is kept stopped".into(),

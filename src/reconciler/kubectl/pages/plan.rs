@@ -19,6 +19,10 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
         let message = report.message.as_deref().unwrap_or("-");
         page.toned("blocked by", Tone::Bad, format!("{code}: {message}"));
     }
+    for node in report.nodes.iter().filter(|node| node.down.is_some()) {
+        let message = node.message.as_deref().unwrap_or("-");
+        page.toned("down", Tone::Bad, format!("{}: {message}", node.name));
+    }
     match (&status.ledger.restart, view.requested()) {
         (Some(restart), _) => add_members(view, restart, &mut page),
         (None, Some(Ok(request))) => {

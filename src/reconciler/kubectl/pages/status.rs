@@ -32,7 +32,7 @@ pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) ->
     }
     page.fact("nodes", counts(&report.counts));
     for condition in &report.conditions {
-        add_condition(condition, &mut page);
+        add_condition(condition, report.message.as_ref(), &mut page);
     }
     if let Some(last) = view.history().last() {
         add_last_restart(last, now, &mut page);
@@ -92,6 +92,7 @@ fn add_requested(view: &ClusterView, page: &mut Page) {
 fn counts(counts: &Counts) -> String {
     let mut text = format!("{}, {} ready", counts.pods, counts.ready);
     for (count, what) in [
+        (counts.down, "DOWN"),
         (counts.restarting, "under way"),
         (counts.scheduled, "waiting"),
         (counts.stopped, "stopped"),
@@ -106,7 +107,7 @@ fn counts(counts: &Counts) -> String {
 }
 
 /// Adds a condition, unless the lines above have said the same.
-fn add_condition(condition: &Condition, page: &mut Page) {
+fn add_condition(condition: &Condition, message: Option<&String>, page: &mut Page) {
     let is_true = condition.status == "True";
     match condition.kind.as_str() {
         "Available" => {
@@ -118,7 +119,10 @@ fn add_condition(condition: &Condition, page: &mut Page) {
             let Condition { status, reason, message, .. } = condition;
             page.toned("available", tone, format!("{status} ({reason}): {message}"));
         }
-        "Degraded" if is_true => page.toned("degraded", Tone::Bad, &condition.message),
+        // The message of a cluster at rest is the same.
+        "Degraded" if is_true && Some(&condition.message) != message => {
+            page.toned("degraded", Tone::Bad, &condition.message)
+        }
         // It may be False with a message: about names that disable nothing.
         "PredicatesDisabled" if !condition.message.is_empty() => {
             let tone = if is_true { Tone::Warning } else { Tone::Neutral };

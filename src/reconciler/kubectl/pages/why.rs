@@ -47,10 +47,11 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
         page.fact("config", format!("checksum {checksum}…"));
     }
     let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());
+    let is_down = report.is_some_and(|report| report.down.is_some());
     if view.status.is_none() {
         page.toned("why", Tone::Warning, NOT_PROCESSED);
     } else {
-        let tone = if is_blocked { Tone::Bad } else { Tone::Neutral };
+        let tone = if is_blocked || is_down { Tone::Bad } else { Tone::Neutral };
         page.toned("why", tone, message(view, pod));
     }
     if !is_blocked {

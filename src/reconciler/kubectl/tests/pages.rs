@@ -256,3 +256,37 @@ fn nothing_in_an_annotation_moves_the_cursor() {
         assert!(page.contains(r"\u{1b}[2J"), "{page}");
     }
 }
+
+#[test]
+fn a_node_that_is_down_is_shown_to_a_tired_operator() {
+    let message = "the engine ended with code 78 after 3s before it was ready; its log: `kubectl \
+                   -n search logs logs-2 -c search`; to start it: `kubectl stayput -n search \
+                   restart logs --node logs-2`";
+    let mut status = idle();
+    let sentence = format!("logs-2 is down: {message}");
+    status["phase"] = "Degraded".into();
+    status["message"] = sentence.clone().into();
+    status["counts"] = json!({"pods": 3, "ready": 2, "down": 1});
+    status["nodes"] =
+        json!([{"name": "logs-2", "state": "failed", "down": "failed", "message": message}]);
+    let degraded = json!({
+        "type": "Degraded", "status": "True", "reason": "NodesDown", "message": sentence,
+        "lastTransitionTime": "2026-11-21T03:08:00Z",
+    });
+    status["conditions"] = json!([degraded]);
+    let view = view(&status, &Value::Null, pods());
+    let page = pages::status(&view, now(), PLAIN);
+    for line in [
+        "phase       Degraded\n".to_owned(),
+        format!("            {sentence}\n"),
+        "nodes       3, 2 ready; 1 DOWN\n".to_owned(),
+        format!("logs-2   -                  failed   -        DOWN: {message}\n"),
+    ] {
+        assert!(page.contains(&line), "{line} is not in\n{page}");
+    }
+    assert!(!page.contains("degraded"), "said once:\n{page}");
+    let pod = view.pod_of_node("logs-2").unwrap();
+    let page = pages::why(&view, pod, now(), PLAIN);
+    assert!(page.contains(&format!("DOWN: {message}\n")), "{page}");
+    assert!(!page.contains("nothing"), "{page}");
+}

@@ -23,7 +23,7 @@ pub(in crate::flow) fn finish_member(
         Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
             Reason::NodeRestartAborted,
-            format!("{} is no longer waited for: {}", member.node, ending.outcome.as_str()),
+            format!("{} ended as {}: {}", member.node, ending.outcome.as_str(), ending.reason),
         ),
     };
     changes.event(Some(uid), reason, message);

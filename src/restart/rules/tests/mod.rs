@@ -126,6 +126,7 @@ fn pod(name: &str) -> Pod {
         uid: format!("uid of {name}"),
         name: name.to_owned(),
         node: name.to_owned(),
+        container: None,
         annotations: BTreeMap::new(),
         ready: true,
         terminating: false,

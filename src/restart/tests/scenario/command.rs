@@ -42,6 +42,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.run(span_of(span), |_| false);
         }
         ["show"] => show(driver),
+        ["report"] => report(driver),
         ["policy", ref rest @ ..] => policy(driver, rest),
         ["change", "config", pods, to] => {
             for pod in matching(driver, pods) {
@@ -264,6 +265,26 @@ fn show(driver: &mut Driver) {
     }
     let engine = driver.world.engine.describe(now);
     driver.page.line(now, "  engine", &engine);
+}
+
+/// Prints what the status shows for people.
+fn report(driver: &mut Driver) {
+    let now = driver.world.now;
+    let (snapshot, _) = driver.world.observe(&driver.flushed);
+    let made = crate::plan(&snapshot, &driver.policy);
+    let report = crate::report(&snapshot, &driver.policy, &made);
+    let message = report.message.as_deref().unwrap_or_default();
+    driver.page.line(now, "  status", &format!("{}: {message}", report.phase));
+    for one in report.conditions.iter().filter(|one| matches!(&*one.kind, "Blocked" | "Degraded")) {
+        let line = format!("{} {} ({})", one.kind, one.status, one.reason);
+        driver.page.line(now, "  status", &line);
+    }
+    for node in &report.nodes {
+        let state = node.state.as_deref().unwrap_or("unknown");
+        let why = node.down.as_ref().map_or(String::new(), |code| format!("DOWN ({code}), "));
+        let message = node.message.as_deref().unwrap_or_default();
+        driver.page.line(now, "  status", &format!("{} {state}: {why}{message}", node.name));
+    }
 }
 
 /// `2` or `25%`.

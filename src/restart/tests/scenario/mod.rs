@@ -129,6 +129,8 @@ scenarios! {
     multi_az_insufficient_quorum
     multi_az_pools_per_zone
     no_rollback
+    node_down
+    normal_progress
     one_node
     part_of_a_set_failed
     pause

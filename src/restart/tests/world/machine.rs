@@ -386,6 +386,7 @@ impl Machine {
                 run: exit.run.clone(),
                 code: exit.shell_code(),
                 reason: exit.reason,
+                ended: crate::Time::parse(&exit.at).ok(),
             }),
             mounted: self.mounted.clone(),
             lagging: None,

@@ -11,7 +11,7 @@ pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Ledger, Snapshot, Time, Unknown, has_leftovers, needs_engine};
+use crate::{Ledger, Snapshot, Time, Unknown, has_leftovers, reads_engine};
 
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
@@ -195,7 +195,7 @@ impl World {
             engine: Err(not_read),
             flushed: flushed.clone(),
         };
-        if needs_engine(&snapshot) || self.finds_leftovers() {
+        if reads_engine(&snapshot) || self.finds_leftovers() {
             snapshot.engine = self.engine.observe(now);
         }
         (snapshot, self.object.version)

@@ -134,6 +134,7 @@ impl SimPod {
             uid: self.uid.clone(),
             name: self.name.clone(),
             node: self.name.clone(),
+            container: None,
             annotations: self.annotations.clone(),
             ready: self.machine.up(now).is_some() && !self.terminating && !self.sidecar_crashes,
             terminating: self.terminating,

@@ -1,0 +1,168 @@
+//! Nodes that are down although nobody asked for that: why, and what to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::debts;
+use crate::index::Index;
+use crate::{Manager, Pod, Snapshot, Time, annotation};
+use stayput_api::{Desired, State};
+
+/// So many nodes are described in one message; the table of nodes has the others.
+const MAX_DESCRIBED: usize = 3;
+/// So many lines of a log are shown where the time of the end is not known.
+const LOG_LINES: u32 = 100;
+/// An engine writes why it ends in its last minute, in milliseconds.
+const LAST_MINUTE: u64 = 60_000;
+
+/// Why a node is down.
+#[derive(Debug)]
+pub(super) struct Down {
+    node: String,
+    /// For programs.
+    pub(super) code: &'static str,
+    /// For people: why, where its log is, and what to do.
+    pub(super) message: String,
+}
+
+/// The nodes that are down, by uid of their pods.
+pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
+
+/// The nodes that are down, without those that are being restarted, that are to be kept stopped, or
+/// whose pod is being deleted.
+pub(super) fn nodes(snapshot: &Snapshot) -> DownNodes<'_> {
+    let index = Index::new(snapshot);
+    let under_way = debts::under_way(&snapshot.ledger);
+    let kept = &snapshot.ledger.kept_stopped;
+    let kept: BTreeSet<&str> = kept.iter().map(|kept| kept.pod_uid.as_str()).collect();
+    let is_expected = |pod: &&Pod| {
+        let uid = pod.uid.as_str();
+        let annotated = pod.annotations.get(annotation::STOPPED).is_some_and(|kept| kept == "true");
+        let is_stopped = annotated || snapshot.cluster.stopped.contains(&pod.node);
+        !(pod.terminating || is_stopped || under_way.contains(uid) || kept.contains(uid))
+    };
+    let expected = snapshot.pods.iter().filter(is_expected);
+    expected
+        .filter_map(|pod| {
+            let (code, message) = why(&index, &Commands { snapshot, pod })?;
+            Some((pod.uid.as_str(), Down { node: pod.node.clone(), code, message }))
+        })
+        .collect()
+}
+
+/// The first of them in a sentence each; none if no node is down.
+pub(super) fn summary(down: &DownNodes<'_>) -> Option<String> {
+    let mut by_name: Vec<&Down> = down.values().collect();
+    by_name.sort_by_key(|down| &down.node);
+    let described = by_name.iter().take(MAX_DESCRIBED);
+    let mut sentences: Vec<String> =
+        described.map(|down| format!("{} is down: {}", down.node, down.message)).collect();
+    let more = by_name.len().saturating_sub(MAX_DESCRIBED);
+    if more > 0 {
+        sentences.push(format!("{more} more nodes are down"));
+    }
+    (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+/// Code and message; none if the node is not down, or nothing says so.
+fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, String)> {
+    let pod = commands.pod;
+    let is_missing = index.engine().is_ok() && index.node(&pod.node).is_none();
+    let manager = match Index::manager_of(pod) {
+        Ok(manager) => manager,
+        Err(_) if pod.crash_looping => {
+            let log = commands.last_log(None);
+            let message = format!("its container ends again and again (CrashLoopBackOff): {log}");
+            return Some(("crash_looping", message));
+        }
+        Err(blocker) if is_missing || !pod.ready => {
+            let describe = commands.describe();
+            return Some((blocker.code.as_str(), format!("{}: {describe}", blocker.message)));
+        }
+        Err(_) => return None,
+    };
+    let because = manager.reason.clone().unwrap_or_else(|| ended(manager));
+    match manager.state {
+        State::Failed => {
+            let (log, restart) = (commands.last_log(Some(manager)), commands.restart());
+            Some(("failed", format!("{because}; its log: {log}; to start it: {restart}")))
+        }
+        State::Backoff => {
+            let log = commands.last_log(Some(manager));
+            Some(("backoff", format!("{because}; its log: {log}")))
+        }
+        State::Stopped if manager.desired == Desired::Stopped => {
+            let start = commands.start();
+            Some(("stopped", format!("{because}; to start it: {start}")))
+        }
+        State::Stopped => Some(("stopped", because)),
+        State::Stuck => Some(("stuck", because)),
+        State::Starting | State::Running | State::Stopping | State::Killing if is_missing => {
+            let (state, log) = (manager.state.as_str(), commands.log());
+            let message = format!("its engine is {state}, but not in the cluster; its log: {log}");
+            Some(("not_in_cluster", message))
+        }
+        State::Starting | State::Running | State::Stopping | State::Killing => None,
+    }
+}
+
+/// How the engine ended, where its manager does not say why it does not run.
+fn ended(manager: &Manager) -> String {
+    match manager.last_exit.as_ref().and_then(|exit| exit.code) {
+        Some(code) => format!("the engine ended with code {code}"),
+        None => "the engine does not run".to_owned(),
+    }
+}
+
+/// Commands about one pod, to be copied from a message.
+struct Commands<'a> {
+    snapshot: &'a Snapshot,
+    pod: &'a Pod,
+}
+
+impl Commands<'_> {
+    fn cluster(&self) -> (&str, &str) {
+        let name = &self.snapshot.cluster.name;
+        name.split_once('/').unwrap_or(("default", name))
+    }
+
+    /// `-c NAME`; without it kubectl takes the pod's default container.
+    fn container(&self) -> String {
+        self.pod.container.as_ref().map_or_else(String::new, |name| format!(" -c {name}"))
+    }
+
+    fn logs(&self, options: &str) -> String {
+        let ((namespace, _), container) = (self.cluster(), self.container());
+        format!("`kubectl -n {namespace} logs {}{container} {options}`", self.pod.name)
+    }
+
+    fn log(&self) -> String {
+        self.logs(&format!("--tail={LOG_LINES}"))
+    }
+
+    /// What the engine wrote before it ended. If no manager saw that, its container was ended, too.
+    fn last_log(&self, manager: Option<&Manager>) -> String {
+        match manager.map(|manager| manager.last_exit.as_ref().map(|exit| exit.ended)) {
+            Some(Some(Some(ended))) => {
+                let since = Time(ended.0.saturating_sub(LAST_MINUTE));
+                self.logs(&format!("--since-time={since}"))
+            }
+            Some(None) => self.log(),
+            Some(Some(None)) | None => self.logs(&format!("--previous --tail={LOG_LINES}")),
+        }
+    }
+
+    fn restart(&self) -> String {
+        let (namespace, cluster) = self.cluster();
+        format!("`kubectl stayput -n {namespace} restart {cluster} --node {}`", self.pod.node)
+    }
+
+    fn start(&self) -> String {
+        let ((namespace, _), container) = (self.cluster(), self.container());
+        format!("`kubectl -n {namespace} exec {}{container} -- stayput start`", self.pod.name)
+    }
+
+    fn describe(&self) -> String {
+        let (namespace, _) = self.cluster();
+        format!("`kubectl -n {namespace} describe pod {}`", self.pod.name)
+    }
+}

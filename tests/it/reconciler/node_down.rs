@@ -1,0 +1,79 @@
+//! A node that is down after a restart, as a user sees it with `kubectl stayput` and in the metrics.
+
+use serde_json::json;
+use stayput_restart::Outcome;
+
+use super::fixture::{Fixture, NODES};
+use super::objects::eventually;
+use super::program::Program;
+use crate::support::program::{finish, kubectl_stayput};
+
+#[tokio::test]
+async fn a_node_that_is_down_after_an_abort_is_in_table_condition_and_metric() {
+    let fixture = Fixture::new("").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let reconciler = Program::start(&kubeconfig, "first");
+    fixture.respec(json!({"restart": {"rollback": false}})).await;
+    fixture.until_seen().await;
+    for name in NODES {
+        fixture.configure(name, "standin.exit_code: 78").await;
+    }
+    let entry = fixture.restart("r1", "rolling").await;
+    assert_eq!(entry.outcome, Outcome::Aborted, "{entry:?}");
+    assert!(!entry.reason.contains("last good"), "none is to be started: {entry:?}");
+
+    let cluster = fixture
+        .until("the node is shown as down", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.report.counts.down == 1)
+        })
+        .await;
+    let report = cluster.status.expect("a status").report;
+    let node = report.nodes.iter().find(|node| node.down.is_some()).expect("a node that is down");
+    assert_eq!((node.down.as_deref(), node.state.as_deref()), (Some("failed"), Some("failed")));
+    let message = node.message.clone().expect("a message");
+    let name = node.name.clone();
+    for part in [
+        "the engine ended with code 78".to_owned(),
+        format!("`kubectl -n default logs {name} -c search --since-time=20"),
+        format!("`kubectl stayput -n default restart logs --node {name}`"),
+    ] {
+        assert!(message.contains(&part), "{part} is not in {message}");
+    }
+
+    let ask = async |line: &str| {
+        let mut command = kubectl_stayput(&kubeconfig, line.split_whitespace());
+        let ended = tokio::task::spawn_blocking(move || finish(&mut command)).await;
+        let ended = ended.expect("no panic");
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{line}: {}", ended.stdout);
+        ended.stdout
+    };
+    let page = ask("status logs --no-color").await;
+    println!("{page}");
+    assert!(page.contains("Degraded") && page.contains("1 DOWN"), "{page}");
+    assert!(page.contains(&format!("DOWN: {message}")), "{page}");
+    let why = ask(&format!("why {name} --no-color")).await;
+    println!("{why}");
+    assert!(why.contains(&format!("DOWN: {message}")), "{why}");
+    println!("{}\n{}", ask("history logs").await, ask("plan logs --no-color").await);
+
+    eventually("the metric", async || {
+        let (_, metrics) = reconciler.get("/metrics").await?;
+        metrics.contains("stayput_nodes_down{cluster=\"default/logs\"} 1\n").then_some(())
+    })
+    .await;
+
+    // What the message says is what brings it back.
+    fixture.configure(&name, "").await;
+    let restart = format!("restart logs --node {name} --id r2");
+    ask(&restart).await;
+    let entry = fixture.until_over("r2").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 1), "{entry:?}");
+    fixture
+        .until("no node is down", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.report.counts.down == 0)
+        })
+        .await;
+    reconciler.end().await;
+}
