@@ -58,6 +58,7 @@ pub(super) fn pod(number: usize) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        endpoint: Err(Unknown { message: "not read".into() }),
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
             version: "0.1.0".into(),
@@ -65,6 +66,7 @@ pub(super) fn pod(number: usize) -> Pod {
             durable: true,
             desired: Desired::Running,
             state: State::Running,
+            draining: false,
             ready: Some(true),
             sequence: 4,
             last_request: None,

@@ -2,6 +2,7 @@
 //! with the reason; nothing is guessed.
 
 mod ages;
+mod endpoints;
 mod engine;
 mod flushes;
 mod managers;
@@ -23,6 +24,7 @@ use crate::cluster::{Checked, SearchCluster};
 use stayput_restart::{Snapshot, needs_engine};
 
 use ages::Ages;
+use endpoints::Endpoints;
 use engine::EngineView;
 pub(super) use engine::health;
 use flushes::Flushes;
@@ -53,6 +55,7 @@ pub(super) struct Observer {
     pub(super) managers: Managers,
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
+    pub(super) endpoints: Endpoints,
     credentials: Credentials,
     sources: sources::SourceReader,
     owners: owners::Owners,
@@ -72,6 +75,7 @@ impl Observer {
             managers: Managers::default(),
             engine: EngineView::default(),
             flushes: Flushes::default(),
+            endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
             sources: sources::SourceReader::default(),
             owners: owners::Owners::default(),
@@ -143,6 +147,8 @@ impl Observer {
                 pod
             })
             .collect();
+        // After the managers: a drain that they report has begun.
+        self.endpoints.read(&self.api, namespace, &checked.policy, &mut snapshot.pods).await;
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot

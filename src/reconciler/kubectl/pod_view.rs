@@ -82,6 +82,7 @@ impl PodView {
             crash_looping: self.crash_looping,
             outdated: None,
             deadly_probe: None,
+            endpoint: Err(Unknown { message: "not read".into() }),
             sources: Sources::Undeclared,
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }

@@ -21,6 +21,7 @@ fn pod(name: &str) -> Pod {
         durable: true,
         desired: Desired::Running,
         state: State::Running,
+        draining: false,
         ready: Some(true),
         sequence: 0,
         last_request: None,
@@ -46,6 +47,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        endpoint: Err(Unknown { message: "not read".into() }),
         sources: Sources::Checksum(NEW.into()),
         manager: Ok(manager),
     }

@@ -53,6 +53,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             outdated: known.outdated.clone(),
             deadly_probe: known.deadly_probe.clone(),
             sources: known.sources.clone(),
+            endpoint: known.endpoint.clone(),
             manager: known.manager.clone(),
             ..pod
         },
@@ -81,6 +82,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         outdated: None,
         deadly_probe: None,
         sources: Sources::Undeclared,
+        endpoint: Err(unknown("not read: its manager does not drain")),
         manager: Err(unknown("not asked yet")),
     }
 }

@@ -129,6 +129,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        endpoint: Err(Unknown { message: "not read".into() }),
         sources: Sources::Checksum("new".to_owned()),
         manager: Err(unknown()),
     }
@@ -143,6 +144,7 @@ fn fit(name: &str) -> Pod {
         durable: true,
         desired: Desired::Running,
         state: State::Running,
+        draining: false,
         ready: Some(true),
         sequence: 7,
         last_request: Some(LastRequest {

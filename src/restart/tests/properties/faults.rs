@@ -30,6 +30,9 @@ pub(super) enum Fault {
     PersonStarts(usize),
     PhaseAway(usize),
     PhaseMoved(usize),
+    /// Services begin to send it requests, or never have.
+    ServicesSend(usize),
+    NoService(usize),
     KeepStopped(usize),
     LetRun(usize),
     EngineUnreachable,
@@ -55,7 +58,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..19, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..21, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -74,6 +77,8 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         15 => CopyFails(node),
         16 => Missed(node),
         17 => GoneForGood(node),
+        18 => ServicesSend(node),
+        19 => NoService(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -138,6 +143,8 @@ impl Fault {
             Self::PersonStarts(node) => format!("person starts {}", name(node)),
             Self::PhaseAway(node) => format!("annotate pod {} restart-phase -", name(node)),
             Self::PhaseMoved(node) => format!("annotate pod {} restart-phase start", name(node)),
+            Self::ServicesSend(node) => format!("services send requests to {}", name(node)),
+            Self::NoService(node) => format!("no service has {}", name(node)),
             Self::KeepStopped(node) => format!("annotate pod {} stopped true", name(node)),
             Self::LetRun(node) => format!("annotate pod {} stopped -", name(node)),
             Self::EngineUnreachable => "engine unreachable".into(),
@@ -189,6 +196,8 @@ impl Fault {
             | PersonStarts(node)
             | PhaseAway(node)
             | PhaseMoved(node)
+            | ServicesSend(node)
+            | NoService(node)
             | KeepStopped(node)
             | LetRun(node) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail

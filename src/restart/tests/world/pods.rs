@@ -3,12 +3,28 @@
 use std::collections::BTreeMap;
 
 use super::machine::Machine;
-use crate::{Pod, Sources, Unknown};
+use crate::{Endpoint, Known, Pod, Sources, Unknown};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
 /// The time until it syncs them after a patch of the pod, in milliseconds.
 const NUDGED: u64 = 1_000;
+
+/// From the begin of a drain until EndpointSlices show the pod as not ready, in milliseconds.
+const PROBED: u64 = 1_000;
+
+/// What EndpointSlices show of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Services {
+    /// They cannot be listed.
+    Unknown,
+    /// None has it.
+    Absent,
+    /// They have it as ready until its readiness probe fails.
+    Send,
+    /// They have it as ready also after that.
+    SendAlways,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct SimPod {
@@ -23,12 +39,14 @@ pub(crate) struct SimPod {
     pub(crate) absent_since: Option<u64>,
     pub(crate) outdated: Option<String>,
     pub(crate) deadly_probe: Option<String>,
+    pub(crate) services: Services,
     pub(crate) sources: Sources,
     pub(crate) machine: Machine,
     /// The kubelet does not sync the config.
     pub(crate) mount_is_stuck: bool,
     kubelet_at: Option<u64>,
     container_back_at: Option<u64>,
+    drains_since: Option<u64>,
 }
 
 impl SimPod {
@@ -45,10 +63,12 @@ impl SimPod {
             absent_since: None,
             outdated: None,
             deadly_probe: None,
+            services: Services::Unknown,
             sources: Sources::Checksum(config.to_owned()),
             mount_is_stuck: false,
             kubelet_at: None,
             container_back_at: None,
+            drains_since: None,
         }
     }
 
@@ -92,7 +112,15 @@ impl SimPod {
     pub(crate) fn next(&self, now: u64) -> Option<u64> {
         let turns = self.machine.process_turns_at().filter(|at| *at > now);
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
-        turns.chain(self.machine.next()).chain(kubelet).chain(self.container_back_at).min()
+        let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
+        let own = turns.chain(self.machine.next()).chain(kubelet);
+        own.chain(self.container_back_at).chain(probed).min()
+    }
+
+    /// The kubelet probes it.
+    pub(crate) fn follow_drain(&mut self, now: u64) {
+        let is_draining = self.machine.is_draining();
+        self.drains_since = is_draining.then(|| self.drains_since.unwrap_or(now));
     }
 
     pub(crate) fn happen(&mut self, now: u64) {
@@ -103,12 +131,25 @@ impl SimPod {
             }
         }
         self.machine.wake(now);
+        self.follow_drain(now);
         if self.machine.has_exited() && self.container_back_at.is_none() {
             self.container_back_at = Some(now + 1_000);
         }
         if self.container_back_at.is_some_and(|at| at <= now) {
             self.container_back_at = None;
             self.machine.comes_back(now);
+        }
+    }
+
+    fn endpoint(&self, now: u64) -> Known<Endpoint> {
+        let unready = self.drains_since.is_some_and(|since| since + PROBED <= now);
+        match self.services {
+            Services::Unknown => {
+                Err(Unknown { message: "EndpointSlices cannot be listed: forbidden".into() })
+            }
+            Services::Absent => Ok(Endpoint::Absent),
+            Services::Send if unready => Ok(Endpoint::NotReady),
+            Services::Send | Services::SendAlways => Ok(Endpoint::Ready),
         }
     }
 
@@ -135,6 +176,7 @@ impl SimPod {
             crash_looping: self.container_back_at.is_some(),
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
+            endpoint: self.endpoint(now),
             sources: self.sources.clone(),
             manager,
         }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,6 +44,7 @@ static SERVICE_ACCOUNT: Rules = Rules { returns_deleted: true, ..plain::<Service
 static STATEFUL_SET: Rules = Rules { generation: true, ..plain::<StatefulSet>() };
 static LEASE: Rules =
     Rules { unconditional_update: false, create_on_update: true, ..plain::<Lease>() };
+static ENDPOINT_SLICE: Rules = Rules { generation: true, ..plain::<EndpointSlice>() };
 static DEFINITION: Rules =
     Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
 static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
@@ -52,7 +54,7 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 11] = [
+const ROWS: [(Row, &str, &Rules); 12] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
@@ -67,6 +69,11 @@ const ROWS: [(Row, &str, &Rules); 11] = [
     (("events.k8s.io", "events", "Event", &["ev"], true, false), "events", &NEW_EVENT),
     (("apps", "statefulsets", "StatefulSet", &["sts"], true, true), "statefulsets", &STATEFUL_SET),
     (("coordination.k8s.io", "leases", "Lease", &[], true, false), "leases", &LEASE),
+    (
+        ("discovery.k8s.io", "endpointslices", "EndpointSlice", &[], true, false),
+        "endpointslices",
+        &ENDPOINT_SLICE,
+    ),
     (
         (
             "apiextensions.k8s.io",
