@@ -58,7 +58,7 @@ pub(super) fn pod(number: usize) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
-        endpoint: Err(Unknown { message: "not read".into() }),
+        endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
             version: "0.1.0".into(),

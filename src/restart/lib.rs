@@ -54,8 +54,9 @@ pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, re
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::snapshot_schema;
 pub use snapshot::{
-    Allocation, Cluster, Color, Endpoint, Engine, Health, InvalidSnapshot, Known, LastExit, LastRequest,
-    Manager, Marker, Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
+    Allocation, Cluster, Color, Endpoint, Engine, Health, InvalidSnapshot, Known, LastExit,
+    LastRequest, Manager, Marker, Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources,
+    Unknown, Voting,
 };
 pub use time::{InvalidTime, Time};
 

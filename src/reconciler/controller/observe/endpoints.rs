@@ -48,10 +48,7 @@ impl Endpoints {
     }
 }
 
-fn endpoint(
-    listed: Result<&ObjectList<EndpointSlice>, &ApiError>,
-    uid: &str,
-) -> Known<Endpoint> {
+fn endpoint(listed: Result<&ObjectList<EndpointSlice>, &ApiError>, uid: &str) -> Known<Endpoint> {
     let slices = listed.map_err(|error| Unknown { message: error.to_string() })?;
     let is_it = |entry: &&Entry| {
         let target = entry.target_ref.as_ref();
