@@ -60,6 +60,7 @@ pub(super) fn pod(number: usize) -> Pod {
         outdated: None,
         deadly_probe: None,
         phase_applied_by: None,
+        endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
             version: "0.1.0".into(),
@@ -67,6 +68,7 @@ pub(super) fn pod(number: usize) -> Pod {
             durable: true,
             desired: Desired::Running,
             state: State::Running,
+            draining: false,
             ready: Some(true),
             sequence: 4,
             last_request: None,

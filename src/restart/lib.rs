@@ -49,15 +49,16 @@ pub use ledger::{
 pub use leftovers::has_leftovers;
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Event, Plan, Reason, Resume, Waiting};
-pub use policy::{InvalidShare, OnConfigChange, Policy, Share};
+pub use policy::{Drain, InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, report};
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::snapshot_schema;
 pub use snapshot::{
-    Allocation, Cluster, Color, Engine, Health, InvalidSnapshot, Known, LastExit, LastRequest,
-    Manager, Marker, Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
+    Allocation, Cluster, Color, Endpoint, Engine, Health, InvalidSnapshot, Known, LastExit,
+    LastRequest, Manager, Marker, Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources,
+    Unknown, Voting,
 };
 pub use time::{InvalidTime, Time};
 

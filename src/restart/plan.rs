@@ -72,6 +72,17 @@ pub enum Action {
         /// stay stopped.
         resume: Option<Resume>,
     },
+    /// The same `POST /es/stop` again, with a shorter drain: no clients come any more.
+    EndDrain {
+        /// The pod.
+        uid: String,
+        /// Sequence of the stop.
+        sequence: u64,
+        /// How much longer the node is not ready, in milliseconds.
+        drain: u64,
+        /// As in the stop.
+        resume: Option<Resume>,
+    },
     /// `POST /es/start`.
     Start {
         /// The pod.
@@ -125,9 +136,10 @@ impl Action {
     /// Uid of the pod it is done to; an event is about a pod, not done to it.
     pub fn pod(&self) -> Option<&str> {
         match self {
-            Self::PatchPod { uid, .. } | Self::Stop { uid, .. } | Self::Start { uid, .. } => {
-                Some(uid)
-            }
+            Self::PatchPod { uid, .. }
+            | Self::Stop { uid, .. }
+            | Self::EndDrain { uid, .. }
+            | Self::Start { uid, .. } => Some(uid),
             Self::WriteLedger(_)
             | Self::RecordEvent(_)
             | Self::AddFinalizer

@@ -29,14 +29,40 @@ pub struct Policy {
     pub allow_outage: bool,
     /// How long one phase of one node may take, in milliseconds.
     pub phase_timeout: u64,
-    /// How long a node is unready before its stop signal, in milliseconds.
-    pub drain: u64,
+    /// How long a node is unready before its stop signal.
+    pub drain: Drain,
     /// What to do without a request about a node that runs on another config than its sources have.
     pub on_config_change: OnConfigChange,
     /// A node that does not start on the new config is started on the last good one.
     pub rollback: bool,
     /// Whether the sources of the engine's config are declared; if not, the mounted config counts.
     pub has_sources: bool,
+}
+
+/// `spec.restart.drain`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Drain {
+    /// Until Services send it no requests any more, but not longer than [`Drain::LONGEST`].
+    Auto,
+    /// So long, in milliseconds.
+    Fixed(u64),
+}
+
+impl Drain {
+    /// The longest drain of [`Drain::Auto`], in milliseconds. The manager ends it also if nobody
+    /// tells it to.
+    pub const LONGEST: u64 = 10_000;
+
+    /// How long it may be, in milliseconds.
+    pub const fn longest(self) -> u64 {
+        match self {
+            Self::Auto => Self::LONGEST,
+            Self::Fixed(span) => span,
+        }
+    }
 }
 
 /// `spec.restart.onConfigChange`.
@@ -153,7 +179,7 @@ impl Default for Policy {
             zone_attribute: "zone".into(),
             allow_outage: false,
             phase_timeout: 15 * 60 * 1000,
-            drain: 10_000,
+            drain: Drain::Auto,
             on_config_change: OnConfigChange::None,
             rollback: true,
             has_sources: true,

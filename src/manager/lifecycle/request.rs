@@ -13,12 +13,19 @@ impl Lifecycle {
         by: String,
         out: &mut Vec<Effect>,
     ) {
-        let act = Act::Stop { grace: request.grace, drain: request.drain, exit: request.exit };
+        let drain = request.drain;
+        let act = Act::Stop { grace: request.grace, drain, exit: request.exit };
         let Some((pending, verdict)) = self.fenced(now, Request::Stop(request), by, out) else {
             return;
         };
         match verdict {
-            Verdict::Retry => out.push(Effect::Reply(self.outcome(&pending))),
+            Verdict::Retry => {
+                // Nothing to write: a container that is killed meanwhile has no engine to drain.
+                if self.intent.desired == Desired::Stopped {
+                    self.shorten_drain(now, drain);
+                }
+                out.push(Effect::Reply(self.outcome(&pending)));
+            }
             Verdict::Fresh(_) => self.commit(now, pending.accepted(Desired::Stopped), act, out),
         }
     }

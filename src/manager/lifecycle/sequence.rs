@@ -1,7 +1,7 @@
 //! Fencing: which sequences are still accepted.
 
 use super::{Fencing, Request};
-use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, Refusal};
+use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, Refusal, StopRequest};
 
 /// What the sequence of a request means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +58,10 @@ impl Fencing {
             ));
         }
         match &self.last {
-            Some(last) if last.request == *request && last.accepted => Ok(Verdict::Retry),
-            Some(last) if last.request == *request => Ok(Verdict::Fresh(sequence)),
+            Some(last) if is_repeated(&last.request, request) && last.accepted => {
+                Ok(Verdict::Retry)
+            }
+            Some(last) if is_repeated(&last.request, request) => Ok(Verdict::Fresh(sequence)),
             Some(last) => Err(Refusal::new(
                 Code::SequenceReused,
                 format!(
@@ -69,5 +71,16 @@ impl Fencing {
             )),
             None => Ok(Verdict::Fresh(sequence)),
         }
+    }
+}
+
+/// Whether it is the same request. A stop may be repeated with another drain: its sender sees
+/// meanwhile whether clients still come.
+fn is_repeated(last: &Request, request: &Request) -> bool {
+    match (last, request) {
+        (Request::Stop(last), Request::Stop(request)) => {
+            *last == StopRequest { drain: last.drain, ..request.clone() }
+        }
+        (last, request) => last == request,
     }
 }

@@ -24,9 +24,7 @@ impl Lifecycle {
                 self.begin_stop(now, drain, Some(grace), out);
             }
             Phase::Draining | Phase::Signalled | Phase::Lingering => {
-                if let (Some(drain), Some(due)) = (drain, self.timers.get_mut(&Timer::Drain)) {
-                    *due = (*due).min(now + drain.0);
-                }
+                self.shorten_drain(now, drain);
                 self.shorten_grace(now, grace);
             }
             Phase::Straggling | Phase::Dumping | Phase::Killing | Phase::Stuck => {}
@@ -48,6 +46,13 @@ impl Lifecycle {
             self.timers.insert(Timer::Drain, now + drain);
         } else {
             self.signal_leader(now, out);
+        }
+    }
+
+    /// A repeated stop may shorten the remaining drain, never lengthen it.
+    pub(super) fn shorten_drain(&mut self, now: Millis, drain: Option<Span>) {
+        if let (Some(drain), Some(due)) = (drain, self.timers.get_mut(&Timer::Drain)) {
+            *due = (*due).min(now + drain.0);
         }
     }
 

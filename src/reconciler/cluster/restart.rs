@@ -39,8 +39,9 @@ pub struct RestartSpec {
     /// How long one phase of one node may take before its restart is aborted: "15m", "90s".
     #[schemars(schema_with = "duration")]
     pub phase_timeout: String,
-    /// How long a node is not ready before its stop signal: "10s".
-    #[schemars(schema_with = "duration")]
+    /// How long a node is not ready before its stop signal: "auto" (until no Service sends requests to
+    /// it any more, at most 10 s), or a fixed time such as "10s".
+    #[schemars(schema_with = "drain")]
     pub drain: String,
     /// What to do without a request about nodes that run on another config than their sources have:
     /// only show them (none), or restart them.
@@ -60,7 +61,7 @@ impl Default for RestartSpec {
             allow_outage: policy.allow_outage,
             // A test compares the two with the policy.
             phase_timeout: "15m".into(),
-            drain: "10s".into(),
+            drain: "auto".into(),
             on_config_change: OnConfigChange::None,
             rollback: policy.rollback,
         }
@@ -98,6 +99,18 @@ fn duration(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-validations": [{
             "rule": "self.matches('^[0-9]+(ms|s|m|h)( ?[0-9]+(ms|s|m|h))*$')",
             "message": "write a duration such as \"15m\", \"90s\" or \"1m 30s\"",
+        }],
+    })
+}
+
+/// A duration, or `auto`.
+fn drain(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": 32,
+        "x-kubernetes-validations": [{
+            "rule": "self == 'auto' || self.matches('^[0-9]+(ms|s|m|h)( ?[0-9]+(ms|s|m|h))*$')",
+            "message": "write auto, or a duration such as \"10s\"; \"0s\" is none",
         }],
     })
 }

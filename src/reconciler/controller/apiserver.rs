@@ -8,7 +8,8 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, ListParams, ObjectList, Patch, PatchParams, PostParams};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -151,6 +152,16 @@ impl Apiserver {
         let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
         let what = format!("StatefulSet {namespace}/{name}");
         self.call("get_stateful_set", &what, api.get(name)).await
+    }
+
+    /// All EndpointSlices of a namespace.
+    pub(super) async fn endpoint_slices(
+        &self,
+        namespace: &str,
+    ) -> Result<ObjectList<EndpointSlice>, ApiError> {
+        let api: Api<EndpointSlice> = Api::namespaced(self.client(), namespace);
+        let what = format!("EndpointSlices of namespace {namespace}");
+        self.call("list_endpoint_slices", &what, api.list(&ListParams::default())).await
     }
 
     /// A token of `account` that is for `audience` alone, and how long it lives.

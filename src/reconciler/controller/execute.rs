@@ -120,7 +120,8 @@ impl Executor<'_> {
                 self.patch_pod(pod, patch).await
             }
             // Managers.
-            Action::Stop { uid, sequence, drain, resume } => {
+            Action::Stop { uid, sequence, drain, resume }
+            | Action::EndDrain { uid, sequence, drain, resume } => {
                 let Some(client) = self.observer.managers.client(uid) else {
                     return Err(gone(uid));
                 };

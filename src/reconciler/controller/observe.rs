@@ -2,6 +2,7 @@
 //! with the reason; nothing is guessed.
 
 mod ages;
+mod endpoints;
 mod engine;
 mod flushes;
 mod leftovers;
@@ -24,6 +25,7 @@ use crate::cluster::{Checked, SearchCluster};
 use stayput_restart::{Engine, Known, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
+use endpoints::Endpoints;
 pub(super) use engine::health;
 use engine::{EngineView, ViewError};
 use flushes::Flushes;
@@ -56,6 +58,7 @@ pub(super) struct Observer {
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
     looked: Looked,
+    pub(super) endpoints: Endpoints,
     credentials: Credentials,
     sources: sources::SourceReader,
     owners: owners::Owners,
@@ -76,6 +79,7 @@ impl Observer {
             engine: EngineView::default(),
             flushes: Flushes::default(),
             looked: Looked::default(),
+            endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
             sources: sources::SourceReader::default(),
             owners: owners::Owners::default(),
@@ -147,6 +151,8 @@ impl Observer {
                 pod
             })
             .collect();
+        // After the managers: a drain that they report has begun.
+        self.endpoints.read(&self.api, namespace, &checked.policy, &mut snapshot.pods).await;
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot

@@ -1,6 +1,7 @@
 //! Between two reconciles: until a watch, a manager or the engine reports a change, or the time is
 //! over.
 
+mod endpoint_change;
 mod engine_change;
 mod manager_polls;
 
@@ -19,6 +20,7 @@ use stayput_api::Cursor;
 use stayput_net::manager_client::ManagerClient;
 use stayput_restart::Snapshot;
 
+use endpoint_change::wait_for_endpoints;
 use engine_change::{Awaited, wait_for_change};
 pub(super) use manager_polls::ManagerPolls;
 
@@ -40,7 +42,11 @@ pub(super) async fn wait(
         }
         (Some(_) | None, _) => Either::Right(pending()),
     };
-    tokio::pin!(engine);
+    // Apiserver: what Services send requests to, while a node drains.
+    let since = cx.observer.endpoints.awaited_since().map(str::to_owned);
+    let namespace = cx.cluster.namespace().to_owned();
+    let endpoints = wait_for_endpoints(cx.api.clone(), namespace, since);
+    tokio::pin!(engine, endpoints);
     loop {
         tokio::select! {
             biased;
@@ -52,6 +58,7 @@ pub(super) async fn wait(
                 let _ = requester.send(answer);
             }
             () = &mut engine => return,
+            () = &mut endpoints => return,
             // Apiserver, watches: the pods and the SearchCluster.
             () = cx.pod_watch.changed(&mut cx.observer.pods) => return,
             () = cx.cluster.changed() => return,

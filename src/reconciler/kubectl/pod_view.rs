@@ -84,6 +84,7 @@ impl PodView {
             outdated: None,
             deadly_probe: None,
             phase_applied_by: None,
+            endpoint: Err(Unknown { message: "not read".into() }),
             sources: Sources::Undeclared,
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }

@@ -2,6 +2,7 @@
 
 use super::answers::{is_ending, was_refused};
 use super::begin::may_begin::missing_finalizer;
+use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
 use super::observed::{is_to_be_stopped, not_paused};
 use crate::blocker::{Check, refuse};
@@ -162,9 +163,12 @@ fn stop(
         return Ok(Changes::action(Action::Stop {
             uid: pod.uid.clone(),
             sequence: kept.sequence,
-            drain: context.policy.drain,
+            drain: context.policy.drain.longest(),
             resume: None,
         }));
+    }
+    if let Some(action) = end_drain(context, pod, manager, kept.sequence, None) {
+        return Ok(Changes::action(action));
     }
     let running = manager.desired == Desired::Running;
     let message = match (running, &manager.last_request) {

@@ -29,7 +29,7 @@
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent.
 //!
 //! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
-//! engine around a stop), [`answers`] (what a manager's status shows about our requests),
+//! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (what a manager's status shows about our requests),
 //! [`observed`] (what the snapshot shows), [`shown`], [`target`] and [`history`].
 
 mod requests;
@@ -39,6 +39,8 @@ mod debts;
 mod begin;
 
 mod member;
+
+mod drain;
 
 mod coordinated;
 

@@ -22,6 +22,7 @@ fn pod(name: &str) -> Pod {
         durable: true,
         desired: Desired::Running,
         state: State::Running,
+        draining: false,
         ready: Some(true),
         sequence: 0,
         last_request: None,
@@ -49,6 +50,7 @@ fn pod(name: &str) -> Pod {
         outdated: None,
         deadly_probe: None,
         phase_applied_by: None,
+        endpoint: Err(Unknown { message: "not read".into() }),
         sources: Sources::Checksum(NEW.into()),
         manager: Ok(manager),
     }

@@ -24,6 +24,8 @@ pub struct Manager {
     /// The actual state of its engine.
     #[schemars(with = "String")]
     pub state: State,
+    /// It is unready on purpose, and has not sent the stop signal yet.
+    pub draining: bool,
     /// The last result of its readiness probe.
     pub ready: Option<bool>,
     /// The highest sequence it has decided on.
@@ -106,6 +108,7 @@ impl From<&api::Status> for Manager {
             durable: status.manager.durable,
             desired: status.desired,
             state: status.state,
+            draining: status.reason.as_ref().is_some_and(|reason| reason.code == "draining"),
             ready: status.ready,
             sequence: status.sequence,
             last_request: status.last_request.as_ref().map(|last| LastRequest {

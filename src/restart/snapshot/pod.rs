@@ -39,10 +39,28 @@ pub struct Pod {
     pub deadly_probe: Option<String>,
     /// Checksum of the config in its sources now.
     pub sources: Sources,
+    /// Whether Services send requests to it; read only while its manager drains.
+    #[serde(with = "known")]
+    #[schemars(with = "known::Written<Endpoint>")]
+    pub endpoint: Known<Endpoint>,
     /// What its manager reports.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,
+}
+
+/// A pod in the EndpointSlices of its namespace.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Endpoint {
+    /// None has it: no Service selects it.
+    Absent,
+    /// Each that has it shows it as not ready.
+    NotReady,
+    /// One has it as ready.
+    Ready,
 }
 
 /// The config's sources, as they are in the apiserver.

@@ -173,7 +173,10 @@ impl Driver {
             return made.requeue_after.max(RETRY_AFTER);
         }
         let done = Some((self.world.arrived, new_actions));
-        if self.last == done {
+        // The short rest of a drain is asked for until it is over.
+        let is_new = |action: &Action| !matches!(action, Action::EndDrain { .. });
+        let is_new = done.as_ref().is_some_and(|(_, actions)| actions.iter().any(is_new));
+        if self.last == done && is_new {
             self.complain(format!("done again though it was done: {done:?}"));
         }
         self.last = done;

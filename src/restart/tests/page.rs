@@ -51,7 +51,9 @@ impl Page {
     pub(crate) fn action(&mut self, world: &mut World, action: &Action, how: &str) {
         let who = match action {
             Action::PatchPod { .. } if how.is_empty() => return,
-            Action::Stop { .. } | Action::Start { .. } if how != " (lost)" && how != " (late)" => {
+            Action::Stop { .. } | Action::EndDrain { .. } | Action::Start { .. }
+                if how != " (lost)" && how != " (late)" =>
+            {
                 return;
             }
             Action::RecordEvent(_) => "event",

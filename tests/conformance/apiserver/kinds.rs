@@ -100,6 +100,27 @@ pub async fn a_controller_revision_keeps_fields_that_nobody_knows(client: Client
     assert_eq!(read["data"], revision["data"]);
 }
 
+pub async fn an_endpoint_slice_says_which_pods_are_ready(client: Client) {
+    let world = World::new(client).await;
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "a"},
+        "addressType": "IPv4",
+        "endpoints": [{
+            "addresses": ["10.0.0.1"], "conditions": {"ready": true, "serving": true},
+            "targetRef": {"kind": "Pod", "name": "a-0", "uid": "u-1"},
+        }],
+    });
+    let made = world.post("endpointslices", &slice).await.good();
+    assert_eq!(made["metadata"]["generation"], 1);
+    let mut changed = made.clone();
+    changed["endpoints"][0]["conditions"]["ready"] = json!(false);
+    let changed = world.put("endpointslices", "a", &changed).await.good();
+    assert_eq!(changed["metadata"]["generation"], 2);
+    let listed = world.read("endpointslices", "").await;
+    assert_eq!(listed["items"][0]["endpoints"], changed["endpoints"], "{listed}");
+    assert_eq!(listed["items"][0]["endpoints"][0]["targetRef"]["uid"], "u-1");
+}
+
 pub async fn a_lease_is_taken_by_one_of_two(client: Client) {
     let world = World::new(client).await;
     let lease = json!({

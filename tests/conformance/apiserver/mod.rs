@@ -44,6 +44,7 @@ macro_rules! every_case {
             kinds::a_pod_gets_defaults_and_keeps_its_spec,
             kinds::a_stateful_set_counts_its_generations,
             kinds::a_controller_revision_keeps_fields_that_nobody_knows,
+            kinds::an_endpoint_slice_says_which_pods_are_ready,
             kinds::a_lease_is_taken_by_one_of_two,
             lists::items_come_in_order_with_a_version,
             lists::labels_select,

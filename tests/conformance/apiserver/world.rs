@@ -90,6 +90,7 @@ impl World {
         let api = match plural {
             "gauges" => format!("apis/{GROUP}/v1"),
             "leases" => "apis/coordination.k8s.io/v1".to_owned(),
+            "endpointslices" => "apis/discovery.k8s.io/v1".to_owned(),
             "statefulsets" | "controllerrevisions" => "apis/apps/v1".to_owned(),
             _ => "api/v1".to_owned(),
         };

@@ -90,7 +90,7 @@ fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
     admin.attempt(&args, "").is_ok_and(|answer| answer == "yes")
 }
 
-const NEEDED: [&str; 12] = [
+const NEEDED: [&str; 14] = [
     "watch searchclusters.stayput.dev",
     "patch searchclusters.stayput.dev",
     "update searchclusters.stayput.dev --subresource=status",
@@ -101,6 +101,8 @@ const NEEDED: [&str; 12] = [
     "get secrets",
     "get configmaps",
     "get statefulsets.apps",
+    "list endpointslices.discovery.k8s.io",
+    "watch endpointslices.discovery.k8s.io",
     "create events.events.k8s.io",
     "patch events.events.k8s.io",
 ];

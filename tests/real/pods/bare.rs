@@ -23,7 +23,6 @@ pub(super) fn install(fixture: &Fixture, source: &str) {
             "engine": { "scheme": "http" },
             "manager": { "caSecret": "logs-manager-ca", "auth": { "serviceAccountToken": {} } },
             "config": { "sources": [{ "secret": source }] },
-            "restart": { "drain": "0s" },
         },
     }));
     fixture.until_idle();
@@ -81,6 +80,7 @@ pub(super) fn pod(fixture: &Fixture, name: &str) -> Value {
         json!({
             "httpGet": { "path": path, "port": 9199, "scheme": "HTTPS" },
             "periodSeconds": 1,
+            "failureThreshold": if path == "/readyz" { 1 } else { 3 },
         })
     };
     json!({

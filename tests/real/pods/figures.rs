@@ -1,9 +1,11 @@
 //! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to
 //! a changed config in two ways: restarted in place by the reconciler, and by deleting one pod
-//! after the other. `bench/rolling` runs this and compares the two.
+//! after the other, both with all defaults and while a client writes through a Service.
+//! `bench/rolling` runs this and compares the two.
 //!
 //! One line of JSON for each way and round.
 
+mod clients;
 mod ledgers;
 
 use std::fs;
@@ -21,6 +23,7 @@ use super::opensearch::Parts;
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
+use clients::{Clients, service};
 use ledgers::Ledgers;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
@@ -62,6 +65,7 @@ impl Stage {
     fn set_up(&self, storage: &TempDir) {
         keys(&self.fixture);
         self.configure("first");
+        self.fixture.admin().apply(&service());
         self.fixture
             .admin()
             .apply(&stateful_set(self.parts.real(pod(&self.fixture, "logs")), storage));
@@ -103,10 +107,12 @@ impl Stage {
         let expected = self.configure(round);
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
+        let clients = Clients::start(fixture);
         let began = Instant::now();
         fixture.people.run("kubectl stayput -n search restart logs --watch");
         until_formed(&before);
         let took = began.elapsed();
+        let requests = clients.end();
         let ledger_writes = ledgers.end(fixture);
         let after = observe(fixture, MANAGER);
         assert_restarted_in_place(&before, &after, |_| expected.clone());
@@ -129,6 +135,9 @@ impl Stage {
         json!({
             "way": "in place",
             "ms": took.as_millis(),
+            "requests": requests.sent,
+            "refused": requests.refused,
+            "failed": requests.failed,
             "pod_patches": asked("patch", "pods", &Value::Null),
             "status_writes": asked("update", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
@@ -143,6 +152,7 @@ impl Stage {
         let fixture = &self.fixture;
         let before = observe(fixture, MANAGER);
         self.configure(round);
+        let clients = Clients::start(fixture);
         let began = Instant::now();
         for name in NODES.into_iter().rev() {
             fixture.run(&["delete", "pod", name]);
@@ -156,10 +166,17 @@ impl Stage {
             self.until_green();
         }
         let took = began.elapsed();
+        let requests = clients.end();
         let after = observe(fixture, MANAGER);
         assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
-        json!({ "way": "by deletion", "ms": took.as_millis() })
+        json!({
+            "way": "by deletion",
+            "ms": took.as_millis(),
+            "requests": requests.sent,
+            "refused": requests.refused,
+            "failed": requests.failed,
+        })
     }
 
     /// The engine delays its answer until then.

@@ -42,6 +42,13 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     for name in NODES {
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
+    // Not asked for its EndpointSlices before a node drains.
+    fixture.admin().apply(&json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": { "selector": { "app": "logs" }, "ports": [{ "port": 9200 }] },
+    }));
     install(&fixture, "{pod}-config");
     let before = observe(&fixture, MANAGER);
     until_formed(&before);

@@ -137,6 +137,23 @@ fn another_stop_shortens_and_never_lengthens() {
 }
 
 #[test]
+fn the_same_stop_again_shortens_the_drain_and_writes_nothing() {
+    let mut world = World::running(Policy::default());
+    world.answer_to(stop_within(1, Some(50), Some(20))).unwrap();
+    world.forget();
+    assert_eq!(world.answer_to(stop_within(1, Some(50), Some(30))), under_way(1));
+    assert_eq!(world.due(Timer::Drain), Some(world.now + 20));
+    assert_eq!(world.answer_to(stop_within(1, Some(50), Some(10))), under_way(1));
+    assert_eq!(world.due(Timer::Drain), Some(world.now + 10));
+    assert!(world.writing.is_empty() && world.phase() == Phase::Draining);
+    world.waits_for(Timer::Drain);
+    assert_eq!(world.due(Timer::Grace), Some(world.now + 50));
+    // Too late: nothing is left to shorten.
+    assert_eq!(world.answer_to(stop_within(1, Some(50), Some(0))), under_way(1));
+    assert_eq!(world.due(Timer::Grace), Some(world.now + 50));
+}
+
+#[test]
 fn a_server_that_lost_its_launcher_is_asked_to_end() {
     let mut world = World::running(on_exit(OnExit::Hold));
     world.leader_ends(ExitStatus::Signal(9), false, true, false);

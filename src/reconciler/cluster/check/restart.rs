@@ -1,13 +1,14 @@
 //! Checks `spec.restart`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Problems;
 use crate::cluster::RestartSpec;
 use stayput_api::Span;
-use stayput_restart::{Disabled, Policy, Share};
+use stayput_restart::{Disabled, Drain, Policy, Share};
 
 impl Problems {
     pub(super) fn restart(&mut self, restart: &RestartSpec, has_sources: bool) -> Policy {
@@ -23,15 +24,19 @@ impl Problems {
             }
         }
         let phase_timeout = self.duration("restart.phaseTimeout", &restart.phase_timeout);
-        let drain = self.duration("restart.drain", &restart.drain);
+        let drain = match restart.drain.as_str() {
+            "auto" => Some(Drain::Auto),
+            span => self.duration("restart.drain", span).map(Drain::Fixed),
+        };
         if let (Some(timeout), Some(drain)) = (phase_timeout, drain)
-            && drain >= timeout
+            && drain.longest() >= timeout
         {
             self.add(
                 "restart.drain",
                 format!(
                     "{} leaves nothing of restart.phaseTimeout, {}: make it shorter",
-                    restart.drain, restart.phase_timeout
+                    humantime::format_duration(Duration::from_millis(drain.longest())),
+                    restart.phase_timeout
                 ),
             );
         }
@@ -42,7 +47,7 @@ impl Problems {
             zone_attribute: restart.zone_attribute.clone(),
             allow_outage: restart.allow_outage,
             phase_timeout: phase_timeout.unwrap_or_default(),
-            drain: drain.unwrap_or_default(),
+            drain: drain.unwrap_or(Drain::Auto),
             on_config_change: restart.on_config_change.into(),
             rollback: restart.rollback,
             has_sources,

@@ -208,7 +208,7 @@ fn everything_said_about_restarts_reaches_the_policy() {
         zone_attribute: "rack".into(),
         allow_outage: true,
         phase_timeout: 90_000,
-        drain: 0,
+        drain: stayput_restart::Drain::Fixed(0),
         on_config_change: OnConfigChange::Coordinated,
         rollback: false,
         has_sources: true,

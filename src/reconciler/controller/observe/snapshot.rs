@@ -56,6 +56,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             outdated: known.outdated.clone(),
             deadly_probe: known.deadly_probe.clone(),
             sources: known.sources.clone(),
+            endpoint: known.endpoint.clone(),
             manager: known.manager.clone(),
             ..pod
         },
@@ -86,6 +87,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         deadly_probe: None,
         phase_applied_by: facts.phase_applied_by.clone(),
         sources: Sources::Undeclared,
+        endpoint: Err(unknown("not read: its manager does not drain")),
         manager: Err(unknown("not asked yet")),
     }
 }

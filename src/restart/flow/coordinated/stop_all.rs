@@ -7,6 +7,7 @@ use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{describe_state, is_overtaken, is_refused, overtaken, runs_as_expected};
+use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{
     changes_of, give_back, mounted::until_mounted, replaced, stop::resume_on,
@@ -16,7 +17,7 @@ use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::Names;
 use crate::rules::preflight;
-use crate::{Action, Blocker, Code, Direction, Ledger, Member, Restart};
+use crate::{Action, Blocker, Code, Direction, Ledger, Manager, Member, Pod, Restart};
 use stayput_api::{Desired, State};
 
 /// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all
@@ -33,6 +34,10 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
         match stop_member(context, ledger, restart, member) {
             Ok(Stop::Due) => stopped = false,
             Ok(Stop::Done) => {}
+            Ok(Stop::Draining(action)) => {
+                stopped = false;
+                changes.act(action);
+            }
             Ok(Stop::Pending(message)) => {
                 stopped = false;
                 changes.wait(&member.pod_uid, Code::Stopping, message);
@@ -82,6 +87,8 @@ enum Stop {
     Due,
     /// Sent, and not done yet.
     Pending(String),
+    /// Sent, and its drain can end.
+    Draining(Action),
     Done,
 }
 
@@ -117,7 +124,7 @@ fn stop_member(
         return match manager.state == State::Stopped || runs_as_expected(manager, member) {
             true => Ok(Stop::Done),
             false if over => Err(late(describe_state(manager))),
-            false => Ok(Stop::Pending(describe_state(manager))),
+            false => Ok(pending(context, member, pod, manager)),
         };
     }
     if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {
@@ -135,6 +142,16 @@ fn stop_member(
     }
     until_mounted(context, member, pod, manager, false)?;
     Ok(Stop::Due)
+}
+
+/// The stop was accepted, and the engine is not stopped yet.
+fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Stop {
+    let resume = Some(resume_on(member.expected.clone()));
+    if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume) {
+        return Stop::Draining(action);
+    }
+    let drain = describe(context, pod, manager);
+    Stop::Pending(drain.unwrap_or_else(|| describe_state(manager)))
 }
 
 /// Writes the old process to the ledger if the engine could not be asked before.
@@ -158,7 +175,7 @@ fn prepare_and_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -
             changes.act(Action::Stop {
                 uid: member.pod_uid.clone(),
                 sequence: member.stop_sequence,
-                drain: context.policy.drain,
+                drain: context.policy.drain.longest(),
                 resume: Some(resume_on(member.expected.clone())),
             });
         }

@@ -1,10 +1,12 @@
 //! The `start` phase of one node: from stopped until it is proven to be back in the cluster.
 
 use super::mounted::until_mounted;
+use super::stop::resume_on;
 use crate::context::Context;
 use crate::flow::answers::{
     describe_state, is_ending, runs_as_expected, start_failure, was_refused,
 };
+use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
@@ -30,7 +32,13 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
         if is_over_time(context, member, 1) && !is_ending(manager.state) {
             return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
         }
-        return wait(Code::Stopping, format!("its engine is {}", manager.state.as_str()));
+        let resume = Some(resume_on(member.expected.clone()));
+        if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume) {
+            return Turn::act(action);
+        }
+        let drain = describe(context, pod, manager);
+        let state = || format!("its engine is {}", manager.state.as_str());
+        return wait(Code::Stopping, drain.unwrap_or_else(state));
     }
     if lists_old_process(context, member) {
         return wait(Code::StillListed, "stopped, but the cluster still lists its old process");

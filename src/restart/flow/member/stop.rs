@@ -33,7 +33,7 @@ pub(super) fn stop(
         Ok(()) => Turn::act(Action::Stop {
             uid: pod.uid.clone(),
             sequence: member.stop_sequence,
-            drain: context.policy.drain,
+            drain: context.policy.drain.longest(),
             resume: Some(resume_on(member.expected.clone())),
         }),
     }

@@ -134,6 +134,7 @@ fn pod(name: &str) -> Pod {
         outdated: None,
         deadly_probe: None,
         phase_applied_by: None,
+        endpoint: Err(Unknown { message: "not read".into() }),
         sources: Sources::Checksum("new".to_owned()),
         manager: Err(unknown()),
     }
@@ -148,6 +149,7 @@ fn fit(name: &str) -> Pod {
         durable: true,
         desired: Desired::Running,
         state: State::Running,
+        draining: false,
         ready: Some(true),
         sequence: 7,
         last_request: Some(LastRequest {

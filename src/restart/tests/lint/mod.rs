@@ -2,6 +2,7 @@
 //! can show it. It shares types with `plan`, but no rules: all checks are written independently.
 
 mod debts;
+mod drains;
 mod engine_calls;
 mod facts;
 mod ledger_writes;
@@ -32,6 +33,10 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
             Action::WriteLedger(ledger) => ledger_writes::check(&facts, ledger, &mut wrong),
             Action::Stop { uid, sequence, resume, .. } => {
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
+                requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
+            }
+            Action::EndDrain { uid, sequence, drain, resume } => {
+                drains::end(&facts, uid, *sequence, *drain, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
             Action::Start { uid, sequence, checksum, config } => {

@@ -54,7 +54,10 @@ fn acted_on(facts: &Facts, plan: &Plan) -> BTreeSet<String> {
     };
     for action in &plan.actions {
         match action {
-            Action::PatchPod { uid, .. } | Action::Stop { uid, .. } | Action::Start { uid, .. } => {
+            Action::PatchPod { uid, .. }
+            | Action::Stop { uid, .. }
+            | Action::EndDrain { uid, .. }
+            | Action::Start { uid, .. } => {
                 acted.insert(uid.clone());
             }
             Action::WriteLedger(next) => changed(&facts.snapshot.ledger, next, &mut acted),

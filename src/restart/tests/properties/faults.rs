@@ -34,6 +34,9 @@ pub(super) enum Fault {
     PersonStarts(usize),
     PhaseAway(usize),
     PhaseMoved(usize),
+    /// Services begin to send it requests, or never have.
+    ServicesSend(usize),
+    NoService(usize),
     KeepStopped(usize),
     LetRun(usize),
     EngineUnreachable,
@@ -80,6 +83,8 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         17 => GoneForGood(node),
         18 => OwnerReplaces(node),
         19 => SidecarCrashes(node),
+        20 => ServicesSend(node),
+        21 => NoService(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -150,6 +155,8 @@ impl Fault {
             Self::PersonStarts(node) => format!("person starts {}", name(node)),
             Self::PhaseAway(node) => format!("annotate pod {} restart-phase -", name(node)),
             Self::PhaseMoved(node) => format!("annotate pod {} restart-phase start", name(node)),
+            Self::ServicesSend(node) => format!("services send requests to {}", name(node)),
+            Self::NoService(node) => format!("no service has {}", name(node)),
             Self::KeepStopped(node) => format!("annotate pod {} stopped true", name(node)),
             Self::LetRun(node) => format!("annotate pod {} stopped -", name(node)),
             Self::EngineUnreachable => "engine unreachable".into(),
@@ -203,6 +210,8 @@ impl Fault {
             | PersonStarts(node)
             | PhaseAway(node)
             | PhaseMoved(node)
+            | ServicesSend(node)
+            | NoService(node)
             | KeepStopped(node)
             | LetRun(node) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail

@@ -2,8 +2,8 @@
 
 use super::wait;
 use crate::tests::driver::Driver;
-use crate::tests::world::{Asked, SimPod, Tool};
-use crate::{Disabled, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation};
+use crate::tests::world::{Asked, Services, SimPod, Tool};
+use crate::{Disabled, Drain, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation};
 use stayput_api::{Span, StartRequest, StopRequest};
 
 /// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`; `data-a*2:data@a` is
@@ -139,6 +139,11 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.searchable_snapshots.insert(name.into());
             driver.world.engine.shards.add(name, 0, &[node]);
         }
+        ["services", "send", "requests", "to", pods] => services(driver, pods, Services::Send),
+        ["services", "always", "send", "requests", "to", pods] => {
+            services(driver, pods, Services::SendAlways);
+        }
+        ["no", "service", "has", pods] => services(driver, pods, Services::Absent),
         ["zone", "of", node, "is", "unknown"] => {
             driver.world.engine.roles.get_mut(node).unwrap().zone = None;
         }
@@ -224,6 +229,8 @@ fn policy(driver: &mut Driver, words: &[&str]) {
     let policy = &mut driver.policy;
     match words {
         ["allowOutage"] => policy.allow_outage = true,
+        ["drain", "auto"] => policy.drain = Drain::Auto,
+        ["drain", span] => policy.drain = Drain::Fixed(span_of(span)),
         ["no", "rollback"] => policy.rollback = false,
         ["maxUnavailable", count] => policy.max_unavailable = share(count),
         ["disable", names @ ..] => policy.disabled = Disabled::of(names.iter().copied()),
@@ -231,6 +238,12 @@ fn policy(driver: &mut Driver, words: &[&str]) {
         ["onConfigChange", "rolling"] => policy.on_config_change = OnConfigChange::Rolling,
         ["onConfigChange", "coordinated"] => policy.on_config_change = OnConfigChange::Coordinated,
         other => panic!("no policy: {other:?}"),
+    }
+}
+
+fn services(driver: &mut Driver, pods: &str, services: Services) {
+    for pod in matching(driver, pods) {
+        driver.world.pod(&pod).services = services;
     }
 }
 

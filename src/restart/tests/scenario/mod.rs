@@ -8,7 +8,7 @@ pub(crate) use command::nodes;
 
 use super::driver::Driver;
 use super::world::World;
-use crate::Policy;
+use crate::{Drain, Policy};
 
 /// Carries out one line of a script.
 pub(crate) fn play_line(driver: &mut Driver, line: &str) {
@@ -33,7 +33,9 @@ fn play(script: &str) -> (String, Vec<String>) {
         let nodes = command::nodes(nodes);
         let nodes: Vec<(&str, &str)> =
             nodes.iter().map(|(name, roles)| (name.as_str(), roles.as_str())).collect();
-        let mut begun = Driver::new(World::new(&nodes), Policy::default());
+        // With one line less for each stop; `policy drain auto` is the default outside.
+        let policy = Policy { drain: Drain::Fixed(Drain::LONGEST), ..Policy::default() };
+        let mut begun = Driver::new(World::new(&nodes), policy);
         begun.page.script(line);
         driver = Some(begun);
         break;
@@ -104,6 +106,7 @@ scenarios! {
     copy_fails_in_a_slot
     deleted_with_its_pods
     deadline_after_absence
+    drain
     drift
     engine_will_not_start
     finalizer_leaves

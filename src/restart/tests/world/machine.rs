@@ -360,6 +360,11 @@ impl Machine {
         self.process.as_ref()?.checksum.as_deref()
     }
 
+    /// The manager is unready on purpose.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.life.reason().is_some_and(|reason| reason.code == "draining")
+    }
+
     pub(crate) fn life(&self) -> &Lifecycle {
         &self.life
     }
@@ -373,6 +378,7 @@ impl Machine {
             durable: self.life.is_durable(),
             desired: self.life.desired(),
             state: self.life.state(),
+            draining: self.is_draining(),
             ready: Some(self.up(now).is_some() && self.life.state() == stayput_api::State::Running),
             sequence: self.life.intent().fencing.sequence,
             last_request: self.life.last_request().map(|last| LastRequest {

@@ -17,7 +17,7 @@ pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
 pub(crate) use object::{Object, Tool};
 pub(crate) use perform::describe_action;
-pub(crate) use pods::SimPod;
+pub(crate) use pods::{Services, SimPod};
 
 /// The time at which every simulation starts.
 pub(crate) const START: u64 = 1_795_000_000_000;
@@ -135,6 +135,9 @@ impl World {
         let now = self.now;
         if self.object.sync() {
             self.happened("tool", "writes its phase on the SearchCluster");
+        }
+        for pod in &mut self.pods {
+            pod.follow_drain(now);
         }
         let up = self.pods.iter().filter(|pod| !pod.gone).filter_map(|pod| {
             let run = pod.machine.up(now)?;

@@ -32,6 +32,9 @@ pub(crate) fn describe_action(action: &Action) -> String {
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
         Action::Stop { uid, sequence, .. } => format!("stop {sequence} to {uid}"),
+        Action::EndDrain { uid, sequence, drain, .. } => {
+            format!("stop {sequence} to {uid} again, drain {drain} ms")
+        }
         Action::Start { uid, sequence, checksum, config } => {
             let on = checksum.clone().unwrap_or_else(|| config.as_str().to_owned());
             format!("start {sequence} to {uid} on {on}")
@@ -99,7 +102,8 @@ impl World {
                 true
             }
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
-            Action::Stop { uid, sequence, drain, resume } => {
+            Action::Stop { uid, sequence, drain, resume }
+            | Action::EndDrain { uid, sequence, drain, resume } => {
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),

@@ -3,12 +3,28 @@
 use std::collections::BTreeMap;
 
 use super::machine::Machine;
-use crate::{Pod, Sources, Unknown};
+use crate::{Endpoint, Known, Pod, Sources, Unknown};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
 /// The time until it syncs them after a patch of the pod, in milliseconds.
 const NUDGED: u64 = 1_000;
+
+/// From the begin of a drain until EndpointSlices show the pod as not ready, in milliseconds.
+const PROBED: u64 = 1_000;
+
+/// What EndpointSlices show of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Services {
+    /// They cannot be listed.
+    Unknown,
+    /// None has it.
+    Absent,
+    /// They have it as ready until its readiness probe fails.
+    Send,
+    /// They have it as ready also after that.
+    SendAlways,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct SimPod {
@@ -24,6 +40,7 @@ pub(crate) struct SimPod {
     pub(crate) outdated: Option<String>,
     pub(crate) deadly_probe: Option<String>,
     pub(crate) phase_applied_by: Option<String>,
+    pub(crate) services: Services,
     pub(crate) sources: Sources,
     pub(crate) machine: Machine,
     /// A container beside the engine's crashes again and again.
@@ -32,6 +49,7 @@ pub(crate) struct SimPod {
     pub(crate) mount_is_stuck: bool,
     kubelet_at: Option<u64>,
     container_back_at: Option<u64>,
+    drains_since: Option<u64>,
 }
 
 impl SimPod {
@@ -49,11 +67,13 @@ impl SimPod {
             outdated: None,
             deadly_probe: None,
             phase_applied_by: None,
+            services: Services::Unknown,
             sources: Sources::Checksum(config.to_owned()),
             sidecar_crashes: false,
             mount_is_stuck: false,
             kubelet_at: None,
             container_back_at: None,
+            drains_since: None,
         }
     }
 
@@ -97,7 +117,15 @@ impl SimPod {
     pub(crate) fn next(&self, now: u64) -> Option<u64> {
         let turns = self.machine.process_turns_at().filter(|at| *at > now);
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
-        turns.chain(self.machine.next()).chain(kubelet).chain(self.container_back_at).min()
+        let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
+        let own = turns.chain(self.machine.next()).chain(kubelet);
+        own.chain(self.container_back_at).chain(probed).min()
+    }
+
+    /// The kubelet probes it.
+    pub(crate) fn follow_drain(&mut self, now: u64) {
+        let is_draining = self.machine.is_draining();
+        self.drains_since = is_draining.then(|| self.drains_since.unwrap_or(now));
     }
 
     pub(crate) fn happen(&mut self, now: u64) {
@@ -108,12 +136,25 @@ impl SimPod {
             }
         }
         self.machine.wake(now);
+        self.follow_drain(now);
         if self.machine.has_exited() && self.container_back_at.is_none() {
             self.container_back_at = Some(now + 1_000);
         }
         if self.container_back_at.is_some_and(|at| at <= now) {
             self.container_back_at = None;
             self.machine.comes_back(now);
+        }
+    }
+
+    fn endpoint(&self, now: u64) -> Known<Endpoint> {
+        let unready = self.drains_since.is_some_and(|since| since + PROBED <= now);
+        match self.services {
+            Services::Unknown => {
+                Err(Unknown { message: "EndpointSlices cannot be listed: forbidden".into() })
+            }
+            Services::Absent => Ok(Endpoint::Absent),
+            Services::Send if unready => Ok(Endpoint::NotReady),
+            Services::Send | Services::SendAlways => Ok(Endpoint::Ready),
         }
     }
 
@@ -142,6 +183,7 @@ impl SimPod {
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             phase_applied_by: self.phase_applied_by.clone(),
+            endpoint: self.endpoint(now),
             sources: self.sources.clone(),
             manager,
         }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,6 +45,7 @@ static STATEFUL_SET: Rules = Rules { generation: true, ..plain::<StatefulSet>() 
 static CONTROLLER_REVISION: Rules = plain::<ControllerRevision>();
 static LEASE: Rules =
     Rules { unconditional_update: false, create_on_update: true, ..plain::<Lease>() };
+static ENDPOINT_SLICE: Rules = Rules { generation: true, ..plain::<EndpointSlice>() };
 static DEFINITION: Rules =
     Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
 static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
@@ -73,6 +75,11 @@ const ROWS: [(Row, &str, &Rules); 12] = [
         &CONTROLLER_REVISION,
     ),
     (("coordination.k8s.io", "leases", "Lease", &[], true, false), "leases", &LEASE),
+    (
+        ("discovery.k8s.io", "endpointslices", "EndpointSlice", &[], true, false),
+        "endpointslices",
+        &ENDPOINT_SLICE,
+    ),
     (
         (
             "apiextensions.k8s.io",

@@ -1,7 +1,7 @@
 //! What can happen next: everything, at any time.
 
 use super::super::scenario::{
-    start, start_last_good, start_with, stop, stop_and_exit, stop_resuming,
+    start, start_last_good, start_with, stop, stop_and_exit, stop_resuming, stop_within,
 };
 use super::super::world::{Life, OTHER, World};
 use crate::lifecycle::{Event, ExitStatus, Phase, Request, Timer};
@@ -80,6 +80,8 @@ pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
     let mut bodies = vec![];
     for sequence in 1..=sequences {
         bodies.push(stop(sequence));
+        // The drain of this stop ends early.
+        bodies.push(stop_within(sequence, None, Some(0)));
         bodies.push(start(sequence));
         bodies.push(start_with(sequence, OTHER));
     }

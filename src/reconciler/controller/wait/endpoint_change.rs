@@ -1,0 +1,25 @@
+//! While a node drains: the next change of an EndpointSlice of its namespace.
+
+use std::pin::pin;
+
+use futures_util::StreamExt;
+use futures_util::future::pending;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::WatchParams;
+
+use crate::controller::apiserver::Apiserver;
+
+/// Completes once an EndpointSlice differs from what was listed at this version; never if that is
+/// not awaited, or cannot be watched: then the next reconcile lists them again.
+pub(super) async fn wait_for_endpoints(api: Apiserver, namespace: String, since: Option<String>) {
+    let Some(version) = since else { return pending().await };
+    let slices: Api<EndpointSlice> = Api::namespaced(api.client(), &namespace);
+    let Ok(changes) = slices.watch(&WatchParams::default(), &version).await else {
+        return pending().await;
+    };
+    match pin!(changes).next().await {
+        Some(Ok(_)) => {}
+        Some(Err(_)) | None => pending().await,
+    }
+}

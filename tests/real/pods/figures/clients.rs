@@ -1,0 +1,139 @@
+//! A client of the Service `logs`: a write each tenth of a second, each on a connection of its own
+//! and without retries, to the pods in turn that EndpointSlices have as ready. There is no kube-proxy
+//! here; as by its default, the list is taken over at once, but at most once a second.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::super::fixture::Fixture;
+use crate::support::http::exchange;
+use crate::support::kubernetes::apiserver::part;
+use crate::support::kubernetes::process::Process;
+use crate::support::wait::eventually;
+
+const NAME: &str = "slices";
+/// Between two requests.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Between two changes of kube-proxy's rules.
+const PROXY_PAUSE: Duration = Duration::from_secs(1);
+/// How long an answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What became of the requests.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    pub(super) sent: u32,
+    /// Without a connection, or without an answer.
+    pub(super) refused: u32,
+    /// Answered, but not carried out.
+    pub(super) failed: u32,
+}
+
+/// A client that sends requests; ended by [`Clients::end`].
+pub(super) struct Clients {
+    _watch: Process,
+    _directory: TempDir,
+    is_over: Arc<AtomicBool>,
+    task: JoinHandle<Count>,
+}
+
+/// The Service that the client uses.
+pub(super) fn service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": { "selector": { "app": "logs" }, "ports": [{ "port": 9200 }] },
+    })
+}
+
+impl Clients {
+    /// Starts once all three pods are in the Service.
+    pub(super) fn start(fixture: &Fixture) -> Self {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let kubectl = part("STAYPUT_KUBE").expect("it runs the cluster");
+        let kubeconfig = fixture.admin().kubeconfig().to_str().expect("UTF-8");
+        let line = [
+            kubectl.to_str().expect("UTF-8"),
+            "kubectl",
+            "--kubeconfig",
+            kubeconfig,
+            "--namespace=search",
+            "get",
+            "endpointslices",
+            "--selector=kubernetes.io/service-name=logs",
+            "--watch",
+            "--output=json",
+        ];
+        let watch = Process::start(NAME, directory.path(), &line);
+        let log = directory.path().join(format!("{NAME}.log"));
+        eventually("all pods are in the Service", || (ready(&log).len() == 3).then_some(()));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&is_over);
+        let task = spawn(move || send(&log, &until));
+        Self { _watch: watch, _directory: directory, is_over, task }
+    }
+
+    pub(super) fn end(self) -> Count {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.task.join().expect("no panic")
+    }
+}
+
+/// Addresses that the newest version of the slice has as ready.
+fn ready(log: &Path) -> BTreeSet<String> {
+    let text = fs::read(log).expect("a log");
+    let all = serde_json::Deserializer::from_slice(&text).into_iter::<EndpointSlice>();
+    // The last one may not be complete yet.
+    let newest = all.map_while(Result::ok).last();
+    let is_ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
+        endpoint.conditions.as_ref().is_some_and(|conditions| conditions.ready == Some(true))
+    };
+    let endpoints = newest.into_iter().flat_map(|slice| slice.endpoints);
+    endpoints.filter(is_ready).flat_map(|endpoint| endpoint.addresses).collect()
+}
+
+fn send(log: &PathBuf, is_over: &AtomicBool) -> Count {
+    let mut count = Count::default();
+    let (mut known, mut taken_over) = (ready(log), Instant::now());
+    let mut turn = 0_usize;
+    while !is_over.load(Ordering::Relaxed) {
+        let next = Instant::now() + PAUSE;
+        if taken_over.elapsed() >= PROXY_PAUSE {
+            let now = ready(log);
+            if now != known {
+                (known, taken_over) = (now, Instant::now());
+            }
+        }
+        turn = turn.wrapping_add(1);
+        count.sent += 1;
+        let address = known.iter().nth(turn % known.len().max(1));
+        match address.and_then(|address| write(address, count.sent)) {
+            Some(200 | 201) => {}
+            Some(_) => count.failed += 1,
+            None => count.refused += 1,
+        }
+        sleep(next.saturating_duration_since(Instant::now()));
+    }
+    count
+}
+
+/// The status of the answer, if there is one.
+fn write(address: &str, number: u32) -> Option<u16> {
+    let address: SocketAddr = format!("{address}:9200").parse().expect("an address");
+    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+    let target = format!("/load/_doc/client-{number}");
+    let answer = exchange(stream, ("PUT", &target), Some(&json!({ "number": number })));
+    answer.ok().map(|answer| answer.status)
+}
