@@ -190,7 +190,11 @@ fn difference(leaf: &Leaf, step: Step) -> Difference {
     let shown = |value: &Option<Value>| match value {
         Some(value) if !secret => Some(shortened(&match value {
             Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.to_string(),
         })),
         _ => None,
     };

@@ -37,7 +37,7 @@ fn amount(value: Option<&Value>) -> Option<i128> {
     match value? {
         Value::String(text) => thousandths(text),
         Value::Number(number) => thousandths(&number.to_string()),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -260,7 +260,7 @@ async fn stop(
     // Apiserver: the live SearchCluster and pods.
     let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
     // Engine: once more if what is known of it is old. Then a person may have paused meanwhile.
-    let engine = cx.observer.read_engine_again(cluster, &spec.checked).await;
+    let engine = Box::pin(cx.observer.read_engine_again(cluster, &spec.checked)).await;
     if engine.is_some() {
         unread = match read_live(cx, stops, cluster, spec).await? {
             Some(unread) => unread,

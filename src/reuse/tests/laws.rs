@@ -25,21 +25,16 @@ fn changed(changes: &[u8]) -> Value {
 
 /// The same template with the elements of all lists that have names in another order.
 fn shuffled(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), ordered(name, value))).collect()
-        }
-        other => other.clone(),
-    }
+    let Value::Object(fields) = value else { return value.clone() };
+    fields.iter().map(|(name, value)| (name.clone(), ordered(name, value))).collect()
 }
 
 fn ordered(name: &str, value: &Value) -> Value {
-    match value {
-        // Their order is a change of its own.
-        Value::Array(list) if name == "initContainers" => list.iter().map(shuffled).collect(),
-        Value::Array(list) => list.iter().rev().map(shuffled).collect(),
-        other => shuffled(other),
-    }
+    let Value::Array(list) = value else { return shuffled(value) };
+    // Their order is a change of its own.
+    let is_kept = name == "initContainers";
+    let list = list.iter().map(shuffled);
+    if is_kept { list.collect() } else { list.rev().collect() }
 }
 
 proptest! {

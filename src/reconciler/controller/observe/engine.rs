@@ -3,6 +3,7 @@
 mod changes;
 mod convert;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -63,7 +63,6 @@ fn ten_thousand_nodes_fit_wherever_the_restart_is() {
         let members = (0..done).map(is_done).chain((done..next).map(under_way));
         let ledger = ledger(members.chain((next..NODES).map(waits)).collect());
         let text = text(&ledger);
-        println!("{done} of {NODES} done: {} bytes", text.len());
         assert!(text.len() < MOST, "{} bytes with {done} done", text.len());
         assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
     }

@@ -35,6 +35,7 @@ fn engine(nodes: &[&str], color: Color) -> Engine {
         name: (*name).into(),
         ephemeral_id: (*name).into(),
         roles: ["data".to_owned(), "master".to_owned()].into(),
+        roles_unknown: false,
         zone: None,
         version: "8.19.0".into(),
     };
@@ -56,6 +57,7 @@ fn engine(nodes: &[&str], color: Color) -> Engine {
         health: Ok(health),
         voting: Err(unknown()),
         shards: Err(unknown()),
+        searchable_snapshots: Err(unknown()),
         allocation: Err(unknown()),
         records: Err(unknown()),
     }

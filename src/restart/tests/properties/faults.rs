@@ -62,7 +62,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..21, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..23, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),

@@ -55,7 +55,7 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 12] = [
+const ROWS: [(Row, &str, &Rules); 13] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
