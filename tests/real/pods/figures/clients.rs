@@ -103,7 +103,7 @@ fn ready(log: &Path) -> BTreeSet<String> {
     endpoints.filter(is_ready).flat_map(|endpoint| endpoint.addresses).collect()
 }
 
-fn send(log: &PathBuf, is_over: &AtomicBool) -> Count {
+fn send(log: &Path, is_over: &AtomicBool) -> Count {
     let mut count = Count::default();
     let (mut known, mut taken_over) = (ready(log), Instant::now());
     let mut turn = 0_usize;
