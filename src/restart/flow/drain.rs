@@ -41,7 +41,8 @@ pub(super) fn describe(context: &Context<'_>, pod: &Pod, manager: &Manager) -> O
             "no Service sends requests to it any more; its engine is being stopped".into()
         }
         Err(unknown) => format!(
-            "it is not ready for {most} s: whether Services still send requests to it is not known: {}",
+            "it is not ready for {most} s, since it is not known whether Services still send \
+             requests to it: {}",
             unknown.message
         ),
     })

@@ -32,7 +32,7 @@ step 4      logs-master-1 (it is master-eligible: it goes after the other nodes)
 never       logs-hot-1: unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or cancel this restart and request one that accepts that this index is unavailable until the node is back: `kubectl stayput restart --allow-unreplicated once`
 never       logs-master-0: do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded: logs-master-0 is the last master-eligible node to be restarted and goes after all others: waits for logs-hot-1; if that never happens, repair what it waits for; as a last resort, disable the rule with spec.restart.disabledPredicates: [do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded]
 waiting     logs-hot-0, logs-hot-1, logs-master-0, logs-master-1, logs-master-2: another_in_progress: logs-warm-0 is under way; one node at a time
-waiting     logs-warm-0: stopping: its engine is stopping
+waiting     logs-warm-0: stopping: it is not ready for 10 s, since it is not known whether Services still send requests to it: EndpointSlices cannot be listed: forbidden
 waiting     1 node: finished, or not part of the restart
             (assuming that every node comes back and nothing else in the cluster changes)
 ");
