@@ -105,7 +105,10 @@ impl FiveNodes {
             (Outcome::Done, nodes.len()),
             "{entry:?}"
         );
-        assert_eq!((entry.strategy, entry.reason.as_str()), (Strategy::Rolling, ""), "{entry:?}");
+        assert_eq!(entry.strategy, Strategy::Rolling);
+        // The last node's copies may still be recovering.
+        let is_yellow = entry.reason.starts_with("the cluster was not green yet: yellow");
+        assert!(entry.reason.is_empty() || is_yellow, "{entry:?}");
         let after = self.fixture.facts();
         for (name, is) in &after {
             let was = &before[name];
