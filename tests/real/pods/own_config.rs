@@ -42,7 +42,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     for name in NODES {
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
     }
-    // Not asked for its EndpointSlices before a node drains.
+    // With it, a drain ends as soon as no slice has the pod as ready.
     fixture.admin().apply(&json!({
         "apiVersion": "v1",
         "kind": "Service",
