@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Color, Engine, Member, Node, ShardCopy, Snapshot};
+use crate::{Color, Engine, Member, Node, ShardCopy, Snapshot, Step};
 use stayput_api::{Desired, State};
 
 /// Makes the nodes of these members serve, and lets copies that are being built be complete.
@@ -18,14 +18,19 @@ pub(super) fn bring_back(snapshot: &mut Snapshot, members: &[Member]) {
             manager.ready = Some(true);
         }
     }
+    // What the cluster misses may be what it has been missing since the nodes before.
+    let is_done =
+        |member: &&Member| member.step == Step::Finished && !uids.contains(&*member.pod_uid);
+    let done: Vec<String> =
+        snapshot.ledger.members().filter(is_done).map(|member| member.node.clone()).collect();
     if let Ok(engine) = &mut snapshot.engine {
-        add_nodes(engine, members);
+        add_nodes(engine, members, &done);
     }
 }
 
-/// Adds the nodes that are missing, and places the unassigned copies on these members' nodes: also on
-/// one that has joined already, while allocation is still limited.
-fn add_nodes(engine: &mut Engine, members: &[Member]) {
+/// Adds the nodes that are missing, and places the unassigned copies on these members' nodes, also on
+/// one that has joined already, and on nodes that are `done`: allocation was limited all the time.
+fn add_nodes(engine: &mut Engine, members: &[Member], done: &[String]) {
     let listed: BTreeMap<&str, bool> =
         engine.nodes.iter().map(|node| (&*node.name, node.holds_data())).collect();
     let is_listed = |member: &&Member| listed.contains_key(&*member.node);
@@ -40,6 +45,7 @@ fn add_nodes(engine: &mut Engine, members: &[Member]) {
         .chain(joined)
         .filter(|member| takes_copies(member))
         .map(|member| member.node.clone())
+        .chain(done.iter().filter(|node| listed.get(&***node) == Some(&true)).cloned())
         .collect();
     engine.nodes.extend(missing);
     let Ok(copies) = &mut engine.shards else { return };

@@ -39,10 +39,13 @@ pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Value {
     Value::Array(patch)
 }
 
-/// Replaces the phase on the SearchCluster by a request.
+/// Replaces the phase on the SearchCluster by a request. Only on the version that was read: a patch
+/// that arrives late would make a second request of a phase that is written again.
 pub(super) fn claim(cluster: &SearchCluster, phase: &str, request: &str) -> Value {
+    let version = &cluster.metadata.resource_version;
     json!([
         {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
         {"op": "test", "path": at(annotation::PHASE), "value": phase},
         {"op": "remove", "path": at(annotation::PHASE)},
         {"op": "add", "path": at(annotation::REQUEST), "value": request},

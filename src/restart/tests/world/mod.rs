@@ -46,7 +46,8 @@ pub(crate) struct World {
     /// When a reconciler at rest has last looked for what late requests have left.
     pub(crate) looked_at: Option<u64>,
     /// Requests that have not arrived yet, by their time of arrival.
-    late: BTreeMap<(u64, u64), crate::Action>,
+    /// With the version of the object when they were sent.
+    late: BTreeMap<(u64, u64), (u64, crate::Action)>,
     /// Number of late requests that have arrived.
     pub(crate) arrived: usize,
     count: u64,
@@ -171,13 +172,17 @@ impl World {
             pod.happen(now);
         }
         while let Some((&key, _)) = self.late.first_key_value().filter(|((at, _), _)| *at <= now) {
-            if let Some(action) = self.late.remove(&key) {
+            if let Some((version, action)) = self.late.remove(&key) {
                 self.arrived += 1;
                 self.happened(
                     "late",
                     format!("a request arrives: {}", perform::describe_action(&action)),
                 );
-                self.carry_out(&action);
+                // The only patch that names the version it was decided on.
+                let is_claim = matches!(action, crate::Action::ClaimTrigger { .. });
+                if !is_claim || version == self.object.version {
+                    self.carry_out(&action);
+                }
             }
         }
         self.settle();

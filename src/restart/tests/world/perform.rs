@@ -62,7 +62,7 @@ impl World {
     /// The action arrives late.
     pub(crate) fn carry_out_at(&mut self, at: u64, action: Action) {
         let count = self.fresh();
-        self.late.insert((at, count), action);
+        self.late.insert((at, count), (self.object.version, action));
     }
 
     /// Does what the executor does; the driver handles ledger and flush. Returns whether the action
