@@ -7,7 +7,7 @@ use crate::{
     AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
     Restart, Step, Strategy, annotation,
 };
-use stayput_api::Desired;
+use stayput_api::{Desired, RequestKind};
 
 /// The caller that the managers see in our requests.
 const US: &str = "stayput-reconciler";
@@ -66,6 +66,16 @@ impl Laws {
     /// Checks the requests since the last call.
     pub(crate) fn check(&mut self, world: &World, policy: &Policy) {
         self.was_red |= world.engine.health(world.now).color == crate::Color::Red;
+        // An engine that came back by itself after our stop may be stopped once more.
+        for pod in &world.pods {
+            let manager = pod.machine.status(world.now);
+            let last = manager.last_request.as_ref();
+            let came_back = manager.desired == Desired::Running
+                && last.is_some_and(|last| last.kind == RequestKind::Stop && last.accepted);
+            if came_back {
+                self.stops.retain(|(_, uid, _), _| *uid != pod.uid);
+            }
+        }
         let fresh: Vec<_> = world.judged[self.seen..].to_vec();
         self.seen = world.judged.len();
         for judged in fresh {

@@ -6,7 +6,10 @@ use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{describe_state, is_overtaken, is_refused, overtaken, runs_as_expected};
+use crate::flow::answers::{
+    SEQUENCE_GAP, describe_state, has_resumed, is_overtaken, is_refused, overtaken,
+    runs_as_expected,
+};
 use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{
@@ -120,6 +123,10 @@ fn stop_member(
     if has_our_start || is_overtaken(manager, member) && !(forward && started) {
         return Err(overtaken(manager, member));
     }
+    let runs_on_another = has_resumed(manager, member) && !runs_as_expected(manager, member);
+    if forward && runs_on_another && manager.state == State::Running {
+        return Err(Turn::change(stop_once_more(member)));
+    }
     if manager.sequence >= member.stop_sequence {
         return match manager.state == State::Stopped || runs_as_expected(manager, member) {
             true => Ok(Stop::Done),
@@ -142,6 +149,15 @@ fn stop_member(
     }
     until_mounted(context, member, pod, manager, false)?;
     Ok(Stop::Due)
+}
+
+/// The engine came back by itself on a config that has been replaced since. Without another stop it
+/// would go on with it, and a restart that only goes forward would wait for it without end.
+fn stop_once_more(member: &Member) -> Member {
+    let mut again = member.clone();
+    again.stop_sequence = member.start_sequence + SEQUENCE_GAP;
+    again.start_sequence = again.stop_sequence + SEQUENCE_GAP;
+    again
 }
 
 /// The stop was accepted, and the engine is not stopped yet.

@@ -2,8 +2,7 @@
 
 use super::facts::Facts;
 use crate::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
-use stayput_api::RequestKind;
-use stayput_api::{ConfigChoice, State};
+use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 pub(super) fn check(
     facts: &Facts,
@@ -72,6 +71,18 @@ fn all_or_nothing(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     }
 }
 
+/// Whether the engine came back by itself after our stop, on a config that has been replaced since,
+/// in a restart that does not turn back.
+fn came_back(facts: &Facts, restart: &Restart, member: &Member) -> bool {
+    let goes_on = restart.request.strategy == Strategy::Coordinated;
+    goes_on
+        && facts.manager(&member.pod_uid).is_some_and(|manager| {
+            manager.sequence == member.stop_sequence
+                && manager.desired == Desired::Running
+                && manager.run.as_ref().is_some_and(|run| run.checksum != member.expected)
+        })
+}
+
 fn check_member(
     facts: &Facts,
     ledger: &Ledger,
@@ -105,6 +116,7 @@ fn check_member(
     if old.step != Step::Scheduled
         && (old.stop_sequence, old.start_sequence) != (new.stop_sequence, new.start_sequence)
         && !again
+        && !came_back(facts, restart, old)
     {
         wrong.push(format!("S5: {node} gets other sequences in the middle"));
     }

@@ -344,6 +344,10 @@ fn start_of_turn(
     if asked.config != ConfigChoice::Mounted || asked.checksum != &member.expected {
         wrong.push(format!("S3: {name} is started on something else than expected"));
     }
+    // It came back by itself while nobody could ask it. Then the start only ends its waiting.
+    let run = facts.manager(&pod.uid).and_then(|manager| manager.run.as_ref());
+    let runs_it =
+        member.expected.is_some() && run.is_some_and(|run| run.checksum == member.expected);
     match facts.manager(&pod.uid) {
         None => wrong.push(format!("{name} is started and its manager is not known")),
         Some(manager) => {
@@ -356,7 +360,7 @@ fn start_of_turn(
             if !stopped {
                 wrong.push(format!("{name} is started before its stop was taken"));
             }
-            if member.expected.is_some() && manager.mounted != member.expected {
+            if member.expected.is_some() && manager.mounted != member.expected && !runs_it {
                 wrong.push(format!("S3: {name} is started and {:?} is mounted", manager.mounted));
             }
         }
@@ -371,6 +375,7 @@ fn start_of_turn(
         }
     } else if let Sources::Checksum(now) = &pod.sources
         && Some(now) != member.expected.as_ref()
+        && !runs_it
     {
         wrong.push(format!("S3: {name} is started and its sources have moved to {now}"));
     }

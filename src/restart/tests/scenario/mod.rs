@@ -159,6 +159,7 @@ scenarios! {
     superseded_forward
     superseded_forward_crash
     superseded_person_starts
+    superseded_resumed
     superseded_refused
     superseded_twice
     trigger_on_cluster
