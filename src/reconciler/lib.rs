@@ -9,3 +9,4 @@ pub mod cluster;
 pub mod controller;
 pub mod engine_client;
 pub mod kubectl;
+mod workload;

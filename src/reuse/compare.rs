@@ -6,8 +6,9 @@ use crate::content::{Content, SourceKind};
 use crate::difference::{Leaf, differences};
 use crate::fields::{Rule, rule};
 use crate::path::Segment;
-use crate::resize::{self, containers, is_sidecar};
+use crate::resize;
 use crate::step::Step;
+use crate::template::{containers, is_sidecar};
 use crate::tolerations;
 use crate::uses::{Arrival, uses};
 

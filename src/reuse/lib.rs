@@ -17,6 +17,7 @@ mod quantity;
 mod resize;
 mod settings;
 mod step;
+mod template;
 mod tolerations;
 mod uses;
 

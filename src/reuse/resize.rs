@@ -8,6 +8,7 @@ use crate::difference::Leaf;
 use crate::path::Segment;
 use crate::quantity::thousandths;
 use crate::step::Step;
+use crate::template::{containers, is_sidecar};
 
 /// The step for a change of a container's resources.
 pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool) -> Step {
@@ -39,13 +40,6 @@ fn amount(value: Option<&Value>) -> Option<i128> {
         Value::Number(number) => thousandths(&number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// Whether it is an init container that runs as long as the pod.
-pub(crate) fn is_sidecar(container: Option<&str>, template: &Value) -> bool {
-    let found = containers(template, "initContainers")
-        .find(|each| each.get("name").and_then(Value::as_str) == container);
-    found.is_some_and(|each| each["restartPolicy"] == "Always")
 }
 
 fn cannot_be_resized(template: &Value) -> bool {
@@ -90,12 +84,4 @@ fn quality(template: &Value) -> Quality {
     } else {
         Quality::Burstable
     }
-}
-
-/// The containers in a list of the template.
-pub(crate) fn containers<'a>(
-    template: &'a Value,
-    list: &str,
-) -> impl Iterator<Item = &'a Value> + use<'a> {
-    template["spec"][list].as_array().into_iter().flatten()
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::content::{Source, SourceKind};
 use crate::path::Path;
-use crate::resize::{containers, is_sidecar};
+use crate::template::{containers, is_sidecar};
 
 /// How a changed content gets to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

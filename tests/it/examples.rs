@@ -22,16 +22,29 @@ fn yaml(path: &Path) -> String {
     blocks.collect::<Vec<_>>().join("---\n")
 }
 
-/// Every container that runs the manager, anywhere in the document. Anchors are resolved.
-fn containers<'a>(yaml: &'a Yaml, found: &mut Vec<&'a Yaml>) {
+/// The manifests of pods that people take as they are.
+const PODS: [&str; 3] = ["pod.yaml", "statefulset.yaml", "patch.yaml"];
+
+fn documents(file: &str) -> Vec<Yaml> {
+    YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap()
+}
+
+/// Every container that runs the manager, anywhere in the documents. Anchors are resolved.
+fn containers(documents: &[Yaml]) -> Vec<&Yaml> {
+    let mut found = Vec::new();
+    documents.iter().for_each(|document| find_containers(document, &mut found));
+    found
+}
+
+fn find_containers<'a>(yaml: &'a Yaml, found: &mut Vec<&'a Yaml>) {
     match yaml {
         Yaml::Hash(hash) => {
             if words(&yaml["command"]).get(1).is_some_and(|word| word == "run") {
                 found.push(yaml);
             }
-            hash.values().for_each(|value| containers(value, found));
+            hash.values().for_each(|value| find_containers(value, found));
         }
-        Yaml::Array(items) => items.iter().for_each(|item| containers(item, found)),
+        Yaml::Array(items) => items.iter().for_each(|item| find_containers(item, found)),
         _ => {}
     }
 }
@@ -75,9 +88,8 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
         ("eck.yaml", 1),
         ("README.md", 1),
     ] {
-        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
-        let mut found = Vec::new();
-        documents.iter().for_each(|document| containers(document, &mut found));
+        let documents = documents(file);
+        let found = containers(&documents);
         assert_eq!(found.len(), expected, "{file}");
         for container in found {
             let settings =
@@ -96,11 +108,10 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
 /// `exec` would fail at the pids limit, and a probe of the engine while the engine is stopped.
 #[test]
 fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
-    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml"] {
-        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
-        let mut found = Vec::new();
-        documents.iter().for_each(|document| containers(document, &mut found));
-        let probe = &found[0]["livenessProbe"];
+    for file in PODS {
+        let documents = documents(file);
+        let container = &containers(&documents)[0];
+        let probe = &container["livenessProbe"];
         assert_eq!(probe["httpGet"]["path"].as_str(), Some("/livez"), "{file}");
         let seconds = |name: &str| probe[name].as_i64().unwrap_or_default();
         assert!(seconds("timeoutSeconds") >= 5, "{file}");
@@ -111,15 +122,14 @@ fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
 /// What the rules for a node that comes back need, and an engine that can write beside its config.
 #[test]
 fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
-    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml"] {
-        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
-        let mut found = Vec::new();
-        documents.iter().for_each(|document| containers(document, &mut found));
-        let settings = read(found[0]).unwrap_or_else(|problems| panic!("{file}: {problems:#?}"));
+    for file in PODS {
+        let documents = documents(file);
+        let container = &containers(&documents)[0];
+        let settings = read(container).unwrap_or_else(|problems| panic!("{file}: {problems:#?}"));
         let config = &settings.config;
         assert!(config.all_staged() && config.keep_last_good.is_some(), "{file}");
         assert!(settings.policy.pin_config, "{file}");
-        let mounts = found[0]["volumeMounts"].as_vec().unwrap();
+        let mounts = container["volumeMounts"].as_vec().unwrap();
         for stage in &config.stage {
             // A volume that the kubelet keeps read-only, or a single file of one.
             let below = mounts.iter().filter(|mount| {
@@ -137,11 +147,10 @@ fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
 /// A pod that is about to stop gets no more requests after one failed probe.
 #[test]
 fn readiness_is_asked_every_second_and_fails_at_once() {
-    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml"] {
-        let documents = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
-        let mut found = Vec::new();
-        documents.iter().for_each(|document| containers(document, &mut found));
-        let probe = &found[0]["readinessProbe"];
+    for file in PODS {
+        let documents = documents(file);
+        let container = &containers(&documents)[0];
+        let probe = &container["readinessProbe"];
         assert_eq!(probe["httpGet"]["path"].as_str(), Some("/readyz"), "{file}");
         assert_eq!(probe["periodSeconds"].as_i64(), Some(1), "{file}");
         assert_eq!(probe["failureThreshold"].as_i64(), Some(1), "{file}");
@@ -177,8 +186,6 @@ fn a_mistake_in_a_manifest_would_be_found() {
         let broken = text.replace(from, to);
         assert_ne!(broken, text, "{from}");
         let documents = YamlLoader::load_from_str(&broken).unwrap();
-        let mut found = Vec::new();
-        documents.iter().for_each(|document| containers(document, &mut found));
-        assert!(read(found[0]).is_err(), "{to}");
+        assert!(read(containers(&documents)[0]).is_err(), "{to}");
     }
 }

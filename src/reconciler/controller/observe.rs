@@ -107,7 +107,7 @@ impl Observer {
         let clients = self.credentials.managers(&spec.manager, &checked.auth, &due).await;
         let (awaited, others): (Vec<_>, Vec<_>) =
             clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
-        self.managers.ask_behind(others, &self.metrics);
+        self.managers.ask_in_background(others, &self.metrics);
         let access = match is_active || reads_engine(&snapshot) {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
@@ -143,7 +143,7 @@ impl Observer {
             .iter()
             .map(|facts| {
                 let mut pod = snapshot::pod(facts);
-                pod.container = facts.container_with(spec.manager.port);
+                pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
                 pod.sources = self.sources.of(&checked.sources, &facts.name);

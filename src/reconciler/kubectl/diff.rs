@@ -9,10 +9,6 @@ use stayput_reuse::{Abilities, Content, Declaration, Update, compare};
 pub(super) use owner::{Owner, Revision};
 pub(super) use read::read;
 
-use super::apiserver::ApiError;
-use super::exit::Exit;
-use super::selection::SelectionError;
-
 /// One pod, and how it gets to what is wanted.
 #[derive(Debug)]
 pub(super) struct PodDiff {
@@ -46,29 +42,11 @@ pub(super) enum NotComparable {
     NotObserved(String),
 }
 
-/// Why nothing can be shown.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DiffError {
-    #[error(transparent)]
-    Selection(#[from] SelectionError),
-    #[error(transparent)]
-    Api(#[from] ApiError),
-}
-
-impl DiffError {
-    pub(super) fn exit(&self) -> Exit {
-        match self {
-            Self::Selection(error) => error.exit(),
-            Self::Api(error) => error.exit(),
-        }
-    }
-}
-
 /// How the pod gets from the revision that it was made from to the one that its owner wants.
 pub(super) fn of_pod(
     owner: &Owner,
     actual: &Revision,
-    ordinal: Option<i32>,
+    ordinal: Option<i64>,
     engine_container: &str,
     abilities: Abilities,
 ) -> Update {

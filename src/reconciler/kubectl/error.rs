@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::actions::ActionError;
-use super::diff::DiffError;
 use super::exit::Exit;
 use super::format::{duration_as_given, or_dash};
 use super::reconciler_client::SnapshotError;
@@ -30,8 +29,6 @@ pub(super) enum Error {
     #[error(transparent)]
     Action(#[from] ActionError),
     #[error(transparent)]
-    Diff(#[from] DiffError),
-    #[error(transparent)]
     Watch(#[from] WatchError),
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -55,7 +52,6 @@ impl Error {
             Self::Selection(error) => error.exit(),
             Self::Snapshot(error) => error.exit(),
             Self::Action(error) => error.exit(),
-            Self::Diff(error) => error.exit(),
             Self::Watch(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Runtime(_)

@@ -24,6 +24,12 @@ pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
         || is_opposite(manager, member.start_sequence, RequestKind::Start)
 }
 
+/// Gives the stop and the start of a member the next sequences above this one.
+pub(super) fn take_sequences_above(member: &mut Member, sequence: u64) {
+    member.stop_sequence = sequence + SEQUENCE_GAP;
+    member.start_sequence = member.stop_sequence + SEQUENCE_GAP;
+}
+
 /// A start sequence above both, which [`is_overtaken`] recognizes as ours.
 pub(super) fn start_above(member: &Member, sequence: u64) -> u64 {
     let above = sequence.max(member.start_sequence) + SEQUENCE_GAP;

@@ -29,8 +29,8 @@
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent.
 //!
 //! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
-//! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (what a manager's status shows about our requests),
-//! [`observed`] (what the snapshot shows), [`shown`], [`target`] and [`history`].
+//! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (what a manager's
+//! status shows about our requests), [`observed`] (what the snapshot shows), [`shown`], [`target`] and [`history`].
 
 mod requests;
 
@@ -40,8 +40,6 @@ mod begin;
 
 mod member;
 
-mod drain;
-
 mod coordinated;
 
 mod keep_stopped;
@@ -49,6 +47,7 @@ mod keep_stopped;
 mod finish;
 
 mod answers;
+mod drain;
 mod engine;
 mod history;
 mod known_starts;

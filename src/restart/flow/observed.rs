@@ -2,7 +2,7 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
-use crate::{Blocker, Code, Manager, Member, Pod, Restart, Sources, annotation};
+use crate::{Blocker, Code, Manager, Member, Pod, Restart, Sources};
 
 /// Whether the time of so many phases has passed since the member took its slot. A phase that ends
 /// early leaves its remaining time to the next one, so that only the time of the slot must be
@@ -43,8 +43,7 @@ pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String
 
 /// Whether the spec or an annotation requests that this node is kept stopped.
 pub(super) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
-    context.snapshot.cluster.stopped.contains(&pod.node)
-        || pod.annotations.get(annotation::STOPPED).is_some_and(|value| value == "true")
+    context.snapshot.cluster.keeps_stopped(pod)
 }
 
 /// Passes unless a person has paused the cluster.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::debts;
 use crate::index::Index;
-use crate::{Manager, Pod, Snapshot, Time, annotation};
+use crate::{Manager, Pod, Snapshot, Time};
 use stayput_api::{Desired, State};
 
 /// So many nodes are described in one message; the table of nodes has the others.
@@ -36,9 +36,8 @@ pub(super) fn nodes(snapshot: &Snapshot) -> DownNodes<'_> {
     let kept: BTreeSet<&str> = kept.iter().map(|kept| kept.pod_uid.as_str()).collect();
     let is_expected = |pod: &&Pod| {
         let uid = pod.uid.as_str();
-        let annotated = pod.annotations.get(annotation::STOPPED).is_some_and(|kept| kept == "true");
-        let is_stopped = annotated || snapshot.cluster.stopped.contains(&pod.node);
-        !(pod.terminating || is_stopped || under_way.contains(uid) || kept.contains(uid))
+        let is_kept = snapshot.cluster.keeps_stopped(pod) || kept.contains(uid);
+        !(pod.terminating || is_kept || under_way.contains(uid))
     };
     let expected = snapshot.pods.iter().filter(is_expected);
     expected

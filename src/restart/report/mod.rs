@@ -162,6 +162,7 @@ pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
     let blocker = summary::blocker(snapshot, policy, plan);
     let estimate = estimate(snapshot, blocker);
     let message = summary::message(snapshot, policy, plan, blocker, &counts, &down);
+    let message = summary::of_deletion(snapshot, message);
     Report {
         phase: summary::phase(snapshot, blocker, &counts).to_owned(),
         progress: progress(&snapshot.ledger),

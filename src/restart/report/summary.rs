@@ -25,8 +25,7 @@ pub(super) fn blocker<'a>(
 fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
     let under_way = under_way(snapshot);
     let counts = |waiting: &&Waiting| {
-        let of_it = waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
-        waiting.code.blocks() && (under_way.is_empty() || of_it)
+        waiting.code.blocks() && (under_way.is_empty() || is_of(&under_way, waiting))
     };
     // Invalid input comes last. A limit that is reached comes after the reason why it is reached.
     // What blocks the whole cluster comes before what blocks one pod.
@@ -39,6 +38,11 @@ fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
             *waiting,
         )
     })
+}
+
+/// Whether one of these pods waits.
+fn is_of(pods: &BTreeSet<&str>, waiting: &Waiting) -> bool {
+    waiting.pod.as_deref().is_some_and(|uid| pods.contains(uid))
 }
 
 /// Whether a rolling restart that goes on waits for the nodes it has restarted: until their shards
@@ -110,8 +114,7 @@ pub(super) fn phase(
     }
 }
 
-/// What blocks the cluster, or what it waits for, or what a person should do. A deletion that waits
-/// always says for what.
+/// What blocks the cluster, or what it waits for, or what a person should do.
 pub(super) fn message(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -120,7 +123,36 @@ pub(super) fn message(
     counts: &Counts,
     down: &DownNodes<'_>,
 ) -> Option<String> {
-    let message = what_to_know(snapshot, policy, plan, blocker, counts, down);
+    let is_idle = snapshot.ledger.restart.is_none();
+    if let Some(waiting) = blocker {
+        return Some(waiting.message.clone());
+    }
+    let mut due = debts::due(&snapshot.ledger);
+    due.extend(down::summary(down).filter(|_| is_idle));
+    if !due.is_empty() {
+        return Some(due.join("; "));
+    }
+    let under_way = under_way(snapshot);
+    let of_it = plan.waiting.iter().filter(|waiting| is_of(&under_way, waiting));
+    let next = of_it.min().or_else(|| waited_for(snapshot, plan));
+    if let Some(waiting) = next {
+        return Some(waiting.message.clone());
+    }
+    if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
+        let (nodes, their) = match counts.pending_restart {
+            1 => ("1 node runs".to_owned(), "its"),
+            many => (format!("{many} nodes run"), "their"),
+        };
+        return Some(format!(
+            "{nodes} on another config than {their} sources have: request a restart"
+        ));
+    }
+    let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
+    kept.map(|phase| why_kept(&snapshot.cluster, phase))
+}
+
+/// The message while a SearchCluster is being deleted: it always says what that waits for.
+pub(super) fn of_deletion(snapshot: &Snapshot, message: Option<String>) -> Option<String> {
     let cluster = &snapshot.cluster;
     if !cluster.deleting || !cluster.finalizer {
         return message;
@@ -144,41 +176,4 @@ fn left_to_do(snapshot: &Snapshot) -> String {
         [] => "annotations are removed from its pods".into(),
         nodes => format!("{} must be started", nodes.join(", ")),
     }
-}
-
-fn what_to_know(
-    snapshot: &Snapshot,
-    policy: &Policy,
-    plan: &Plan,
-    blocker: Option<&Waiting>,
-    counts: &Counts,
-    down: &DownNodes<'_>,
-) -> Option<String> {
-    let is_idle = snapshot.ledger.restart.is_none();
-    if let Some(waiting) = blocker {
-        return Some(waiting.message.clone());
-    }
-    let mut due = debts::due(&snapshot.ledger);
-    due.extend(down::summary(down).filter(|_| is_idle));
-    if !due.is_empty() {
-        return Some(due.join("; "));
-    }
-    let under_way = under_way(snapshot);
-    let of_it =
-        |waiting: &&Waiting| waiting.pod.as_deref().is_some_and(|uid| under_way.contains(uid));
-    let next = plan.waiting.iter().filter(of_it).min().or_else(|| waited_for(snapshot, plan));
-    if let Some(waiting) = next {
-        return Some(waiting.message.clone());
-    }
-    if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
-        let (nodes, their) = match counts.pending_restart {
-            1 => ("1 node runs".to_owned(), "its"),
-            many => (format!("{many} nodes run"), "their"),
-        };
-        return Some(format!(
-            "{nodes} on another config than {their} sources have: request a restart"
-        ));
-    }
-    let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
-    kept.map(|phase| why_kept(&snapshot.cluster, phase))
 }

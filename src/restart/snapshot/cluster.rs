@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Pod;
+use crate::annotation;
+
 /// What decisions need of the SearchCluster, beside its policy and its ledger.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -31,4 +34,12 @@ pub struct Cluster {
     pub stopped: BTreeSet<String>,
     /// Other SearchClusters whose selectors match our pods; no node is stopped meanwhile.
     pub overlaps: Vec<String>,
+}
+
+impl Cluster {
+    /// Whether the spec or an annotation requests that the node of this pod is kept stopped.
+    pub(crate) fn keeps_stopped(&self, pod: &Pod) -> bool {
+        let annotation = pod.annotations.get(annotation::STOPPED);
+        self.stopped.contains(&pod.node) || annotation.is_some_and(|value| value == "true")
+    }
 }

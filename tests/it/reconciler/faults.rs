@@ -10,6 +10,7 @@ use stayput_restart::{Ledger, Outcome};
 use tokio::time::timeout;
 
 use super::fixture::{Fixture, NODES, Reconciler};
+use super::lost_apiserver::lose_until_started_again;
 use super::objects::eventually;
 use stayput_standin::apiserver::{Fault, How};
 
@@ -80,22 +81,7 @@ async fn an_engine_that_was_stopped_is_started_while_the_apiserver_is_away() {
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
-    let node = eventually("a node is being stopped", async || {
-        for name in NODES {
-            if fixture.status(name).await.state == State::Stopping {
-                return Some(name);
-            }
-        }
-        None
-    })
-    .await;
-    fixture.server.inject(Fault::new(How::LoseRequest).times(u32::MAX));
-    fixture.server.cut_watches();
-    eventually("its engine was started again", async || {
-        (fixture.status(node).await.starts == 2).then_some(())
-    })
-    .await;
-    fixture.server.clear_faults();
+    lose_until_started_again(&fixture).await;
     let entry = fixture.until_over("r1").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     once_each(&fixture).await;

@@ -9,17 +9,8 @@ use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{NAMESPACE, eventually};
 use stayput_standin::apiserver::{Fault, How};
 
-#[tokio::test]
-async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired() {
-    let fixture = Fixture::new("").await;
-    // The Lease has expired before the engine is stopped.
-    fixture.respec(json!({ "restart": { "drain": "12s" } })).await;
-    let election = Election { namespace: NAMESPACE.into(), name: "stayput-reconciler".into() };
-    let settings =
-        Settings { name: "test".into(), election: Some(election), ..Settings::default() };
-    let reconciler = Reconciler::start_with(fixture.client.clone(), settings);
-    fixture.until_seen().await;
-    fixture.ask("r1", "rolling").await;
+/// Takes the apiserver away while a node is being stopped, until its engine was started again.
+pub(super) async fn lose_until_started_again(fixture: &Fixture) {
     let node = eventually("a node is being stopped", async || {
         for name in NODES {
             if fixture.status(name).await.state == State::Stopping {
@@ -36,6 +27,20 @@ async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired()
     })
     .await;
     fixture.server.clear_faults();
+}
+
+#[tokio::test]
+async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired() {
+    let fixture = Fixture::new("").await;
+    // The Lease has expired before the engine is stopped.
+    fixture.respec(json!({ "restart": { "drain": "12s" } })).await;
+    let election = Election { namespace: NAMESPACE.into(), name: "stayput-reconciler".into() };
+    let settings =
+        Settings { name: "test".into(), election: Some(election), ..Settings::default() };
+    let reconciler = Reconciler::start_with(fixture.client.clone(), settings);
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    lose_until_started_again(&fixture).await;
     fixture.respec(json!({ "restart": { "drain": "0s" } })).await;
     let entry = fixture.until_over("r1").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");

@@ -36,6 +36,8 @@ pub(in super::super) struct EngineView {
     reading: Duration,
     /// What was read last: what has not changed since is not read again.
     topology: Option<Topology>,
+    /// Found with these shard copies; none while it is not known.
+    searchable_snapshots: Option<BTreeSet<String>>,
 }
 
 /// Why the engine's view is not known.
@@ -158,12 +160,19 @@ impl EngineView {
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
             self.identity = None;
         }
-        // Asked only where it matters: few clusters have an index without replicas.
-        let searchable_snapshots = match engine_client::unreplicated(&topology.shards).is_empty() {
-            true => Ok(BTreeSet::new()),
-            false => {
+        let before = self.topology.as_ref().map(|before| &before.shards);
+        let has_same_copies = before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards));
+        if !has_same_copies {
+            self.searchable_snapshots = None;
+        }
+        let searchable_snapshots = match &self.searchable_snapshots {
+            Some(found) => Ok(found.clone()),
+            // Asked only where it matters: few clusters have an index without replicas.
+            None if engine_client::unreplicated(&topology.shards).is_empty() => Ok(BTreeSet::new()),
+            None => {
                 let found = client.searchable_snapshots().await;
                 metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
+                self.searchable_snapshots = found.as_ref().ok().cloned();
                 known(found)
             }
         };

@@ -79,7 +79,7 @@ impl Managers {
 
     /// Asks managers of nodes that are not under way. One that did not answer the last time is not
     /// waited for.
-    pub(super) fn ask_behind(&mut self, clients: Vec<ClientOfPod>, metrics: &Arc<Metrics>) {
+    pub(super) fn ask_in_background(&mut self, clients: Vec<ClientOfPod>, metrics: &Arc<Metrics>) {
         let is_silent = |uid: &str| self.known.get(uid).is_some_and(|last| last.manager.is_err());
         self.background.begin(clients, metrics, is_silent);
     }

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::probes::{ProbeTarget, probe_targets};
 use crate::controller::applied::phase_applied_by;
+use crate::workload::{ContainerPorts, REVISION_LABEL, container_with};
 use stayput_restart::annotation;
-
-/// Label with the revision of its owner that a pod was made from.
-const REVISION: &str = "controller-revision-hash";
 
 /// What decisions need of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,13 +34,6 @@ pub(in super::super) struct Facts {
     pub(in super::super) owner: Option<Owner>,
     containers: Vec<ContainerPorts>,
     probes: Vec<ProbeTarget>,
-}
-
-/// A container, and the ports that its spec names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ContainerPorts {
-    name: String,
-    ports: Vec<i32>,
 }
 
 /// A StatefulSet, and the revision of it that a pod was made from.
@@ -79,7 +70,7 @@ impl Facts {
         let owner = metadata.owner_references.iter().flatten().find_map(|owner| {
             (owner.kind == "StatefulSet" && owner.controller == Some(true)).then(|| Owner {
                 name: owner.name.clone(),
-                revision: labels.get(REVISION).cloned().unwrap_or_default(),
+                revision: labels.get(REVISION_LABEL).cloned().unwrap_or_default(),
             })
         });
         Some(Self {
@@ -97,7 +88,7 @@ impl Facts {
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping,
             owner,
-            containers: pod.spec.iter().flat_map(|spec| &spec.containers).map(ports_of).collect(),
+            containers: ContainerPorts::of(pod),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
         })
     }
@@ -109,11 +100,8 @@ impl Facts {
     }
 
     /// The container that names this port; if none does, the only one.
-    pub(in super::super) fn container_with(&self, port: u16) -> Option<String> {
-        let mut containers = self.containers.iter();
-        let named = containers.find(|container| container.ports.contains(&i32::from(port)));
-        let only = self.containers.first().filter(|_| self.containers.len() == 1);
-        named.or(only).map(|container| container.name.clone())
+    pub(in super::super) fn container_with(&self, port: u16) -> Option<&str> {
+        container_with(&self.containers, port)
     }
 
     /// Which probe would kill the container while the engine at `port` is stopped; none if none does.
@@ -125,9 +113,4 @@ impl Facts {
             probe.probe, probe.container, self.name
         ))
     }
-}
-
-fn ports_of(container: &Container) -> ContainerPorts {
-    let ports = container.ports.iter().flatten().map(|port| port.container_port).collect();
-    ContainerPorts { name: container.name.clone(), ports }
 }

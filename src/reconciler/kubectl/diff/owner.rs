@@ -3,6 +3,8 @@
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use serde_json::Value;
 
+use crate::workload::first_ordinal;
+
 /// A pod template as a ControllerRevision keeps it: with fields that we do not know.
 #[derive(Debug, Clone)]
 pub(in crate::kubectl) struct Revision {
@@ -23,23 +25,18 @@ impl Revision {
 #[derive(Debug, Clone)]
 pub(in crate::kubectl) struct Owner {
     pub(in crate::kubectl) update: Revision,
-    first: i32,
-    count: i32,
+    first: i64,
+    count: i64,
 }
 
 impl Owner {
     pub(in crate::kubectl) fn new(set: &StatefulSet, update: Revision) -> Self {
-        let spec = set.spec.as_ref();
-        let ordinals = spec.and_then(|spec| spec.ordinals.as_ref());
-        Self {
-            update,
-            first: ordinals.and_then(|ordinals| ordinals.start).unwrap_or(0),
-            count: spec.and_then(|spec| spec.replicas).unwrap_or(1),
-        }
+        let count = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        Self { update, first: first_ordinal(set), count: count.into() }
     }
 
     /// Whether the set is to have a pod of this number; one without a number is not told apart.
-    pub(in crate::kubectl) fn wants(&self, ordinal: Option<i32>) -> bool {
+    pub(in crate::kubectl) fn wants(&self, ordinal: Option<i64>) -> bool {
         ordinal.is_none_or(|ordinal| (self.first..self.first + self.count).contains(&ordinal))
     }
 }

@@ -7,14 +7,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use stayput_reuse::Abilities;
 
-use super::{Diff, DiffError, NotComparable, Owner, PodDiff, Revision, of_pod};
+use super::{Diff, NotComparable, Owner, PodDiff, Revision, of_pod};
 use crate::kubectl::apiserver;
 use crate::kubectl::pod_view::PodView;
-use crate::kubectl::selection;
+use crate::kubectl::selection::{self, SelectionError};
 use crate::kubectl::session::Session;
+use crate::workload::{
+    ContainerPorts, REVISION_LABEL, container_with, is_on_delete, ordinal, unseen_generation,
+};
 
-/// The label with the name of the revision that a StatefulSet made a pod from.
-const REVISION: &str = "controller-revision-hash";
 /// The annotation with the container that `kubectl exec` takes.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
@@ -22,12 +23,12 @@ const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 pub(in crate::kubectl) async fn read(
     session: &Session,
     name: Option<&str>,
-) -> Result<Diff, DiffError> {
+) -> Result<Diff, SelectionError> {
     let cluster = selection::cluster(session, name).await?;
     let mut pods = apiserver::pods(&session.client, &cluster).await?;
     pods.sort_by_key(ResourceExt::name_any);
     let abilities = Abilities { resize: apiserver::serves_resize(session).await? };
-    let port = i32::from(cluster.spec.manager.port);
+    let port = cluster.spec.manager.port;
     let label = cluster.spec.pods.node_name_label.as_deref();
 
     let mut objects = Objects { session, sets: BTreeMap::new(), revisions: BTreeMap::new() };
@@ -36,17 +37,14 @@ pub(in crate::kubectl) async fn read(
         let update = match objects.of_pod(pod).await? {
             Ok((owner, actual)) => {
                 let container = engine_container(pod, port);
-                Ok(of_pod(&owner, &actual, ordinal(pod), container, abilities))
+                Ok(of_pod(&owner, &actual, ordinal(&pod.name_any()), &container, abilities))
             }
             Err(reason) => Err(reason),
         };
         let node = PodView::from_object(pod, label).node;
         compared.push(PodDiff { pod: pod.name_any(), node, update });
     }
-    let rolls = |set: &&StatefulSet| {
-        let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
-        strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("OnDelete")
-    };
+    let rolls = |set: &&StatefulSet| !is_on_delete(set);
     Ok(Diff {
         namespace: cluster.namespace().unwrap_or_default(),
         cluster: cluster.name_any(),
@@ -66,7 +64,7 @@ impl Objects<'_> {
     async fn of_pod(
         &mut self,
         pod: &Pod,
-    ) -> Result<Result<(Owner, Revision), NotComparable>, DiffError> {
+    ) -> Result<Result<(Owner, Revision), NotComparable>, SelectionError> {
         let controllers =
             pod.owner_references().iter().filter(|owner| owner.controller == Some(true));
         let Some(owner) = controllers.into_iter().find(|owner| owner.kind == "StatefulSet") else {
@@ -78,12 +76,11 @@ impl Objects<'_> {
             return Ok(Err(NotComparable::OwnerGone(name)));
         };
         let status = set.status.as_ref();
-        let observed = status.and_then(|status| status.observed_generation);
         let update = status.and_then(|status| status.update_revision.clone());
-        let Some(update) = update.filter(|_| observed == set.metadata.generation) else {
+        let Some(update) = update.filter(|_| unseen_generation(&set).is_none()) else {
             return Ok(Err(NotComparable::NotObserved(name)));
         };
-        let Some(made_from) = pod.labels().get(REVISION) else {
+        let Some(made_from) = pod.labels().get(REVISION_LABEL) else {
             return Ok(Err(NotComparable::NoRevision));
         };
         let Some(actual) = self.revision(made_from).await? else {
@@ -95,7 +92,7 @@ impl Objects<'_> {
         Ok(Ok((Owner::new(&set, wanted), actual)))
     }
 
-    async fn set(&mut self, name: &str) -> Result<Option<StatefulSet>, DiffError> {
+    async fn set(&mut self, name: &str) -> Result<Option<StatefulSet>, SelectionError> {
         if !self.sets.contains_key(name) {
             let found = apiserver::stateful_set(self.session, name).await?;
             self.sets.insert(name.to_owned(), found);
@@ -103,7 +100,7 @@ impl Objects<'_> {
         Ok(self.sets.get(name).cloned().flatten())
     }
 
-    async fn revision(&mut self, name: &str) -> Result<Option<Revision>, DiffError> {
+    async fn revision(&mut self, name: &str) -> Result<Option<Revision>, SelectionError> {
         if !self.revisions.contains_key(name) {
             let found = apiserver::controller_revision(self.session, name).await?;
             self.revisions.insert(name.to_owned(), found.as_ref().map(Revision::from_object));
@@ -114,18 +111,9 @@ impl Objects<'_> {
 
 /// The container in which the manager runs: the one that names its port, or else the one that
 /// `kubectl exec` takes.
-fn engine_container(pod: &Pod, manager_port: i32) -> &str {
-    let containers = pod.spec.as_ref().map_or(&[][..], |spec| &spec.containers);
-    let names_port = containers.iter().find(|container| {
-        container.ports.iter().flatten().any(|port| port.container_port == manager_port)
-    });
-    let by_port = names_port.map(|container| container.name.as_str());
-    let by_annotation = || pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
-    let first = || containers.first().map(|container| container.name.as_str());
+fn engine_container(pod: &Pod, manager_port: u16) -> String {
+    let by_annotation = || pod.annotations().get(DEFAULT_CONTAINER).cloned();
+    let first = || Some(pod.spec.as_ref()?.containers.first()?.name.clone());
+    let by_port = container_with(&ContainerPorts::of(pod), manager_port).map(str::to_owned);
     by_port.or_else(by_annotation).or_else(first).unwrap_or_default()
-}
-
-/// The number at the end of the pod's name.
-fn ordinal(pod: &Pod) -> Option<i32> {
-    pod.metadata.name.as_deref()?.rsplit_once('-')?.1.parse().ok()
 }

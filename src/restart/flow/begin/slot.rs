@@ -2,7 +2,7 @@
 
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::SEQUENCE_GAP;
+use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::{allocation::owe_protection, voting};
 use crate::flow::observed::expected_now;
 use crate::ledger::{LedgerChange, RestartChange};
@@ -35,8 +35,7 @@ pub(crate) fn begin(
     let mut begun = member.clone();
     begun.step = Step::Restarting;
     begun.since = context.snapshot.now;
-    begun.stop_sequence = manager.sequence + SEQUENCE_GAP;
-    begun.start_sequence = begun.stop_sequence + SEQUENCE_GAP;
+    take_sequences_above(&mut begun, manager.sequence);
     begun.expected = expected;
     begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
     begun.node_id = node.map(|node| node.id.clone());

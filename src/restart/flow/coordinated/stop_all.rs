@@ -7,8 +7,8 @@ use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    SEQUENCE_GAP, describe_state, has_resumed, is_overtaken, is_refused, overtaken,
-    runs_as_expected,
+    describe_state, has_resumed, is_overtaken, is_refused, overtaken, runs_as_expected,
+    take_sequences_above,
 };
 use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::allocation::tighten;
@@ -155,8 +155,7 @@ fn stop_member(
 /// would go on with it, and a restart that only goes forward would wait for it without end.
 fn stop_once_more(member: &Member) -> Member {
     let mut again = member.clone();
-    again.stop_sequence = member.start_sequence + SEQUENCE_GAP;
-    again.start_sequence = again.stop_sequence + SEQUENCE_GAP;
+    take_sequences_above(&mut again, member.start_sequence);
     again
 }
 

@@ -7,7 +7,7 @@ use super::active;
 use super::stranded::{Obstacle, has_stranded, is_back};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::answers::{SEQUENCE_GAP, is_overtaken};
+use crate::flow::answers::{is_overtaken, take_sequences_above};
 use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
 use crate::flow::begin::slot::begun_event;
 use crate::flow::engine::allocation::allocation_debt;
@@ -173,8 +173,7 @@ fn begun_again(
     let above = before.map_or(0, |before| before.start_sequence).max(manager.sequence);
     let mut begun = member.clone();
     begun.step = Step::Restarting;
-    begun.stop_sequence = above + SEQUENCE_GAP;
-    begun.start_sequence = begun.stop_sequence + SEQUENCE_GAP;
+    take_sequences_above(&mut begun, above);
     begun.expected = expected_now(pod, manager)?;
     begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());
     let known = before.and_then(|before| before.node_id.clone());

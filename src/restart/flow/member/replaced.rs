@@ -4,7 +4,7 @@ use super::abort::owe_start_of_gone;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::draft::LATER;
-use crate::flow::answers::SEQUENCE_GAP;
+use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{is_over_time, lists_new_process};
 use crate::flow::turn::{Turn, wait};
@@ -111,8 +111,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
     let mut new = member.clone();
     new.pod_uid.clone_from(&successor.uid);
     new.absent_since = None;
-    new.stop_sequence = manager.sequence + SEQUENCE_GAP;
-    new.start_sequence = new.stop_sequence + SEQUENCE_GAP;
+    take_sequences_above(&mut new, manager.sequence);
     Turn::Change(Box::new(new), Box::new(changes))
 }
 

@@ -15,7 +15,7 @@ use crate::controller::credentials::ClientOfPod;
 use crate::controller::metrics::Metrics;
 
 /// A look goes on without the others once no further manager has answered for this long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const NEXT_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The managers that are being asked.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Background {
     pub(in crate::controller::observe) async fn answers(&mut self) -> Vec<Answer> {
         let mut all = Vec::new();
         while !self.expected.is_empty() {
-            match timeout(PATIENCE, self.answers.recv()).await {
+            match timeout(NEXT_ANSWER_TIMEOUT, self.answers.recv()).await {
                 Ok(Some(answer)) => self.take(answer, &mut all),
                 Ok(None) | Err(_) => break,
             }
@@ -129,10 +129,10 @@ mod tests {
         let began = Instant::now();
         background.begin(hangs(), &metrics, |_| false);
         assert!(background.answers().await.is_empty());
-        assert_eq!(began.elapsed(), PATIENCE);
+        assert_eq!(began.elapsed(), NEXT_ANSWER_TIMEOUT);
         // The next look.
         assert!(background.answers().await.is_empty());
-        assert!(began.elapsed() == PATIENCE && background.is_asking("hangs"));
+        assert!(began.elapsed() == NEXT_ANSWER_TIMEOUT && background.is_asking("hangs"));
         sleep(STATUS_TIMEOUT).await;
         let late = background.answers().await;
         assert!(late.len() == 1 && late[0].result.is_err() && !background.is_busy(), "{late:?}");

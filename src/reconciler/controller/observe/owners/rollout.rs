@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 
 use crate::controller::pods::Facts;
+use crate::workload::{first_ordinal, is_on_delete, ordinal, unseen_generation};
 
 /// What of a StatefulSet decides whether it replaces a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,23 +18,18 @@ pub(super) struct Rollout {
 }
 
 impl Rollout {
-    /// Reads the strategy as the controller does: the partition counts from the first ordinal, and
-    /// any strategy but `OnDelete` replaces pods.
+    /// Reads the strategy as the controller does: the partition counts from the first ordinal.
     pub(super) fn of(set: &StatefulSet) -> Self {
-        let spec = set.spec.as_ref();
-        let strategy = spec.and_then(|spec| spec.update_strategy.as_ref());
-        let on_delete = strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete");
+        let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
         let partition = strategy
             .and_then(|strategy| strategy.rolling_update.as_ref()?.partition)
             .unwrap_or_default();
-        let first = spec.and_then(|spec| spec.ordinals.as_ref()?.start).unwrap_or_default();
         let status = set.status.as_ref();
-        let seen = status.and_then(|status| status.observed_generation).unwrap_or_default();
         Self {
             name: set.metadata.name.clone().unwrap_or_default(),
             revision: status.and_then(|status| status.update_revision.clone()),
-            replaced_from: (!on_delete).then(|| i64::from(first) + i64::from(partition)),
-            unseen: set.metadata.generation.filter(|generation| *generation > seen),
+            replaced_from: (!is_on_delete(set)).then(|| first_ordinal(set) + i64::from(partition)),
+            unseen: unseen_generation(set),
         }
     }
 
@@ -41,7 +37,7 @@ impl Rollout {
     pub(super) fn replaces(&self, pod: &Facts, revision: &str) -> Option<String> {
         let (name, set) = (&pod.name, &self.name);
         // A name without a number is not one of its pods' names: then nothing exempts it.
-        let ordinal = pod.name.rsplit_once('-').and_then(|(_, number)| number.parse::<i64>().ok());
+        let ordinal = ordinal(&pod.name);
         let is_covered =
             self.replaced_from.is_some_and(|first| ordinal.is_none_or(|ordinal| ordinal >= first));
         if !is_covered {
