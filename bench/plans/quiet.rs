@@ -61,6 +61,8 @@ pub(super) fn pod(number: usize) -> Pod {
         deadly_probe: None,
         phase_applied_by: None,
         endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
+        update: Ok(None),
+        live: None,
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
             version: "0.1.0".into(),

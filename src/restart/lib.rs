@@ -43,8 +43,8 @@ pub use forecast::{
 };
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
-    HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Once,
-    Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberUpdate,
+    Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 pub use leftovers::has_leftovers;
 pub use phase::{Phase, UnknownPhase};
@@ -56,10 +56,11 @@ pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, re
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::snapshot_schema;
 pub use snapshot::{
-    Allocation, Cluster, Color, Endpoint, Engine, Health, InvalidSnapshot, Known, LastExit,
-    LastRequest, Manager, Marker, Node, Pod, Record, Run, Saved, ShardCopy, Snapshot, Sources,
-    Unknown, Voting,
+    Allocation, Cluster, Color, ContainerWaiting, Endpoint, Engine, Health, InvalidSnapshot, Known,
+    LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,
+    ResizeState, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
 };
+pub use stayput_reuse::UpdateStep;
 pub use time::{InvalidTime, Time};
 
 /// In which order a restart would take these pods; without an engine, roles and the elected master

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{AllocationBefore, Code, Ledger, Marker, Request};
 use stayput_api::ConfigChoice;
 
@@ -60,6 +63,37 @@ pub enum Action {
         /// Key to the value seen (none: absent) and the value wanted (none: removed).
         changes: BTreeMap<String, Change>,
     },
+    /// Change labels and annotations of a pod to those of a revision, and its label of the revision:
+    /// one patch that requires uid and the values seen.
+    PatchMetadata {
+        /// The pod.
+        uid: String,
+        /// Labels, with that of the revision.
+        labels: BTreeMap<String, Change>,
+        /// Annotations.
+        annotations: BTreeMap<String, Change>,
+    },
+    /// Change images of a pod: the kubelet makes these containers anew. One patch that requires uid
+    /// and the values seen.
+    PatchImages {
+        /// The pod.
+        uid: String,
+        /// By container.
+        images: BTreeMap<String, Change>,
+    },
+    /// Change `resources` of a pod through `pods/resize`. One patch that requires uid and the values
+    /// seen.
+    Resize {
+        /// The pod.
+        uid: String,
+        /// By container, as JSON with sorted keys.
+        resources: BTreeMap<String, Change>,
+    },
+    /// Delete a pod, on uid and the version that was seen; its owner makes another one.
+    DeletePod {
+        /// The pod.
+        uid: String,
+    },
     /// `POST /es/stop`.
     Stop {
         /// The pod.
@@ -71,6 +105,8 @@ pub enum Action {
         /// The start that its manager makes by itself if no start is sent; none if the engine is to
         /// stay stopped.
         resume: Option<Resume>,
+        /// Its manager ends after the stop, so that the kubelet makes a new container.
+        exit: bool,
     },
     /// The same `POST /es/stop` again, with a shorter drain: no clients come any more.
     EndDrain {
@@ -82,6 +118,8 @@ pub enum Action {
         drain: u64,
         /// As in the stop.
         resume: Option<Resume>,
+        /// As in the stop.
+        exit: bool,
     },
     /// `POST /es/start`.
     Start {
@@ -137,6 +175,10 @@ impl Action {
     pub fn pod(&self) -> Option<&str> {
         match self {
             Self::PatchPod { uid, .. }
+            | Self::PatchMetadata { uid, .. }
+            | Self::PatchImages { uid, .. }
+            | Self::Resize { uid, .. }
+            | Self::DeletePod { uid }
             | Self::Stop { uid, .. }
             | Self::EndDrain { uid, .. }
             | Self::Start { uid, .. } => Some(uid),
@@ -157,12 +199,17 @@ impl Action {
     }
 }
 
-/// A change of one annotation.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A change of one annotation, label, image or size.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The value seen; none if it was absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
     /// The value wanted; none to remove it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
 }
 

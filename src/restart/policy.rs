@@ -2,10 +2,11 @@
 
 #![warn(missing_docs)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stayput_reuse::UpdateStep;
 use thiserror::Error;
 
 use super::Disabled;
@@ -37,6 +38,8 @@ pub struct Policy {
     pub rollback: bool,
     /// Whether the sources of the engine's config are declared; if not, the mounted config counts.
     pub has_sources: bool,
+    /// Which steps are carried out when the template of an owner has changed; empty if none are.
+    pub update: BTreeSet<UpdateStep>,
 }
 
 /// `spec.restart.drain`.
@@ -183,6 +186,7 @@ impl Default for Policy {
             on_config_change: OnConfigChange::None,
             rollback: true,
             has_sources: true,
+            update: BTreeSet::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::difference::{Leaf, differences};
 use crate::fields::{Rule, rule};
 use crate::path::Segment;
 use crate::resize;
-use crate::step::Step;
+use crate::step::UpdateStep;
 use crate::template::{containers, is_sidecar};
 use crate::tolerations;
 use crate::uses::{Arrival, uses};
@@ -38,14 +38,14 @@ pub struct Difference {
     /// What is wanted; none if nothing, or if it must not be shown.
     pub to: Option<String>,
     /// What this alone asks for.
-    pub step: Step,
+    pub step: UpdateStep,
 }
 
 /// How one pod gets to what is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
     /// The highest step of the differences.
-    pub step: Step,
+    pub step: UpdateStep,
     /// All differences, those of the highest step first.
     pub because: Vec<Difference>,
 }
@@ -65,7 +65,7 @@ pub fn compare(
     abilities: Abilities,
 ) -> Update {
     let Some(wanted) = wanted else {
-        return Update { step: Step::Move, because: vec![] };
+        return Update { step: UpdateStep::Move, because: vec![] };
     };
     let mut because = Vec::new();
     for leaf in differences(actual.template, wanted.template) {
@@ -74,10 +74,10 @@ pub fn compare(
         because.push(difference(&leaf, step));
     }
     because.extend(of_content(&wanted, &actual, engine_container));
-    because.retain(|difference| difference.step != Step::None);
+    because.retain(|difference| difference.step != UpdateStep::None);
     because.sort_by(|one, other| other.step.cmp(&one.step).then(one.field.cmp(&other.field)));
     because.dedup();
-    let step = because.first().map_or(Step::None, |difference| difference.step);
+    let step = because.first().map_or(UpdateStep::None, |difference| difference.step);
     Update { step, because }
 }
 
@@ -87,17 +87,19 @@ fn step(
     actual: &Declaration<'_>,
     engine_container: &str,
     abilities: Abilities,
-) -> Step {
+) -> UpdateStep {
     // What is not known may need anything.
-    let Some(rule) = rule(&leaf.path) else { return Step::Replace };
+    let Some(rule) = rule(&leaf.path) else { return UpdateStep::Replace };
     match rule {
-        Rule::NotCopied => Step::None,
-        Rule::Patched if leaf.path.segments().last() == Some(&restarted_at()) => Step::Restart,
-        Rule::Patched => Step::Relabel,
+        Rule::NotCopied => UpdateStep::None,
+        Rule::Patched if leaf.path.segments().last() == Some(&restarted_at()) => {
+            UpdateStep::Restart
+        }
+        Rule::Patched => UpdateStep::Relabel,
         Rule::Image => image(leaf, wanted.template, engine_container),
         Rule::Resources => resize::step(leaf, wanted.template, actual.template, abilities.resize),
         Rule::Tolerations => tolerations::step(leaf),
-        Rule::Fixed => Step::Replace,
+        Rule::Fixed => UpdateStep::Replace,
     }
 }
 
@@ -106,15 +108,15 @@ fn restarted_at() -> Segment {
 }
 
 /// The kubelet gives each container its new image alone. Init containers do not run again.
-fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> Step {
+fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     let container = leaf.path.container();
     let before_others = leaf.path.is_in("spec.initContainers");
     if before_others && !is_sidecar(container, wanted) {
-        Step::Replace
+        UpdateStep::Replace
     } else if container == Some(engine_container) && !before_others {
-        Step::Container
+        UpdateStep::Container
     } else {
-        Step::Relabel
+        UpdateStep::Relabel
     }
 }
 
@@ -122,18 +124,21 @@ fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> Step {
 /// new container.
 fn read_by_variables(
     leaf: &Leaf,
-    step: Step,
+    step: UpdateStep,
     wanted: &Value,
     engine_container: &str,
 ) -> Vec<Difference> {
     let engine = containers(wanted, "containers").find(|each| each["name"] == engine_container);
     let variables = engine.and_then(|engine| engine["env"].as_array()).into_iter().flatten();
     let reads = |variable: &Value| match (step, leaf.path.segments()) {
-        (Step::Relabel | Step::Restart, [_, Segment::Field(map), Segment::Field(key)]) => {
+        (
+            UpdateStep::Relabel | UpdateStep::Restart,
+            [_, Segment::Field(map), Segment::Field(key)],
+        ) => {
             let field = format!("metadata.{map}['{key}']");
             variable["valueFrom"]["fieldRef"]["fieldPath"] == *field
         }
-        (Step::Resize, _) => {
+        (UpdateStep::Resize, _) => {
             let reference = &variable["valueFrom"]["resourceFieldRef"];
             let of = reference["containerName"].as_str().unwrap_or(engine_container);
             reference.is_object() && leaf.path.container() == Some(of)
@@ -149,7 +154,7 @@ fn read_by_variables(
             ),
             from: None,
             to: None,
-            step: Step::Container,
+            step: UpdateStep::Container,
         })
         .collect()
 }
@@ -166,9 +171,9 @@ fn of_content(
             SourceKind::ConfigMap => "ConfigMap",
         };
         let step = match used.arrival {
-            Arrival::Mounted => Step::Restart,
-            Arrival::NewContainer => Step::Container,
-            Arrival::NewPod => Step::Replace,
+            Arrival::Mounted => UpdateStep::Restart,
+            Arrival::NewContainer => UpdateStep::Container,
+            Arrival::NewPod => UpdateStep::Replace,
         };
         let only = used.key.as_deref();
         let changed = wanted.content.changed_keys(actual.content, &used.source, only);
@@ -182,7 +187,7 @@ fn of_content(
     found
 }
 
-fn difference(leaf: &Leaf, step: Step) -> Difference {
+fn difference(leaf: &Leaf, step: UpdateStep) -> Difference {
     // Variables and arguments may hold what not everybody may read.
     let secret = ["env", "args", "command"].iter().any(|field| {
         let list = |list: &str| leaf.path.is_in(&format!("spec.{list}[].{field}"));

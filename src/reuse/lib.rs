@@ -25,7 +25,7 @@ pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, Source, SourceKind};
 pub use coordinated::{Reason, needs_coordinated};
 pub use settings::{EngineVersion, Settings, settings};
-pub use step::Step;
+pub use step::UpdateStep;
 pub use uses::{Arrival, Use, uses};
 
 #[cfg(test)]

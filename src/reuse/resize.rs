@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::difference::Leaf;
 use crate::path::Segment;
 use crate::quantity::thousandths;
-use crate::step::Step;
+use crate::step::UpdateStep;
 use crate::template::{containers, is_sidecar};
 
 /// The step for a change of a container's resources.
-pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool) -> Step {
+pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool) -> UpdateStep {
     let field = |position| match leaf.path.segments().get(position) {
         Some(Segment::Field(name)) => name.as_str(),
         _ => "",
@@ -22,7 +22,7 @@ pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool
     if amount(leaf.from.as_ref()).is_some()
         && amount(leaf.from.as_ref()) == amount(leaf.to.as_ref())
     {
-        return Step::None;
+        return UpdateStep::None;
     }
     // The apiserver lets nobody remove an amount.
     let possible = may_resize
@@ -31,7 +31,7 @@ pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool
         && (field(1) == "containers" || is_sidecar(leaf.path.container(), wanted))
         && quality(wanted) == quality(actual)
         && ![wanted, actual].into_iter().any(cannot_be_resized);
-    if possible { Step::Resize } else { Step::Replace }
+    if possible { UpdateStep::Resize } else { UpdateStep::Replace }
 }
 
 fn amount(value: Option<&Value>) -> Option<i128> {

@@ -1,9 +1,15 @@
 //! The steps by which a pod gets to what is wanted.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// How a pod gets to what is wanted, from the least to the most that it costs. The highest of
 /// several does the work of all of them, with one stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum UpdateStep {
     /// Nothing differs.
     None,
     /// The pod is patched; the engine goes on.
@@ -20,7 +26,7 @@ pub enum Step {
     Move,
 }
 
-impl Step {
+impl UpdateStep {
     /// The name that people and programs read.
     pub fn name(self) -> &'static str {
         match self {

@@ -119,9 +119,14 @@ impl Executor<'_> {
                 let patch = patches::pod(pod, changes);
                 self.patch_pod(pod, patch).await
             }
+            // Not planned before `spec.update` is read.
+            Action::PatchMetadata { .. }
+            | Action::PatchImages { .. }
+            | Action::Resize { .. }
+            | Action::DeletePod { .. } => Ok(Answered::Done),
             // Managers.
-            Action::Stop { uid, sequence, drain, resume }
-            | Action::EndDrain { uid, sequence, drain, resume } => {
+            Action::Stop { uid, sequence, drain, resume, exit }
+            | Action::EndDrain { uid, sequence, drain, resume, exit } => {
                 let Some(client) = self.observer.managers.client(uid) else {
                     return Err(gone(uid));
                 };
@@ -131,6 +136,7 @@ impl Executor<'_> {
                     drain: Some(Span(*drain)),
                     resume_after: resume.as_ref().map(|resume| Span(resume.after)),
                     resume_checksum: resume.as_ref().and_then(|resume| resume.checksum.clone()),
+                    exit: *exit,
                     ..StopRequest::default()
                 };
                 self.manager_answer("stop", uid, client.stop(&request, None).await)

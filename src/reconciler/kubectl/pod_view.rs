@@ -85,6 +85,8 @@ impl PodView {
             deadly_probe: None,
             phase_applied_by: None,
             endpoint: Err(Unknown { message: "not read".into() }),
+            update: Ok(None),
+            live: None,
             sources: Sources::Undeclared,
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }

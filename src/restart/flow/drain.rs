@@ -15,6 +15,7 @@ pub(super) fn end_drain(
     manager: &Manager,
     sequence: u64,
     resume: Option<Resume>,
+    exit: bool,
 ) -> Option<Action> {
     if !is_automatic(context, manager) || manager.sequence != sequence {
         return None;
@@ -24,7 +25,7 @@ pub(super) fn end_drain(
         Ok(Endpoint::NotReady) => PROXY_DELAY,
         Ok(Endpoint::Ready) | Err(_) => return None,
     };
-    Some(Action::EndDrain { uid: pod.uid.clone(), sequence, drain, resume })
+    Some(Action::EndDrain { uid: pod.uid.clone(), sequence, drain, resume, exit })
 }
 
 /// What the stop of this node waits for, if it drains.

@@ -165,9 +165,10 @@ fn stop(
             sequence: kept.sequence,
             drain: context.policy.drain.longest(),
             resume: None,
+            exit: false,
         }));
     }
-    if let Some(action) = end_drain(context, pod, manager, kept.sequence, None) {
+    if let Some(action) = end_drain(context, pod, manager, kept.sequence, None, false) {
         return Ok(Changes::action(action));
     }
     let running = manager.desired == Desired::Running;

@@ -17,7 +17,7 @@ pub use debt::{
     AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
 };
 pub use history::{HistoryEntry, LastRestart, Outcome};
-pub use restart::{Compensation, Direction, Ending, Member, Once, Restart, Step};
+pub use restart::{Compensation, Direction, Ending, Member, MemberUpdate, Once, Restart, Step};
 
 /// How many restarts the history keeps.
 pub const MAX_HISTORY: usize = 20;

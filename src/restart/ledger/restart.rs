@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Outcome, written};
-use crate::{Request, Strategy, Time};
+use crate::{PodUpdate, Request, Strategy, Time};
 use stayput_api::ConfigChoice;
 
 /// The restart under way.
@@ -162,6 +162,9 @@ pub struct Member {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
+    /// What of its pod changes between stop and start, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<Box<MemberUpdate>>,
     /// How it is brought back, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
@@ -203,6 +206,23 @@ pub enum Step {
     Aborting,
     /// Over; its ending says how.
     Finished,
+}
+
+/// What of a member's pod changes between stop and start. It is fixed when the member takes its
+/// slot: what the owner wants may change meanwhile.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberUpdate {
+    /// The update as it was observed.
+    pub update: PodUpdate,
+    /// Id of the manager's container before the stop: another one proves that it was made anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_id: Option<String>,
+    /// Volume claims before the stop: the pod in its place must mount the same.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub claims: BTreeSet<String>,
 }
 
 /// How a member is brought back.

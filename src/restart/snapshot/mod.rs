@@ -9,6 +9,7 @@ mod known;
 mod manager;
 mod pod;
 mod saved;
+mod update;
 
 use std::collections::BTreeSet;
 
@@ -23,6 +24,7 @@ pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
+pub use update::{ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState};
 
 /// Why something is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Known, Manager, known};
+use super::{Known, LivePod, Manager, PodUpdate, known};
 
 /// What decisions need of a pod.
 #[derive(
@@ -43,6 +43,14 @@ pub struct Pod {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Endpoint>")]
     pub endpoint: Known<Endpoint>,
+    /// How it gets to the template that its owner wants; none if it is made from that, or if
+    /// templates are not carried out here (`spec.update`).
+    #[serde(with = "known")]
+    #[schemars(with = "known::Written<Option<PodUpdate>>")]
+    pub update: Known<Option<PodUpdate>>,
+    /// What of its spec and status an update needs; none if templates are not carried out here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Box<LivePod>>,
     /// What its manager reports.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]

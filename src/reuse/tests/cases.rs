@@ -3,71 +3,71 @@
 use serde_json::{Value, json};
 
 use super::{step_of, template, update, with_content};
-use crate::{Abilities, Content, Declaration, Step, compare};
+use crate::{Abilities, Content, Declaration, UpdateStep, compare};
 
 #[test]
 fn each_change_asks_for_the_least_step() {
     type Change = fn(&mut Value);
-    let rows: [(&str, Change, Step); 27] = [
-        ("nothing", |_| {}, Step::None),
-        ("a label", |all| all["metadata"]["labels"]["team"] = json!("a"), Step::Relabel),
+    let rows: [(&str, Change, UpdateStep); 27] = [
+        ("nothing", |_| {}, UpdateStep::None),
+        ("a label", |all| all["metadata"]["labels"]["team"] = json!("a"), UpdateStep::Relabel),
         (
             "a first annotation",
             |all| all["metadata"]["annotations"] = json!({"a": "b"}),
-            Step::Relabel,
+            UpdateStep::Relabel,
         ),
-        ("no labels", |all| all["metadata"]["labels"] = Value::Null, Step::Relabel),
+        ("no labels", |all| all["metadata"]["labels"] = Value::Null, UpdateStep::Relabel),
         (
             "kubectl rollout restart",
             |all| {
                 all["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = json!("now")
             },
-            Step::Restart,
+            UpdateStep::Restart,
         ),
         (
             "the engine's image",
             |all| all["spec"]["containers"][0]["image"] = json!("other"),
-            Step::Container,
+            UpdateStep::Container,
         ),
         (
             "another's image",
             |all| all["spec"]["containers"][1]["image"] = json!("other"),
-            Step::Relabel,
+            UpdateStep::Relabel,
         ),
         (
             "a sidecar's image",
             |all| all["spec"]["initContainers"][1]["image"] = json!("other"),
-            Step::Relabel,
+            UpdateStep::Relabel,
         ),
         (
             "an init image",
             |all| all["spec"]["initContainers"][0]["image"] = json!("other"),
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "a variable",
             |all| all["spec"]["containers"][0]["env"][0]["value"] = json!("b"),
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "more memory",
             |all| all["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("4Gi"),
-            Step::Resize,
+            UpdateStep::Resize,
         ),
         (
             "the same memory in other words",
             |all| all["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("2048Mi"),
-            Step::None,
+            UpdateStep::None,
         ),
         (
             "a first CPU limit",
             |all| all["spec"]["containers"][0]["resources"]["limits"]["cpu"] = json!(2),
-            Step::Resize,
+            UpdateStep::Resize,
         ),
         (
             "a limit less",
             |all| all["spec"]["containers"][0]["resources"]["limits"] = json!({}),
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "another quality of service",
@@ -79,33 +79,33 @@ fn each_change_asks_for_the_least_step() {
                 all["spec"]["initContainers"][1]["resources"]["limits"] = same.clone();
                 all["spec"]["containers"][0]["resources"]["requests"] = same;
             },
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "huge pages",
             |all| {
                 all["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = json!("2Mi")
             },
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "memory of a sidecar",
             |all| {
                 all["spec"]["initContainers"][1]["resources"] = json!({"limits": {"memory": "1Gi"}})
             },
-            Step::Resize,
+            UpdateStep::Resize,
         ),
         (
             "memory of an init container",
             |all| {
                 all["spec"]["initContainers"][0]["resources"] = json!({"limits": {"memory": "1Gi"}})
             },
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "pod resources",
             |all| all["spec"]["resources"] = json!({"limits": {"cpu": "1"}}),
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "one toleration more",
@@ -113,32 +113,32 @@ fn each_change_asks_for_the_least_step() {
                 let list = all["spec"]["tolerations"].as_array_mut().expect("a list");
                 list.insert(0, json!({"key": "zone", "operator": "Exists"}));
             },
-            Step::Relabel,
+            UpdateStep::Relabel,
         ),
-        ("a toleration less", |all| all["spec"]["tolerations"] = json!([]), Step::Replace),
+        ("a toleration less", |all| all["spec"]["tolerations"] = json!([]), UpdateStep::Replace),
         (
             "affinity",
             |all| all["spec"]["affinity"] = json!({"podAntiAffinity": {"a": 1}}),
-            Step::Replace,
+            UpdateStep::Replace,
         ),
-        ("empty affinity", |all| all["spec"]["affinity"] = json!({}), Step::None),
+        ("empty affinity", |all| all["spec"]["affinity"] = json!({}), UpdateStep::None),
         (
             "another volume",
             |all| {
                 let list = all["spec"]["volumes"].as_array_mut().expect("a list");
                 list.push(json!({"name": "scratch", "emptyDir": {}}));
             },
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "containers in another order",
             |all| all["spec"]["containers"].as_array_mut().expect("a list").reverse(),
-            Step::None,
+            UpdateStep::None,
         ),
         (
             "init containers in another order",
             |all| all["spec"]["initContainers"].as_array_mut().expect("a list").reverse(),
-            Step::Replace,
+            UpdateStep::Replace,
         ),
         (
             "a container more",
@@ -146,7 +146,7 @@ fn each_change_asks_for_the_least_step() {
                 let list = all["spec"]["containers"].as_array_mut().expect("a list");
                 list.push(json!({"name": "logs", "image": "x"}));
             },
-            Step::Replace,
+            UpdateStep::Replace,
         ),
     ];
     for (name, change, expected) in rows {
@@ -160,7 +160,7 @@ fn the_highest_step_does_it_all_and_all_fields_are_named() {
     wanted["metadata"]["labels"]["team"] = json!("a");
     wanted["spec"]["containers"][0]["image"] = json!("registry/opensearch:2.19.3");
     let update = update(&wanted, &template());
-    assert_eq!(update.step, Step::Container);
+    assert_eq!(update.step, UpdateStep::Container);
     let said: Vec<String> = update
         .because
         .iter()
@@ -186,17 +186,17 @@ fn a_variable_of_a_label_needs_a_new_container() {
     let mut wanted = actual.clone();
     wanted["metadata"]["labels"]["app"] = json!("metrics");
     let found = update(&wanted, &actual);
-    assert_eq!(found.step, Step::Container);
+    assert_eq!(found.step, UpdateStep::Container);
     assert_eq!(found.because[0].field, "spec.containers[opensearch].env[APP]");
 
     // A label that no variable shows, and a size that one shows.
     let mut wanted = actual.clone();
     wanted["metadata"]["labels"]["team"] = json!("a");
-    assert_eq!(update(&wanted, &actual).step, Step::Relabel);
+    assert_eq!(update(&wanted, &actual).step, UpdateStep::Relabel);
     wanted["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("4Gi");
     let found = update(&wanted, &actual);
-    let steps: Vec<Step> = found.because.iter().map(|each| each.step).collect();
-    assert_eq!(steps, [Step::Resize, Step::Container, Step::Relabel]);
+    let steps: Vec<UpdateStep> = found.because.iter().map(|each| each.step).collect();
+    assert_eq!(steps, [UpdateStep::Resize, UpdateStep::Container, UpdateStep::Relabel]);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn without_resize_another_size_is_another_pod() {
         let actual = Declaration { template: &template(), content: &content };
         compare(Some(wanted), actual, "opensearch", Abilities { resize }).step
     };
-    assert_eq!((compare(true), compare(false)), (Step::Resize, Step::Replace));
+    assert_eq!((compare(true), compare(false)), (UpdateStep::Resize, UpdateStep::Replace));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_node_that_is_not_wanted_moves_away() {
     let (template, content) = (template(), Content::default());
     let actual = Declaration { template: &template, content: &content };
     let update = compare(None, actual, "opensearch", Abilities { resize: true });
-    assert_eq!((update.step, update.step.keeps()), (Step::Move, "the data"));
+    assert_eq!((update.step, update.step.keeps()), (UpdateStep::Move, "the data"));
 }
 
 #[test]
@@ -237,9 +237,9 @@ fn an_empty_object_that_means_something_is_a_change() {
     actual["spec"]["affinity"] = term(Value::Null);
     let mut wanted = actual.clone();
     wanted["spec"]["affinity"] = term(json!({}));
-    assert_eq!(update(&wanted, &actual).step, Step::Replace);
+    assert_eq!(update(&wanted, &actual).step, UpdateStep::Replace);
     assert_eq!(
         with_content(&actual, &Content::default(), &actual, &Content::default()).step,
-        Step::None
+        UpdateStep::None
     );
 }

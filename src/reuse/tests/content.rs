@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{template, with_content};
-use crate::{Content, Source, SourceKind, Step};
+use crate::{Content, Source, SourceKind, UpdateStep};
 
 fn config() -> Source {
     Source { kind: SourceKind::Secret, name: "logs-config".to_owned() }
@@ -19,17 +19,20 @@ fn content(files: &[(&str, &str)], ignore: Option<&str>) -> Content {
     content
 }
 
-fn step(new: &Content, old: &Content) -> Step {
+fn step(new: &Content, old: &Content) -> UpdateStep {
     with_content(&template(), new, &template(), old).step
 }
 
 #[test]
 fn another_content_of_a_mounted_object_is_a_restart() {
     let old = content(&[("a", "1"), ("b", "1")], None);
-    assert_eq!(step(&old, &old), Step::None);
-    assert_eq!(step(&content(&[("a", "2"), ("b", "1")], None), &old), Step::Restart);
-    assert_eq!(step(&content(&[("a", "1")], None), &old), Step::Restart);
-    assert_eq!(step(&content(&[("a", "1"), ("b", "1"), ("c", "1")], None), &old), Step::Restart);
+    assert_eq!(step(&old, &old), UpdateStep::None);
+    assert_eq!(step(&content(&[("a", "2"), ("b", "1")], None), &old), UpdateStep::Restart);
+    assert_eq!(step(&content(&[("a", "1")], None), &old), UpdateStep::Restart);
+    assert_eq!(
+        step(&content(&[("a", "1"), ("b", "1"), ("c", "1")], None), &old),
+        UpdateStep::Restart
+    );
     let update =
         with_content(&template(), &content(&[("a", "2"), ("b", "1")], None), &template(), &old);
     let field = "Secret logs-config, key a, in spec.containers[opensearch].volumeMounts[/config]";
@@ -39,8 +42,8 @@ fn another_content_of_a_mounted_object_is_a_restart() {
 #[test]
 fn an_object_that_is_absent_is_never_a_change() {
     let old = content(&[("a", "1")], None);
-    assert_eq!(step(&Content::default(), &old), Step::None);
-    assert_eq!(step(&old, &Content::default()), Step::None);
+    assert_eq!(step(&Content::default(), &old), UpdateStep::None);
+    assert_eq!(step(&old, &Content::default()), UpdateStep::None);
 }
 
 #[test]
@@ -51,7 +54,7 @@ fn an_object_that_nothing_mounts_is_never_a_change() {
         content.add(source, [("a".to_owned(), digest.to_owned())].into(), None);
         content
     };
-    assert_eq!(step(&other("1"), &other("2")), Step::None);
+    assert_eq!(step(&other("1"), &other("2")), UpdateStep::None);
 }
 
 #[test]
@@ -61,8 +64,8 @@ fn the_way_a_key_gets_into_the_pod_decides() {
     with_variable["spec"]["containers"][0]["env"] = json!([{"name": "A", "valueFrom": reference}]);
     let old = content(&[("a", "1"), ("b", "1")], None);
     let step = |new: &Content| with_content(&with_variable, new, &with_variable, &old).step;
-    assert_eq!(step(&content(&[("a", "2"), ("b", "1")], None)), Step::Container);
-    assert_eq!(step(&content(&[("a", "1"), ("b", "2")], None)), Step::Restart);
+    assert_eq!(step(&content(&[("a", "2"), ("b", "1")], None)), UpdateStep::Container);
+    assert_eq!(step(&content(&[("a", "1"), ("b", "2")], None)), UpdateStep::Restart);
 }
 
 #[test]
@@ -70,17 +73,21 @@ fn the_annotation_restarts_nothing_when_it_comes_and_when_it_goes() {
     let old = content(&[("a", "1"), ("b", "1")], None);
     for ignore in ["true", "a", " b , a "] {
         let changed = content(&[("a", "2"), ("b", "1")], Some(ignore));
-        assert_eq!(step(&changed, &old), Step::None, "{ignore}");
+        assert_eq!(step(&changed, &old), UpdateStep::None, "{ignore}");
         let noted = old.noted(&changed);
-        assert_eq!(step(&content(&[("a", "2"), ("b", "1")], None), &noted), Step::None, "{ignore}");
+        assert_eq!(
+            step(&content(&[("a", "2"), ("b", "1")], None), &noted),
+            UpdateStep::None,
+            "{ignore}"
+        );
         // What changes from then on counts.
         let next = content(&[("a", "3"), ("b", "1")], None);
-        assert_eq!(step(&next, &noted), Step::Restart, "{ignore}");
+        assert_eq!(step(&next, &noted), UpdateStep::Restart, "{ignore}");
     }
     // The other key was not ignored, and is not forgotten.
     let changed = content(&[("a", "2"), ("b", "2")], Some("a"));
-    assert_eq!(step(&changed, &old), Step::Restart);
-    assert_eq!(step(&changed, &old.noted(&changed)), Step::Restart);
+    assert_eq!(step(&changed, &old), UpdateStep::Restart);
+    assert_eq!(step(&changed, &old.noted(&changed)), UpdateStep::Restart);
     let removed = content(&[("b", "1")], Some("a"));
-    assert_eq!(step(&content(&[("b", "1")], None), &old.noted(&removed)), Step::None);
+    assert_eq!(step(&content(&[("b", "1")], None), &old.noted(&removed)), UpdateStep::None);
 }

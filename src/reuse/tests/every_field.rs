@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{template, update};
-use crate::Step;
+use crate::UpdateStep;
 use crate::fields::rule;
 use crate::path::Path;
 
@@ -54,13 +54,15 @@ fn put(into: &mut Value, field: &str, value: Value) {
 }
 
 /// The step when a value of the field changes, and nothing else: another pod, but for these.
-fn expected(field: &str) -> Step {
+fn expected(field: &str) -> UpdateStep {
     match field {
-        "metadata.annotations{}" | "metadata.labels{}" | "metadata.finalizers[]" => Step::Relabel,
+        "metadata.annotations{}" | "metadata.labels{}" | "metadata.finalizers[]" => {
+            UpdateStep::Relabel
+        }
         // The owner copies nothing else of it.
-        _ if field.starts_with("metadata.") => Step::None,
-        "spec.containers[].image" => Step::Container,
-        _ => Step::Replace,
+        _ if field.starts_with("metadata.") => UpdateStep::None,
+        "spec.containers[].image" => UpdateStep::Container,
+        _ => UpdateStep::Replace,
     }
 }
 
@@ -83,7 +85,7 @@ fn what_kubernetes_may_add_one_day_is_replaced() {
         let mut wanted = template();
         put(&mut wanted, field, json!("new"));
         let update = update(&wanted, &template());
-        assert_eq!(update.step, Step::Replace, "{field}");
+        assert_eq!(update.step, UpdateStep::Replace, "{field}");
         assert!(update.because[0].field.ends_with("tomorrow"), "{:?}", update.because);
     }
 }

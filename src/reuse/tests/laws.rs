@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{template, update};
-use crate::Step;
+use crate::UpdateStep;
 
 /// Changes of the example, each at its own place.
 fn changed(changes: &[u8]) -> Value {
@@ -41,8 +41,8 @@ proptest! {
     #[test]
     fn a_second_pass_changes_nothing(changes in proptest::collection::vec(any::<u8>(), 0..6)) {
         let wanted = changed(&changes);
-        prop_assert_eq!(update(&wanted, &wanted).step, Step::None);
-        prop_assert_eq!(update(&wanted, &shuffled(&wanted)).step, Step::None);
+        prop_assert_eq!(update(&wanted, &wanted).step, UpdateStep::None);
+        prop_assert_eq!(update(&wanted, &shuffled(&wanted)).step, UpdateStep::None);
     }
 
     #[test]
@@ -60,7 +60,7 @@ proptest! {
         changes in proptest::collection::vec(any::<u8>(), 0..6),
     ) {
         let alone = changes.iter().map(|change| update(&changed(&[*change]), &template()).step);
-        let highest = alone.max().unwrap_or(Step::None);
+        let highest = alone.max().unwrap_or(UpdateStep::None);
         prop_assert_eq!(update(&changed(&changes), &template()).step, highest);
     }
 }

@@ -10,7 +10,7 @@ mod uses;
 
 use serde_json::{Value, json};
 
-use crate::{Abilities, Content, Declaration, Step, Update, compare};
+use crate::{Abilities, Content, Declaration, Update, UpdateStep, compare};
 
 /// A template as the examples have it.
 fn template() -> Value {
@@ -51,7 +51,7 @@ fn with_content(wanted: &Value, new: &Content, actual: &Value, old: &Content) ->
 }
 
 /// The step when `change` is made to the template.
-fn step_of(change: impl FnOnce(&mut Value)) -> Step {
+fn step_of(change: impl FnOnce(&mut Value)) -> UpdateStep {
     let mut wanted = template();
     change(&mut wanted);
     update(&wanted, &template()).step

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use stayput_reuse::{Abilities, Content, Declaration, Step, compare};
+use stayput_reuse::{Abilities, Content, Declaration, UpdateStep, compare};
 
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::skip::skip;
@@ -51,11 +51,13 @@ fn every_field_is_known_and_goes_the_way_that_the_apiserver_leaves() {
         }
         let answer = server.admin().attempt(&patch, "");
         let possible = match update.step {
-            Step::Relabel | Step::Container | Step::Resize => true,
-            Step::None | Step::Restart | Step::Replace | Step::Move => false,
+            UpdateStep::Relabel | UpdateStep::Container | UpdateStep::Resize => true,
+            UpdateStep::None | UpdateStep::Restart | UpdateStep::Replace | UpdateStep::Move => {
+                false
+            }
         };
         assert_eq!(answer.is_ok(), possible, "{change}: {update:?}\n{answer:?}");
-        assert_eq!(update.step == Step::Resize, resized && possible, "{change}: {update:?}");
+        assert_eq!(update.step == UpdateStep::Resize, resized && possible, "{change}: {update:?}");
     }
 }
 

@@ -199,6 +199,7 @@ fn everything_said_about_restarts_reaches_the_policy() {
     );
     set(&mut object, "config", json!({"sources": [{"secret": "{pod}-config"}]}));
     let expected = Policy {
+        update: std::collections::BTreeSet::new(),
         max_unavailable: Share::Percent(25),
         max_unavailable_of_role: BTreeMap::from([
             ("data".into(), Share::Percent(10)),

@@ -57,6 +57,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             deadly_probe: known.deadly_probe.clone(),
             sources: known.sources.clone(),
             endpoint: known.endpoint.clone(),
+            update: known.update.clone(),
             manager: known.manager.clone(),
             ..pod
         },
@@ -88,6 +89,8 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         phase_applied_by: facts.phase_applied_by.clone(),
         sources: Sources::Undeclared,
         endpoint: Err(unknown("not read: its manager does not drain")),
+        update: Ok(None),
+        live: None,
         manager: Err(unknown("not asked yet")),
     }
 }

@@ -68,6 +68,7 @@ mod tests {
             sequence,
             drain: 0,
             resume: None,
+            exit: false,
         };
         let [a, b, c] = [stop("a", 1), stop("b", 1), stop("c", 1)];
         let again =

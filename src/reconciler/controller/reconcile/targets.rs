@@ -64,7 +64,8 @@ mod tests {
         let plan = Plan { actions: vec![after], ..Plan::default() };
         let old = |plan: &Plan| read_before(plan, &before, |uid| uid != "c");
         assert_eq!(old(&plan), BTreeSet::from(["b".to_owned()]));
-        let stop = Action::Stop { uid: "a".into(), sequence: 1, drain: 0, resume: None };
+        let stop =
+            Action::Stop { uid: "a".into(), sequence: 1, drain: 0, resume: None, exit: false };
         assert_eq!(pods_of(&[&stop]), BTreeSet::from(["a".to_owned()]));
         let plan = Plan { actions: vec![stop], ..Plan::default() };
         assert_eq!(old(&plan), BTreeSet::from(["a".to_owned()]));

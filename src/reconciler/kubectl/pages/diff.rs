@@ -1,7 +1,7 @@
 //! `diff`: for each pod the least step that brings it to what is wanted, and the fields that ask
 //! for it.
 
-use stayput_reuse::{Difference, Step, Update};
+use stayput_reuse::{Difference, Update, UpdateStep};
 
 use crate::kubectl::diff::Diff;
 use crate::kubectl::format::or_dash;
@@ -38,7 +38,7 @@ pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
     for (pod, reason) in not_compared {
         page.line(format!("{}: {reason}", pod.pod));
     }
-    let is_changed = |update: &Update| update.step > Step::None;
+    let is_changed = |update: &Update| update.step > UpdateStep::None;
     if diff.pods.iter().any(|pod| pod.update.as_ref().is_ok_and(is_changed)) {
         for set in &diff.rolling {
             page.line(format!(

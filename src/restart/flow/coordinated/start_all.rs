@@ -172,7 +172,13 @@ fn stop_new_pod(
     preflight(pod)?;
     let uid = member.pod_uid.clone();
     let resume = Some(resume_on(member.expected.clone()));
-    Err(Turn::act(Action::Stop { uid, sequence: member.stop_sequence, drain: 0, resume }))
+    Err(Turn::act(Action::Stop {
+        uid,
+        sequence: member.stop_sequence,
+        drain: 0,
+        resume,
+        exit: false,
+    }))
 }
 
 /// Once the restart only goes forward, a failed start is repeated with a new sequence.

@@ -162,7 +162,7 @@ fn stop_once_more(member: &Member) -> Member {
 /// The stop was accepted, and the engine is not stopped yet.
 fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Stop {
     let resume = Some(resume_on(member.expected.clone()));
-    if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume) {
+    if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, false) {
         return Stop::Draining(action);
     }
     let drain = describe(context, pod, manager);
@@ -192,6 +192,7 @@ fn prepare_and_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -
                 sequence: member.stop_sequence,
                 drain: context.policy.drain.longest(),
                 resume: Some(resume_on(member.expected.clone())),
+                exit: false,
             });
         }
     }

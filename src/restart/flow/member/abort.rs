@@ -180,7 +180,7 @@ fn send_back(
             ConfigChoice::Mounted => None,
         };
         let resume = Some(resume_on(checksum));
-        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume });
+        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume, exit: false });
     }
     start_back(member, manager, back)
 }

@@ -33,7 +33,8 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
             return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
         }
         let resume = Some(resume_on(member.expected.clone()));
-        if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume) {
+        if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, false)
+        {
             return Turn::act(action);
         }
         let drain = describe(context, pod, manager);

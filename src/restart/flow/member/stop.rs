@@ -35,6 +35,7 @@ pub(super) fn stop(
             sequence: member.stop_sequence,
             drain: context.policy.drain.longest(),
             resume: Some(resume_on(member.expected.clone())),
+            exit: false,
         }),
     }
 }

@@ -135,6 +135,8 @@ fn pod(name: &str) -> Pod {
         deadly_probe: None,
         phase_applied_by: None,
         endpoint: Err(Unknown { message: "not read".into() }),
+        update: Ok(None),
+        live: None,
         sources: Sources::Checksum("new".to_owned()),
         manager: Err(unknown()),
     }

@@ -35,7 +35,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
-            Action::EndDrain { uid, sequence, drain, resume } => {
+            Action::EndDrain { uid, sequence, drain, resume, .. } => {
                 drains::end(&facts, uid, *sequence, *drain, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
@@ -63,6 +63,10 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                     wrong.push(format!("an event without a message: {event:?}"));
                 }
             }
+            Action::PatchMetadata { .. }
+            | Action::PatchImages { .. }
+            | Action::Resize { .. }
+            | Action::DeletePod { .. } => wrong.push(format!("no step plans this: {action:?}")),
             Action::AddFinalizer
             | Action::RemoveFinalizer
             | Action::ClaimTrigger { .. }

@@ -55,6 +55,10 @@ fn acted_on(facts: &Facts, plan: &Plan) -> BTreeSet<String> {
     for action in &plan.actions {
         match action {
             Action::PatchPod { uid, .. }
+            | Action::PatchMetadata { uid, .. }
+            | Action::PatchImages { uid, .. }
+            | Action::Resize { uid, .. }
+            | Action::DeletePod { uid }
             | Action::Stop { uid, .. }
             | Action::EndDrain { uid, .. }
             | Action::Start { uid, .. } => {

@@ -31,6 +31,10 @@ pub(crate) fn describe_action(action: &Action) -> String {
             };
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
+        Action::PatchMetadata { uid, .. } => format!("label {uid} as its owner does"),
+        Action::PatchImages { uid, .. } => format!("change images of {uid}"),
+        Action::Resize { uid, .. } => format!("resize {uid}"),
+        Action::DeletePod { uid } => format!("delete {uid}"),
         Action::Stop { uid, sequence, .. } => format!("stop {sequence} to {uid}"),
         Action::EndDrain { uid, sequence, drain, .. } => {
             format!("stop {sequence} to {uid} again, drain {drain} ms")
@@ -102,14 +106,20 @@ impl World {
                 true
             }
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
-            Action::Stop { uid, sequence, drain, resume }
-            | Action::EndDrain { uid, sequence, drain, resume } => {
+            // No world has templates yet.
+            Action::PatchMetadata { .. }
+            | Action::PatchImages { .. }
+            | Action::Resize { .. }
+            | Action::DeletePod { .. } => false,
+            Action::Stop { uid, sequence, drain, resume, exit }
+            | Action::EndDrain { uid, sequence, drain, resume, exit } => {
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
                     drain: Some(Span(*drain)),
                     resume_after: resume.as_ref().map(|resume| Span(resume.after)),
                     resume_checksum: resume.as_ref().and_then(|resume| resume.checksum.clone()),
+                    exit: *exit,
                     ..StopRequest::default()
                 };
                 self.ask(uid, Asked::Stop(request), US)

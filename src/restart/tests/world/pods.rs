@@ -184,6 +184,8 @@ impl SimPod {
             deadly_probe: self.deadly_probe.clone(),
             phase_applied_by: self.phase_applied_by.clone(),
             endpoint: self.endpoint(now),
+            update: Ok(None),
+            live: None,
             sources: self.sources.clone(),
             manager,
         }

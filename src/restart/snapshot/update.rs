@@ -1,0 +1,106 @@
+//! What a pod lacks of the template that its owner wants, and what of it the pod shows already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stayput_reuse::UpdateStep;
+
+use crate::Change;
+
+/// How a pod gets from the template that it was made from to the one that its owner wants.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PodUpdate {
+    /// The revision of its owner that it was made from.
+    pub from: String,
+    /// The revision that its owner wants.
+    pub to: String,
+    /// The least step that gets there.
+    pub step: UpdateStep,
+    /// The fields that need this step, with their values, for people; the first few.
+    pub because: Vec<String>,
+    /// What of the difference a living pod takes.
+    #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
+    pub patch: PodPatch,
+}
+
+/// Changes of a living pod.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodPatch {
+    /// Images, by container.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, Change>,
+    /// `resources`, by container, as JSON with sorted keys.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, Change>,
+    /// Labels, without that of the revision.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, Change>,
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, Change>,
+}
+
+impl PodPatch {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        let Self { images, resources, labels, annotations } = self;
+        [images, resources, labels, annotations].into_iter().all(BTreeMap::is_empty)
+    }
+}
+
+/// What a pod that is to be updated shows; read only while its cluster updates pods.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LivePod {
+    /// The revision of its owner that its label names.
+    pub revision: String,
+    /// Images in its spec, by container.
+    pub images: BTreeMap<String, String>,
+    /// `resources` in its spec, by container, as JSON with sorted keys.
+    pub resources: BTreeMap<String, String>,
+    /// Containers whose resources the kubelet has put into effect as the spec has them.
+    pub resized: BTreeSet<String>,
+    /// Why the resources in its spec are not in effect, as the kubelet says; none if nothing is said.
+    pub resize: Option<ResizeState>,
+    /// Id of the manager's container; none while none runs.
+    pub container_id: Option<String>,
+    /// What its manager's container waits for, as the kubelet says; none if it does not wait.
+    pub waiting: Option<ContainerWaiting>,
+    /// Volume claims that it mounts, by name.
+    pub claims: BTreeSet<String>,
+    /// Why no Kubernetes node takes it, as the scheduler says; none if one did.
+    pub unschedulable: Option<String>,
+}
+
+/// A change of size that the kubelet has not finished.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum ResizeState {
+    /// It is under way, or waits until there is room.
+    Pending(String),
+    /// The Kubernetes node can never give that much.
+    Infeasible(String),
+}
+
+/// Why a container does not run.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerWaiting {
+    /// One word: `ImagePullBackOff`, `CrashLoopBackOff`, …
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
