@@ -9,8 +9,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ListParams, ObjectList, Patch, PatchParams, PostParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::metrics::{Metrics, Side};
@@ -97,6 +98,22 @@ impl Apiserver {
         let post =
             PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         self.call("write_status", &what, api.replace_status(name, &post, cluster)).await
+    }
+
+    /// Changes fields of the status by a merge patch, on the version that `metadata` has.
+    pub(super) async fn change_status(
+        &self,
+        metadata: &ObjectMeta,
+        change: &Value,
+    ) -> Result<SearchCluster, ApiError> {
+        let (namespace, name) = namespaced_name(metadata);
+        let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
+        let what = format!("the status of SearchCluster {namespace}/{name}");
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
+            "status": change,
+        }));
+        self.call("write_status", &what, api.patch_status(name, &params(), &patch)).await
     }
 
     /// Patches metadata, by a JSON patch.

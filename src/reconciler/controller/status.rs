@@ -1,7 +1,10 @@
 //! Writes of the status: the ledger, which decisions are made from, and the report for people.
 
 mod due;
+mod merge_patch;
 
+use merge_patch::merge_patch;
+use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
 use super::apiserver::Apiserver;
@@ -18,6 +21,8 @@ const WRITE_ATTEMPTS: u32 = 5;
 pub(super) struct StatusWriter {
     api: Apiserver,
     last_write: Option<Instant>,
+    /// The status as our last write left it: what we write of it is known to the byte.
+    written: Option<SearchClusterStatus>,
 }
 
 /// What came of a report.
@@ -32,7 +37,7 @@ pub(super) enum Reported {
 
 impl StatusWriter {
     pub(super) fn new(api: Apiserver) -> Self {
-        Self { api, last_write: None }
+        Self { api, last_write: None, written: None }
     }
 
     /// Writes a status that was decided on the ledger `from`. A resource version alone does not
@@ -58,15 +63,26 @@ impl StatusWriter {
             report,
             ledger,
         };
+        let mut change = self.change(cluster, &status)?;
         let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
         // They are the apiserver's to write.
         whole.metadata.managed_fields = None;
         for _ in 0..WRITE_ATTEMPTS {
-            match self.api.write_status(&whole).await {
+            let answer = match &change {
+                Some(change) => self.api.change_status(&whole.metadata, change).await,
+                None => self.api.write_status(&whole).await,
+            };
+            match answer {
                 Err(error) if error.is_conflict() => {}
-                written => {
+                Err(error) => {
+                    // What of it arrived is not known.
+                    self.written = None;
+                    return Err(error.into());
+                }
+                Ok(written) => {
                     self.last_write = Some(Instant::now());
-                    return Ok(written?);
+                    self.written.clone_from(&written.status);
+                    return Ok(written);
                 }
             }
             // If only fields were written that no decision is made from, the decision still holds.
@@ -75,8 +91,26 @@ impl StatusWriter {
                 break;
             }
             whole.metadata.clone_from(&live.metadata);
+            change = change.filter(|_| live.status == cluster.status);
         }
         Err(Failure::StatusOvertaken)
+    }
+
+    /// What is to be changed of the status, if that can be said: another writer may have written the
+    /// same in another form, which must be replaced as a whole.
+    fn change(
+        &self,
+        cluster: &SearchCluster,
+        status: &SearchClusterStatus,
+    ) -> Result<Option<Value>, Failure> {
+        let Some(before) = self.written.as_ref().filter(|_| cluster.status == self.written) else {
+            return Ok(None);
+        };
+        let encode = |status: &SearchClusterStatus| {
+            let what = "the status";
+            serde_json::to_value(status).map_err(|source| Failure::Encode { what, source })
+        };
+        Ok(merge_patch(&encode(before)?, &encode(status)?))
     }
 
     /// Writes the report beside an unchanged ledger, if it is due.

@@ -2,6 +2,8 @@
 //! the apiserver (1.5 MB), so a node that only waits and a node that is done take one line each.
 //! Which pods are done stays known: no node is restarted twice.
 
+mod restarting;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -9,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Ending, Member, Step};
 use crate::Time;
+use restarting::Restarting;
 
 /// The members of a restart in JSON.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +20,9 @@ pub(super) struct Written {
     /// Nodes that wait for their turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scheduled: Vec<Scheduled>,
+    /// Nodes that hold a slot and whose turn has taken no special way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    restarting: Vec<Restarting>,
     /// Nodes that are done, by name: uid of the pod, when it was done, sequences of our stop and of
     /// our start, and the name of the pod if it differs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -52,11 +58,16 @@ pub(super) fn serialize<S: Serializer>(
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Member>, D::Error> {
-    let Written { scheduled, done, mut members } = Written::deserialize(deserializer)?;
+    let Written { scheduled, restarting, done, mut members } = Written::deserialize(deserializer)?;
     let invalid = |node: &str| de::Error::custom(format!("the entry of {node} is damaged"));
     for Scheduled { since, nodes } in &scheduled {
         for (node, text) in nodes {
             members.push(read_scheduled(*since, node, text).ok_or_else(|| invalid(node))?);
+        }
+    }
+    for group in &restarting {
+        for (node, text) in &group.nodes {
+            members.push(group.read(node, text).ok_or_else(|| invalid(node))?);
         }
     }
     for (node, text) in &done {
@@ -77,6 +88,12 @@ impl Written {
         let node = &member.node;
         let line = line(member);
         let is_taken = |nodes: &BTreeMap<String, String>| nodes.contains_key(node);
+        if member.step == Step::Restarting {
+            if !restarting::add(&mut self.restarting, member) {
+                self.members.push(member.clone());
+            }
+            return;
+        }
         if read_scheduled(member.since, node, &line).as_ref() == Some(member) {
             let group = match self.scheduled.iter().position(|one| one.since == member.since) {
                 Some(at) => at,

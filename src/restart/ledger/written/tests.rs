@@ -68,6 +68,24 @@ fn ten_thousand_nodes_fit_wherever_the_restart_is() {
     }
 }
 
+/// A coordinated restart has them all under way at once.
+#[test]
+fn ten_thousand_nodes_that_are_stopped_together_fit() {
+    let together = |number: u64| Member {
+        since: Time(1_795_000_000_000),
+        stop_sequence: 1_002 + 2 * (number % 7),
+        start_sequence: 1_004 + 2 * (number % 7),
+        master_eligible: number < 3,
+        roles: ["data_hot", "data_content", "ingest"].map(str::to_owned).into(),
+        zone: Some(format!("zone-{}", number % 3)),
+        ..under_way(number)
+    };
+    let ledger = ledger((0..NODES).map(together).collect());
+    let text = text(&ledger);
+    assert!(text.len() < 1_350_000, "{} bytes", text.len());
+    assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
+}
+
 #[test]
 fn a_member_with_more_to_say_is_written_whole() {
     let ending = Ending { outcome: Outcome::Aborted, reason: "late".into() };
@@ -85,6 +103,10 @@ fn a_member_with_more_to_say_is_written_whole() {
         Member { pod_uid: uid(20), ..is_done(8) },
         waits(9),
         Member { pod_uid: uid(20), ..waits(9) },
+        Member { given_back: 1, ..under_way(10) },
+        Member { ephemeral_id: None, node_id: None, expected: None, ..under_way(11) },
+        Member { pod: "another-name".into(), ..under_way(12) },
+        Member { pod_uid: uid(30), ..under_way(12) },
     ];
     let ledger = ledger(members);
     assert_eq!(serde_json::from_str::<Ledger>(&text(&ledger)).unwrap(), ledger);
@@ -96,7 +118,9 @@ fn a_ledger_whose_members_are_all_whole_goes_on() {
     let ledger = ledger(vec![is_done(0), under_way(1), waits(2)]);
     let mut old = serde_json::to_value(&ledger).unwrap();
     let restart = old["restart"].as_object_mut().unwrap();
-    let _ = (restart.remove("scheduled"), restart.remove("done"));
+    for field in ["scheduled", "restarting", "done"] {
+        restart.remove(field);
+    }
     let members = &ledger.restart.as_ref().unwrap().members;
     restart.insert("members".into(), serde_json::to_value(members).unwrap());
     assert_eq!(serde_json::from_value::<Ledger>(old).unwrap(), ledger);
