@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::HOST;
 use hyper::{Request, Response};
@@ -92,6 +92,14 @@ pub(super) async fn send(
     limit: usize,
 ) -> Result<Response<Bytes>, AnyError> {
     let (head, body) = sender.send_request(request.map(Full::new)).await?.into_parts();
-    let body = Limited::new(body, limit).collect().await?.to_bytes();
-    Ok(Response::from_parts(head, body))
+    let length = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
+    // A cluster state has megabytes. Frames that are collected first would take them twice.
+    let mut whole = Vec::with_capacity(length.min(limit));
+    let mut body = Limited::new(body, limit);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(Response::from_parts(head, whole.into()))
 }
