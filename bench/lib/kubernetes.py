@@ -82,13 +82,13 @@ class Apiserver:
         self.ask("POST", SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
                                    "stringData": data})
 
-    def search_cluster(self, manager_port):
+    def search_cluster(self, manager_port, engine_port=9200):
         """Over all pods, with one Secret as their config, and tokens of a service account."""
         account = {"apiVersion": "v1", "kind": "ServiceAccount",
                    "metadata": {"name": "reconciler", "namespace": "default"}}
         self.ask("POST", "/api/v1/namespaces/default/serviceaccounts", account)
         spec = {"pods": {"selector": {"matchLabels": {"app": "logs"}}},
-                "engine": {"scheme": "http", "port": 9200},
+                "engine": {"scheme": "http", "port": engine_port},
                 "manager": {"port": manager_port, "serverName": "localhost", "caSecret": "ca",
                             "auth": {"serviceAccountToken": {}}},
                 "config": {"sources": [{"secret": "config"}]}, "restart": {"drain": "0s"}}

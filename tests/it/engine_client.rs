@@ -1,6 +1,8 @@
 //! The engine client with endpoints that are not reachable, silent, no engine, or without a
 //! cluster.
 
+mod connections;
+
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 

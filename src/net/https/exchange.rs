@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
+use hyper::body::{Body, Bytes};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::HOST;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -26,6 +26,9 @@ pub struct Bounds {
     pub answer: usize,
 }
 
+/// Why an answer did not arrive: of hyper, or [`LengthLimitError`].
+pub(super) type AnyError = Box<dyn Error + Send + Sync>;
+
 /// Sends one request, whose URI is path and query, and reads its whole answer. `Host` is filled in.
 ///
 /// Dropping the future closes the connection. Then, as with [`ExchangeError::Unanswered`], it is
@@ -39,17 +42,41 @@ pub async fn exchange(
     bounds: Bounds,
 ) -> Result<Response<Bytes>, ExchangeError> {
     request.headers_mut().insert(HOST, target.authority());
-    let now = Instant::now();
+    let began = Instant::now();
+    let stream = connect(target, began, bounds).await?;
+    let answer = async {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let exchange = async move { send(&mut sender, request, bounds.answer).await };
+        // The connection does the I/O of the exchange, and ends when `sender` is dropped. When the
+        // answer is complete, it does not matter how the connection ends.
+        let (answer, _) = tokio::join!(exchange, connection);
+        answer
+    };
+    within(began, bounds, answer).await
+}
+
+pub(super) async fn connect(
+    target: &Target,
+    began: Instant,
+    bounds: Bounds,
+) -> Result<Box<dyn Stream>, ExchangeError> {
     let connect = bounds.connect.min(bounds.whole);
-    let stream = match time::timeout_at(now + connect, target.connect()).await {
-        Ok(connected) => connected?,
+    let until = (Instant::now() + connect).min(began + bounds.whole);
+    match time::timeout_at(until, target.connect()).await {
+        Ok(connected) => connected,
         Err(_) => {
             let message = format!("no connection within {}", humantime::format_duration(connect));
-            return Err(io::Error::new(io::ErrorKind::TimedOut, message).into());
+            Err(io::Error::new(io::ErrorKind::TimedOut, message).into())
         }
-    };
-    let answer = send(stream, request.map(Full::new), bounds.answer);
-    match time::timeout_at(now + bounds.whole, answer).await {
+    }
+}
+
+pub(super) async fn within<T>(
+    began: Instant,
+    bounds: Bounds,
+    answer: impl Future<Output = Result<T, AnyError>>,
+) -> Result<T, ExchangeError> {
+    match time::timeout_at(began + bounds.whole, answer).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(NoAnswer::TooLarge(bounds.answer).into())
@@ -59,20 +86,20 @@ pub async fn exchange(
     }
 }
 
-async fn send(
-    stream: Box<dyn Stream>,
-    request: Request<Full<Bytes>>,
+pub(super) async fn send(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Bytes>,
     limit: usize,
-) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let exchange = async move {
-        let (head, body) = sender.send_request(request).await?.into_parts();
-        let body = Limited::new(body, limit).collect().await?.to_bytes();
-        Ok(Response::from_parts(head, body))
-        // Dropping `sender` here makes `connection` end.
-    };
-    // The connection does the I/O of the exchange. When the answer is complete, it does not matter
-    // how the connection ends.
-    let (answer, _) = tokio::join!(exchange, connection);
-    answer
+) -> Result<Response<Bytes>, AnyError> {
+    let (head, body) = sender.send_request(request.map(Full::new)).await?.into_parts();
+    let length = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
+    // A cluster state has megabytes. Frames that are collected first would take them twice.
+    let mut whole = Vec::with_capacity(length.min(limit));
+    let mut body = Limited::new(body, limit);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(Response::from_parts(head, whole.into()))
 }

@@ -1,6 +1,8 @@
 //! A typed client of the manager's HTTP API, over its unix socket or over TLS.
 //!
-//! One connection per request: calls are rare, and a connection that is used once cannot be stale.
+//! One connection per request. One that is used once cannot be stale, and each checks the client
+//! certificate. To keep one would gain nothing: calls are rarer than the 15 seconds after which a
+//! manager closes idle connections, and it gives memory back when it has none.
 //! Fields of the status that this version does not know are ignored; [`Answer::body`] has them.
 
 mod address;

@@ -4,7 +4,6 @@ use std::fmt;
 
 use hyper::body::Bytes;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::EngineError;
@@ -41,12 +40,12 @@ impl fmt::Display for Asked {
 
 impl Answer {
     /// The decoded body of a 200.
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, EngineError> {
+    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EngineError> {
         if self.status == 200 { self.body() } else { Err(self.refusal()) }
     }
 
     /// The decoded body, whatever the status.
-    pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, EngineError> {
+    pub(super) fn body<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EngineError> {
         serde_json::from_slice(&self.body).map_err(|error| self.unexpected(error))
     }
 

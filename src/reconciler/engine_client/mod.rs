@@ -3,6 +3,8 @@
 //!
 //! * A client has several endpoints of one cluster. A request that could not be sent goes to the
 //!   next endpoint; so does a read that one endpoint cannot answer.
+//! * Reads use connections that are kept, a few for each endpoint. They end with the client, which is
+//!   made for one CA and one identity. A write has a connection of its own.
 //! * [`Topology`] has nodes and votes of one cluster state, and the shard copies of the same or of a
 //!   later one. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
 //!   that are not needed here, and may be refused for its size.

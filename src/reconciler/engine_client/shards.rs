@@ -1,9 +1,11 @@
 //! Shard copies, from the routing table of the cluster state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::answer::Answer;
 use super::transport::Call;
@@ -69,22 +71,66 @@ pub(super) fn routing_call(timeout: &str) -> Call {
 }
 
 #[derive(Default, Deserialize)]
-struct RoutingTable {
-    #[serde(default)]
-    indices: BTreeMap<String, Index>,
+struct RoutingTable<'a> {
+    #[serde(default, borrow)]
+    indices: Copies<'a>,
+}
+
+/// As they come, with nothing allocated for one copy: a large cluster has 100,000.
+#[derive(Default)]
+struct Copies<'a>(Vec<Found<'a>>);
+
+struct Found<'a> {
+    index: Arc<str>,
+    number: u32,
+    copy: Copy<'a>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Index {
-    shards: BTreeMap<String, Vec<Copy>>,
+struct Index<'a> {
+    #[serde(borrow)]
+    shards: BTreeMap<String, Vec<Copy<'a>>>,
 }
 
+/// The ids are those of nodes, which no engine writes with escapes.
 #[derive(Debug, Deserialize)]
-struct Copy {
+struct Copy<'a> {
     state: ShardState,
     primary: bool,
-    node: Option<String>,
-    relocating_node: Option<String>,
+    node: Option<&'a str>,
+    relocating_node: Option<&'a str>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Copies<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(IndicesVisitor)
+    }
+}
+
+struct IndicesVisitor;
+
+impl<'de> Visitor<'de> for IndicesVisitor {
+    type Value = Copies<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("shards by index")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut indices: A) -> Result<Self::Value, A::Error> {
+        let mut all = vec![];
+        while let Some((index, Index { shards })) = indices.next_entry::<String, Index<'_>>()? {
+            let index: Arc<str> = index.into();
+            for (number, copies) in shards {
+                let number = number.parse().map_err(|source| {
+                    let index = Arc::clone(&index);
+                    A::Error::custom(ShardNumberError { number, index, source })
+                })?;
+                let found = |copy| Found { index: Arc::clone(&index), number, copy };
+                all.extend(copies.into_iter().map(found));
+            }
+        }
+        Ok(Copies(all))
+    }
 }
 
 /// A shard whose key is not a number.
@@ -101,32 +147,23 @@ pub(super) struct ShardNumberError {
 /// name: a copy with a node never counts as unassigned.
 pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Arc<[Shard]>, EngineError> {
     #[derive(Deserialize)]
-    struct Body {
-        #[serde(default)]
-        routing_table: RoutingTable,
+    struct Body<'a> {
+        #[serde(default, borrow)]
+        routing_table: RoutingTable<'a>,
     }
     let names: BTreeMap<&str, Arc<str>> =
         nodes.iter().map(|node| (node.id.as_str(), node.name.as_str().into())).collect();
-    let name = |id: Option<String>| {
-        id.map(|id| names.get(id.as_str()).cloned().unwrap_or_else(|| id.into()))
+    let name = |id: &str| names.get(id).cloned().unwrap_or_else(|| id.into());
+    let shard = |Found { index, number, copy }: Found<'_>| Shard {
+        index,
+        number,
+        primary: copy.primary,
+        state: copy.state,
+        node_name: copy.node.map(name),
+        relocating_to: copy.relocating_node.map(name),
     };
-    let mut all = vec![];
-    for (index, Index { shards }) in answer.read::<Body>()?.routing_table.indices {
-        let index: Arc<str> = index.into();
-        for (number, copies) in shards {
-            let number: u32 = number.parse().map_err(|source| {
-                answer.unexpected(ShardNumberError { number, index: index.clone(), source })
-            })?;
-            all.extend(copies.into_iter().map(|copy| Shard {
-                index: index.clone(),
-                number,
-                primary: copy.primary,
-                state: copy.state,
-                node_name: name(copy.node),
-                relocating_to: name(copy.relocating_node),
-            }));
-        }
-    }
+    let found = answer.read::<Body<'_>>()?.routing_table.indices.0;
+    let mut all: Vec<Shard> = found.into_iter().map(shard).collect();
     all.sort_unstable();
     Ok(all.into())
 }

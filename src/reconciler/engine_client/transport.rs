@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::answer::{Answer, Asked};
 use super::error::Cause;
 use super::{Access, Endpoint, EngineError};
-use stayput_net::https::{self, Bounds, ExchangeError, Target};
+use stayput_net::https::{self, Bounds, ExchangeError, Kept, Target};
 
 /// How long a connection to one endpoint may take: the address of a deleted pod often does not refuse
 /// a connection, it just never answers.
@@ -91,7 +91,8 @@ impl Call {
 #[derive(Debug)]
 pub(super) struct Transport {
     endpoints: Vec<Endpoint>,
-    targets: Vec<Target>,
+    /// Of each, with the connections that are kept for reads.
+    targets: Vec<Kept>,
     /// Of each: it was sent a request and did not answer the last one.
     silent: Vec<AtomicBool>,
     /// The one that answered last is asked first.
@@ -107,8 +108,8 @@ impl Transport {
         access: &Access,
         timeout: Duration,
     ) -> Result<Self, EngineError> {
-        let targets: Result<Vec<Target>, EngineError> =
-            endpoints.iter().map(|endpoint| access.target(endpoint)).collect();
+        let targets: Result<Vec<Kept>, EngineError> =
+            endpoints.iter().map(|endpoint| access.target(endpoint).map(Kept::new)).collect();
         let targets = targets?;
         if targets.is_empty() {
             let message = "the engine has no endpoint: no pod of this cluster has an address";
@@ -142,7 +143,11 @@ impl Transport {
     /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was
     /// not answered, or that was answered with 502 to 504, as by a node that has not joined. All
     /// endpoints together have twice the time of one.
+    ///
+    /// Reads use kept connections. A write has one of its own: on a kept one it would not be known
+    /// whether the engine got it before it closed the connection.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
+        self.targets.iter().for_each(Kept::close_old);
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;
         let count = self.targets.len();
@@ -154,10 +159,16 @@ impl Transport {
                 failures.note("the other endpoints were not asked: the time was over".into());
                 break;
             }
-            let target = &self.targets[at];
+            let kept = &self.targets[at];
+            let target = kept.target();
             let whole = timeout.min(left);
             let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: call.largest };
-            match https::exchange(target, self.request(call)?, bounds).await {
+            let request = self.request(call)?;
+            let response = match call.is_read() {
+                true => Box::pin(kept.exchange(request, bounds)).await,
+                false => Box::pin(https::exchange(target, request, bounds)).await,
+            };
+            match response {
                 Ok(response) => {
                     self.silent[at].store(false, Ordering::Relaxed);
                     let answer = Answer {

@@ -69,3 +69,19 @@ fn a_health_that_timed_out_says_so_and_no_count_is_beyond_a_number() {
     assert_eq!((health.initializing, health.relocating), (1, 2));
     assert_eq!((health.delayed, health.in_flight_fetch), (3, 4));
 }
+
+/// Connections are kept in the client, so none is used with other credentials than its own.
+#[test]
+fn other_credentials_and_other_endpoints_are_another_client() {
+    let mut view = EngineView::default();
+    let at = |host: &str| vec![Endpoint { host: host.to_owned(), port: 9200 }];
+    let mut connect = |version: &str, endpoints| {
+        view.connect(&Access::Plain, version.to_owned(), endpoints).expect("a client")
+    };
+    let first = connect("1", at("10.0.0.1"));
+    assert!(Arc::ptr_eq(&first, &connect("1", at("10.0.0.1"))));
+    let changed = connect("2", at("10.0.0.1"));
+    assert!(!Arc::ptr_eq(&first, &changed));
+    assert_eq!(Arc::strong_count(&first), 1, "the view does not hold the old one");
+    assert!(!Arc::ptr_eq(&changed, &connect("2", at("10.0.0.2"))));
+}
