@@ -223,24 +223,38 @@ impl Fault {
     fn blind(self, driver: &mut Driver) {
         driver.page.script(&format!("{self:?}"));
         let flushed = driver.flushed.clone();
+        let unseen = match self {
+            Self::BlindToPod(node) => listed(driver, node),
+            _ => None,
+        };
+        if let Some(at) = unseen {
+            driver.world.pods[at].unlisted = true;
+        }
         let (mut snapshot, version) = driver.world.observe(&flushed);
+        if let Some(at) = unseen {
+            driver.world.pods[at].unlisted = false;
+        }
         let at = |node: usize| node % snapshot.pods.len().max(1);
         let unknown = || Unknown { message: "not this time".into() };
         match self {
-            Self::BlindToManager(_) | Self::BlindToPod(_) if snapshot.pods.is_empty() => {}
+            Self::BlindToManager(_) if snapshot.pods.is_empty() => {}
             Self::BlindToManager(node) => {
                 let at = at(node);
                 snapshot.pods[at].manager = Err(unknown());
             }
-            Self::BlindToPod(node) => {
-                let at = at(node);
-                snapshot.pods.remove(at);
-            }
+            Self::BlindToPod(_) => {}
             _ => snapshot.engine = Err(unknown()),
         }
         let made = driver.make(&snapshot);
         driver.follow(&snapshot, version, &made);
     }
+}
+
+/// The place of a pod that the list has.
+fn listed(driver: &Driver, node: usize) -> Option<usize> {
+    let pods = driver.world.pods.iter().enumerate();
+    let listed: Vec<usize> = pods.filter(|(_, pod)| pod.is_listed()).map(|(at, _)| at).collect();
+    (!listed.is_empty()).then(|| listed[node % listed.len()])
 }
 
 /// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
@@ -291,9 +305,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
             driver.world.thaw(&name);
         }
         let pod = driver.world.pod(&name);
-        if !pod.gone {
-            pod.is_listed_again();
-        }
+        pod.unlisted = false;
         if stuck {
             pod.machine.lets_go(now);
         }

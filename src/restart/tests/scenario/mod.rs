@@ -138,7 +138,9 @@ scenarios! {
     part_of_a_set_failed
     pause
     paused_before_stop
+    owed_start_pod_not_listed
     persons_stop
+    persons_stop_before_a_late_stop
     phase_applied_again
     owner_replaces
     phase_edited_by_hand

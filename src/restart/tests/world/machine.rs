@@ -365,6 +365,11 @@ impl Machine {
         self.life.reason().is_some_and(|reason| reason.code == "draining")
     }
 
+    /// It starts its engine by itself after a while.
+    pub(crate) fn will_resume(&self) -> bool {
+        self.life.intent().resume.is_some()
+    }
+
     pub(crate) fn life(&self) -> &Lifecycle {
         &self.life
     }
