@@ -15,6 +15,9 @@ pub(super) enum Fault {
     Reconnect(usize),
     ContainerRestarts(usize),
     EngineDies(usize),
+    /// It stays in the node list, and answers nobody until the next fault.
+    EngineHangs(usize),
+    EngineAnswers(usize),
     /// A shard copy fails, and its node stays.
     CopyFails(usize),
     EngineRefuses(usize),
@@ -62,7 +65,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..23, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..25, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -85,6 +88,8 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         19 => SidecarCrashes(node),
         20 => ServicesSend(node),
         21 => NoService(node),
+        22 => EngineHangs(node),
+        23 => EngineAnswers(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -130,6 +135,8 @@ impl Fault {
             Self::Reconnect(node) => format!("reconnect manager {}", name(node)),
             Self::ContainerRestarts(node) => format!("container of {} restarts", name(node)),
             Self::EngineDies(node) => format!("engine of {} dies", name(node)),
+            Self::EngineHangs(node) => format!("engine of {} hangs", name(node)),
+            Self::EngineAnswers(node) => format!("engine of {} answers", name(node)),
             Self::CopyFails(node) => format!("a copy on {} fails", name(node)),
             Self::Missed(node) => {
                 play_line(driver, &format!("pod {} is not listed", name(node)));
@@ -196,6 +203,8 @@ impl Fault {
             | Reconnect(node)
             | ContainerRestarts(node)
             | EngineDies(node)
+            | EngineHangs(node)
+            | EngineAnswers(node)
             | CopyFails(node)
             | EngineRefuses(node)
             | EngineDoesNotEnd(node)
@@ -263,6 +272,8 @@ pub(super) fn failures(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> 
     let fault = prop_oneof![
         4 => (3_usize..6).prop_map(EngineDies),
         4 => (3_usize..6).prop_map(CopyFails),
+        1 => (0_usize..6).prop_map(EngineHangs),
+        2 => (0_usize..6).prop_map(EngineAnswers),
         1 => Just(Pause),
         2 => Just(Resume),
         1 => Just(Crash),
@@ -299,6 +310,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         let machine = &mut driver.world.pod(&name).machine;
         machine.unreachable = false;
         machine.habits.refuses.clear();
+        machine.hangs(now, false);
         let stuck = std::mem::take(&mut machine.habits.immortal)
             && machine.life().desired() == stayput_api::Desired::Stopped;
         if machine.frozen {

@@ -130,6 +130,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["engine", "of", pod, "ends", "after", "all"] => {
             driver.world.pod(pod).machine.lets_go(now);
         }
+        ["engine", "of", pod, "hangs"] => driver.world.pod(pod).machine.hangs(now, true),
+        ["engine", "of", pod, "answers"] => driver.world.pod(pod).machine.hangs(now, false),
         ["engine", "of", pods, "dies"] => {
             for pod in matching(driver, pods) {
                 driver.world.pod(&pod).machine.engine_dies(now);

@@ -108,6 +108,7 @@ scenarios! {
     deadline_after_absence
     drain
     drift
+    engine_hangs
     engine_will_not_start
     finalizer_leaves
     foreign_controller

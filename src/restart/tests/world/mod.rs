@@ -145,6 +145,8 @@ impl World {
             Some((pod.name.clone(), run.to_owned()))
         });
         let up: BTreeMap<String, String> = up.collect();
+        let silent = self.pods.iter().filter(|pod| !pod.gone && pod.machine.is_silent());
+        self.engine.silent = silent.map(|pod| pod.name.clone()).collect();
         self.engine.settle(now, &up);
     }
 

@@ -168,7 +168,10 @@ impl SimPod {
             node: self.name.clone(),
             container: None,
             annotations: self.annotations.clone(),
-            ready: self.machine.up(now).is_some() && !self.terminating && !self.sidecar_crashes,
+            ready: self.machine.up(now).is_some()
+                && !self.machine.is_silent()
+                && !self.terminating
+                && !self.sidecar_crashes,
             terminating: self.terminating,
             crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
             outdated: self.outdated.clone(),
