@@ -103,17 +103,17 @@ impl Changes {
         self.events.push(Event { pod, reason, message: message.into() });
     }
 
-    /// Changes annotations of a pod, where they differ from what is wanted.
+    /// Changes annotations of a pod, if one differs from what is wanted. The patch contains those
+    /// that stay, too: it is not carried out if one of them has changed by the time it arrives.
     pub(super) fn annotate(&mut self, pod: &Pod, wanted: &[(&str, Option<String>)]) {
         let changes: BTreeMap<String, Change> = wanted
             .iter()
-            .filter(|(key, wanted)| pod.annotations.get(*key) != wanted.as_ref())
             .map(|(key, wanted)| {
                 let seen = pod.annotations.get(*key).cloned();
                 ((*key).to_owned(), Change { seen, wanted: wanted.clone() })
             })
             .collect();
-        if !changes.is_empty() {
+        if changes.values().any(|change| change.seen != change.wanted) {
             self.patches.push((pod.uid.clone(), changes));
         }
     }

@@ -16,6 +16,8 @@ pub(super) struct Index<'a> {
     /// Built when it is needed, which is rare.
     by_name: OnceCell<Lookup<'a, &'a Pod>>,
     nodes: Lookup<'a, &'a Node>,
+    /// Roles of members under way, by name of the node.
+    remembered: Lookup<'a, &'a BTreeSet<String>>,
     engine: Result<&'a Engine, Blocker>,
 }
 
@@ -40,7 +42,9 @@ impl<'a> Index<'a> {
         pods.sort_by_cached_key(|pod| (beginning(&pod.uid), pod.uid.as_str()));
         pods.dedup_by(|one, other| one.uid == other.uid);
         let by_uid = pods.iter().map(|pod| (pod.uid.as_str(), *pod)).collect();
-        Self { pods, by_uid, by_name: OnceCell::new(), nodes, engine }
+        let under_way = snapshot.ledger.under_way().filter(|member| !member.roles.is_empty());
+        let remembered = under_way.map(|member| (member.node.as_str(), &member.roles)).collect();
+        Self { pods, by_uid, by_name: OnceCell::new(), nodes, remembered, engine }
     }
 
     /// The pod with this uid.
@@ -105,6 +109,12 @@ impl<'a> Index<'a> {
     /// The engine's entry of a node.
     pub(super) fn node(&self, name: &str) -> Option<&'a Node> {
         self.nodes.get(name).copied()
+    }
+
+    /// The roles that a node under way had before its stop: while it is down, the engine does not
+    /// list it. Without any they are not known.
+    pub(super) fn remembered_roles(&self, name: &str) -> Option<&'a BTreeSet<String>> {
+        self.remembered.get(name).copied()
     }
 
     /// The engine's allocation setting.

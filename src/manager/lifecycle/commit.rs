@@ -75,7 +75,7 @@ impl Pending {
             desired,
             held: None,
             unseen_ends: 0,
-            resume: self.resume(),
+            resume: self.resume().filter(|_| !self.before.is_to_stay_stopped()),
             fencing: self.fencing(true),
             ..self.before.clone()
         };

@@ -17,6 +17,12 @@ pub(super) struct RefusedResume {
 }
 
 impl Intent {
+    /// Whether somebody has stopped the engine without `resumeAfter`. A later stop with it then stops
+    /// nothing, and must not be followed by a start: it may have been sent before that stop.
+    pub(super) fn is_to_stay_stopped(&self) -> bool {
+        self.desired == Desired::Stopped && self.resume.is_none()
+    }
+
     /// After a boot the instant on disk counts. Only a clock that was set back would make the wait
     /// longer than what was asked for.
     pub(super) fn limit_resume(&mut self, now: Millis) -> bool {

@@ -23,17 +23,11 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     let uid = debt.pod_uid.as_str();
     let mut changes = Changes::default();
     let Some(pod) = context.index.pod(uid) else {
-        // A list with another pod of this name proves that ours is gone. A list without the pod may
-        // be incomplete, and counts only after a while.
-        let replaced = context.index.pods().any(|pod| pod.node == debt.node);
-        let long = context.snapshot.now.since(debt.since) >= context.policy.phase_timeout;
-        if replaced || long || is_deleted_with_its_pods(context) {
-            return start_paid(debt, "its pod is gone");
-        }
-        let message = format!("the engine of {} must be started; its pod is gone", debt.node);
-        changes.wait_all(Code::Debts, message);
-        return changes;
+        return pod_absent(context, debt);
     };
+    if debt.absent_since.is_some() {
+        return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
+    }
     if is_to_be_stopped(context, pod) {
         if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
             return start_paid(debt, "it is kept stopped now");
@@ -65,9 +59,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
             config: ConfigChoice::Mounted,
             ..debt.clone()
         };
-        changes.change(LedgerChange::RemoveStartDebt(debt.clone()));
-        changes.change(LedgerChange::AddStartDebt(again));
-        return changes;
+        return replace(debt, again);
     }
     if manager.desired == Desired::Running && manager.durable {
         return start_paid(debt, "it was started");
@@ -80,6 +72,30 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         Code::NotDurable,
         "its start was accepted, but its manager has not saved that yet",
     );
+    changes
+}
+
+/// A list with another pod of this name proves that ours is gone. A list without the pod may be
+/// incomplete: it counts once the pod has been absent for the time of a phase.
+fn pod_absent(context: &Context<'_>, debt: &StartDebt) -> Changes {
+    let now = context.snapshot.now;
+    let is_replaced = context.index.pods().any(|pod| pod.node == debt.node);
+    let is_long = |since| now.since(since) >= context.policy.phase_timeout;
+    if is_replaced || debt.absent_since.is_some_and(is_long) || is_deleted_with_its_pods(context) {
+        return start_paid(debt, "its pod is gone");
+    }
+    if debt.absent_since.is_none() {
+        return replace(debt, StartDebt { absent_since: Some(now), ..debt.clone() });
+    }
+    let mut changes = Changes::default();
+    let message = format!("the engine of {} must be started; its pod is gone", debt.node);
+    changes.wait_all(Code::Debts, message);
+    changes
+}
+
+fn replace(debt: &StartDebt, new: StartDebt) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
+    changes.change(LedgerChange::AddStartDebt(new));
     changes
 }
 

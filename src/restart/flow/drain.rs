@@ -8,7 +8,9 @@ use crate::{Action, Drain, Endpoint, Manager, Pod, Resume};
 /// rules at most once a second.
 const PROXY_DELAY: u64 = 1_000;
 
-/// The shorter drain of the stop with this sequence, if it is known that it may be shorter.
+/// The shorter drain of the stop with this sequence, if it is known that it may be shorter. It is sent
+/// at each look until the drain is over, a second at most: no field of a manager's status says when a
+/// drain ends, and a repeated stop changes and writes nothing.
 pub(super) fn end_drain(
     context: &Context<'_>,
     pod: &Pod,

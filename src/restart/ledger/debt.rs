@@ -32,7 +32,7 @@ pub struct Debts {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct StartDebt {
-    /// Uid of the pod; with the pod the debt is gone.
+    /// Uid of the pod; once that is gone for good, so is the debt.
     pub pod_uid: String,
     /// Name of the node.
     pub node: String,
@@ -41,11 +41,10 @@ pub struct StartDebt {
     /// The config it is started on.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
-    /// Since when it is owed. An apiserver whose definition of the SearchCluster is older than the
-    /// reconciler drops it: then it was long ago.
-    #[serde(default)]
-    #[schemars(with = "String")]
-    pub since: Time,
+    /// Since when its pod has been absent without another one in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub absent_since: Option<Time>,
 }
 
 /// The engine's allocation setting, as it was and as we set it.

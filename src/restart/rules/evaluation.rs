@@ -14,7 +14,8 @@ use super::{unreplicated_index, voters};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names};
-use crate::{Code, Engine, Ledger, Node, Pod, Policy, Step};
+use crate::snapshot::hold_data;
+use crate::{Code, Engine, Ledger, Pod, Policy, Step};
 
 /// What the stop of a node that passed the rules changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -101,9 +102,14 @@ impl<'a> Evaluation<'a> {
             // Whatever the kubelet says of the pod: another container of it may be what is broken,
             // and a stop of an engine that serves takes its shards and its vote away all the same.
             let serves = !pod.terminating && view.serves(pod, node);
+            let roles = match node {
+                Some(node) => Some(&node.roles).filter(|_| !node.roles_unknown),
+                None => view.remembered_roles(&pod.node),
+            };
             let peer = Peer {
                 pod,
                 node,
+                roles,
                 serves,
                 is_healthy: serves && !under_way,
                 is_requested: step.is_some(),
@@ -114,8 +120,8 @@ impl<'a> Evaluation<'a> {
                 peers_kept_stopped.push(peer);
                 continue;
             }
-            // A node that is not listed may be a data node: then it is missed.
-            expected_data += usize::from(node.is_none_or(Node::holds_data));
+            // A node whose roles are unknown may be a data node: then it is missed.
+            expected_data += usize::from(roles.is_none_or(hold_data));
             peers.push(peer);
         }
         let (counts, counted) = (NodeCounts::of(&peers), peers.len());

@@ -10,7 +10,7 @@ use crate::lookup::Lookup;
 pub(super) struct NodeCounts<'a> {
     /// Nodes that do not serve, for any reason.
     pub(super) unavailable: NameList<'a>,
-    /// Nodes that the engine does not list, or that have not reported: their roles are unknown.
+    /// Nodes whose roles are unknown: the engine does not list them, or they have not reported.
     pub(super) unlisted: NameList<'a>,
     /// Master-eligible nodes that do not serve.
     pub(super) missing_masters: NameList<'a>,
@@ -45,7 +45,7 @@ impl<'a> NodeCounts<'a> {
     }
 
     fn count(&mut self, peer: &Peer<'a>) {
-        for role in peer.node.into_iter().flat_map(|node| &node.roles) {
+        for role in peer.roles.into_iter().flatten() {
             let role_count = self.roles.entry(role).or_default();
             role_count.all += 1;
             role_count.healthy += usize::from(peer.is_healthy && !peer.is_in_batch);
@@ -57,7 +57,7 @@ impl<'a> NodeCounts<'a> {
         if !peer.is_healthy {
             self.unavailable.add(peer.name());
         }
-        if peer.node.is_none_or(|node| node.roles_unknown) {
+        if peer.roles.is_none() {
             self.unlisted.add(peer.name());
         }
         if peer.is_master() {
@@ -66,7 +66,7 @@ impl<'a> NodeCounts<'a> {
             self.requested_others.add(peer.name());
         }
         if peer.is_requested
-            && let Some(tiers) = peer.node.and_then(Tiers::of)
+            && let Some(tiers) = peer.roles.and_then(Tiers::of)
         {
             match self.requested_tiers.iter_mut().find(|(other, _)| *other == tiers) {
                 Some((_, nodes)) => nodes.add(peer.name()),
@@ -93,7 +93,7 @@ impl<'a> NodeCounts<'a> {
     pub(super) fn add_leaving(&mut self, peer: &Peer<'a>) {
         if peer.is_healthy {
             self.unavailable.add(peer.name());
-            for role in peer.node.into_iter().flat_map(|node| &node.roles) {
+            for role in peer.roles.into_iter().flatten() {
                 let role_count = self.roles.entry(role).or_default();
                 role_count.healthy -= 1;
                 role_count.unavailable += 1;
@@ -111,7 +111,7 @@ impl<'a> NodeCounts<'a> {
     pub(super) fn remove_returned(&mut self, peer: &Peer<'a>) {
         let name = peer.name();
         self.unavailable.remove(name);
-        for role in peer.node.into_iter().flat_map(|node| &node.roles) {
+        for role in peer.roles.into_iter().flatten() {
             let role_count = self.roles.entry(role).or_default();
             role_count.healthy += 1;
             role_count.unavailable -= 1;
@@ -123,7 +123,7 @@ impl<'a> NodeCounts<'a> {
         } else if peer.is_requested {
             self.requested_others.remove(name);
         }
-        let tiers = peer.node.and_then(Tiers::of).filter(|_| peer.is_requested);
+        let tiers = peer.roles.and_then(Tiers::of).filter(|_| peer.is_requested);
         self.requested_tiers.retain_mut(|(other, nodes)| {
             if Some(*other) == tiers {
                 nodes.remove(name);

@@ -1,5 +1,8 @@
 //! A pod as the rules see it: what the snapshot and the ledger say of it, brought together once.
 
+use std::collections::BTreeSet;
+
+use crate::snapshot::are_master_eligible;
 use crate::{Node, Pod};
 
 /// A pod of the cluster, as the rules see it.
@@ -8,6 +11,9 @@ pub(crate) struct Peer<'a> {
     pub(super) pod: &'a Pod,
     /// None if the engine does not list it.
     pub(super) node: Option<&'a Node>,
+    /// Its roles: those that the engine lists, else those that the ledger remembers. None if neither
+    /// knows them; then it may have any.
+    pub(super) roles: Option<&'a BTreeSet<String>>,
     /// It serves and is not under way. A stop would end that.
     pub(super) is_healthy: bool,
     /// It serves: its engine runs and is in the cluster, and its pod is not being deleted. Also while
@@ -28,6 +34,7 @@ impl<'a> Peer<'a> {
     }
 
     pub(super) fn is_master(&self) -> bool {
-        self.node.is_some_and(Node::is_master_eligible)
+        let is_listed = self.node.is_some_and(Node::is_master_eligible);
+        is_listed || self.roles.is_some_and(are_master_eligible)
     }
 }

@@ -1,7 +1,9 @@
 //! Data tiers: which node waits for which, so that data can move on through the tiers while nodes run
 //! on different configs.
 
-use crate::Node;
+use std::collections::BTreeSet;
+
+use crate::snapshot::{are_master_eligible, hold_data};
 
 /// The tiers whose data a node may hold, and whether it is master-eligible.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,18 +16,18 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    /// None if the node holds no data. The role `data` means every tier.
-    pub(super) fn of(node: &Node) -> Option<Self> {
-        let has = |role: &str| node.roles.contains("data") || node.roles.contains(role);
+    /// Of a node with these roles; none if it holds no data. The role `data` means every tier.
+    pub(super) fn of(roles: &BTreeSet<String>) -> Option<Self> {
+        let has = |role: &str| roles.contains("data") || roles.contains(role);
         let tiers = Self {
-            master: node.is_master_eligible(),
+            master: are_master_eligible(roles),
             hot: has("data_hot"),
             // OpenSearch 3 calls this role `warm`.
             warm: has("data_warm") || has("warm"),
             cold: has("data_cold"),
             frozen: has("data_frozen"),
         };
-        node.holds_data().then_some(tiers)
+        hold_data(roles).then_some(tiers)
     }
 
     /// Whether a node of these tiers waits for one of `other`. Two nodes never wait for each other.

@@ -76,17 +76,25 @@ pub struct Node {
 impl Node {
     /// Whether it has the role `master` or `cluster_manager`, or may have it.
     pub fn is_master_eligible(&self) -> bool {
-        self.roles_unknown
-            || self.roles.contains("master")
-            || self.roles.contains("cluster_manager")
+        self.roles_unknown || are_master_eligible(&self.roles)
     }
 
     /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes
     /// and a stateless Elasticsearch's `index` nodes hold.
     pub fn holds_data(&self) -> bool {
-        let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
-        self.roles_unknown || self.roles.iter().any(|role| holds(role) || role.starts_with("data_"))
+        self.roles_unknown || hold_data(&self.roles)
     }
+}
+
+/// Whether a node with these roles can be elected, or votes.
+pub(crate) fn are_master_eligible(roles: &BTreeSet<String>) -> bool {
+    roles.contains("master") || roles.contains("cluster_manager")
+}
+
+/// Whether a node with these roles can hold shards.
+pub(crate) fn hold_data(roles: &BTreeSet<String>) -> bool {
+    let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
+    roles.iter().any(|role| holds(role) || role.starts_with("data_"))
 }
 
 /// Color of a cluster's health.

@@ -20,6 +20,7 @@ use super::{Ledger, Time};
 
 pub use cluster::Cluster;
 pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardCopy, Voting};
+pub(crate) use engine::{are_master_eligible, hold_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources};
 pub use saved::schema as snapshot_schema;

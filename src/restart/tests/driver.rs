@@ -43,6 +43,8 @@ pub(crate) struct Driver {
     pub(crate) slow_allocation: Option<u64>,
     /// The same for the next voting exclusion.
     pub(crate) slow_exclusion: Option<u64>,
+    /// The same for the next stop.
+    pub(crate) slow_stop: Option<u64>,
     /// How long a flush takes, in milliseconds; the controller waits for it.
     pub(crate) flush_time: u64,
     /// The least time between two plans while nothing is done, in milliseconds.
@@ -71,6 +73,7 @@ impl Driver {
             is_off: false,
             slow_allocation: None,
             slow_exclusion: None,
+            slow_stop: None,
             flush_time: 0,
             idle: ANSWER_TIME,
             flushed: BTreeSet::new(),
@@ -198,6 +201,9 @@ impl Driver {
             }
             Action::ExcludeVoter { .. } if self.slow_exclusion.is_some() => {
                 self.slow_exclusion.take().map_or(ActionFate::Done, ActionFate::Late)
+            }
+            Action::Stop { .. } if self.slow_stop.is_some() => {
+                self.slow_stop.take().map_or(ActionFate::Done, ActionFate::Late)
             }
             _ if self.fates.is_empty() => ActionFate::Done,
             _ => self.fates.remove(0),

@@ -192,7 +192,7 @@ impl Laws {
         }
     }
 
-    /// A member is given up for its absent pod only after a long absence.
+    /// A member, or a start that is owed, is given up for its absent pod only after a long absence.
     fn withdrawn(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
         for member in old.members().filter(|member| member.step != Step::Finished) {
             let ending = new.members().find(|other| other.pod_uid == member.pod_uid);
@@ -200,12 +200,23 @@ impl Laws {
             if !ending.is_some_and(|ending| ending.reason.starts_with("its pod is gone")) {
                 continue;
             }
-            self.given_up.insert(member.pod_uid.clone());
-            let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid);
-            let since = pod.and_then(|pod| pod.absent_since);
-            if since.is_none_or(|since| world.now < since + policy.phase_timeout) {
-                self.wrong.push(format!("{} is given up after a short absence", member.node));
+            self.given_up(world, policy, &member.pod_uid);
+        }
+        let is_owed = |uid: &str| new.debts.start.iter().any(|debt| debt.pod_uid == uid);
+        for debt in old.debts.start.iter().filter(|debt| !is_owed(&debt.pod_uid)) {
+            if world.pods.iter().any(|pod| pod.uid == debt.pod_uid && pod.absent_since.is_some()) {
+                self.given_up(world, policy, &debt.pod_uid);
             }
+        }
+    }
+
+    /// Nothing waits for this pod any more. Every look for a long time must have missed it.
+    fn given_up(&mut self, world: &World, policy: &Policy, uid: &str) {
+        self.given_up.insert(uid.to_owned());
+        let pod = world.pods.iter().find(|pod| pod.uid == uid);
+        let since = pod.and_then(|pod| pod.absent_since);
+        if since.is_none_or(|since| world.now < since + policy.phase_timeout) {
+            self.wrong.push(format!("{uid} is given up after a short absence"));
         }
     }
 
@@ -267,6 +278,16 @@ impl Laws {
         }
     }
 
+    /// L6: once no controller runs any more, a manager starts only engines that are to run.
+    pub(crate) fn long_after_the_end(&self, world: &World) -> Vec<String> {
+        let undone = |pod: &&SimPod| {
+            let is_stopped = pod.machine.life().desired() == Desired::Stopped;
+            !pod.gone && !is_stopped && stopped_by_person(world, &pod.uid)
+        };
+        let undone = world.pods.iter().filter(undone);
+        undone.map(|pod| format!("L6: the stop of {} by a person is undone", pod.name)).collect()
+    }
+
     /// L1 to L4, once all faults are over.
     pub(crate) fn at_the_end(&self, world: &World) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -291,9 +312,10 @@ impl Laws {
         }
         for pod in world.pods.iter().filter(|pod| !pod.gone) {
             let is_kept = ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
-            let last = pod.machine.life().last_request();
-            let ours = last.as_ref().is_none_or(|last| last.by == US);
-            if ours && !is_kept && pod.machine.life().desired() == Desired::Stopped {
+            let by_person = stopped_by_person(world, &pod.uid);
+            let is_given_up = self.given_up.contains(&pod.uid) && pod.machine.will_resume();
+            let is_stopped = pod.machine.life().desired() == Desired::Stopped;
+            if is_stopped && !is_kept && !by_person && !is_given_up {
                 wrong.push(format!("L3: {} is left stopped", pod.name));
             }
             self.check_last_restart_event(world, pod, &mut wrong);
@@ -305,4 +327,11 @@ impl Laws {
         }
         wrong
     }
+}
+
+/// Whether a person has stopped the engine of this pod, and nobody has started it since.
+fn stopped_by_person(world: &World, uid: &str) -> bool {
+    let of_pod = world.judged.iter().rev().filter(|judged| judged.uid == uid);
+    let accepted = of_pod.filter(|judged| judged.verdict == Verdict::Accepted);
+    accepted.take_while(|judged| judged.is_stop).any(|judged| judged.by != US)
 }

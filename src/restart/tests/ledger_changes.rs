@@ -168,7 +168,17 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
 
 fn debts(old: &Ledger, new: &Ledger, lines: &mut Vec<String>) {
     for debt in &new.debts.start {
-        if !old.debts.start.contains(debt) {
+        let mut before = old.debts.start.iter();
+        let before =
+            before.find(|one| one.pod_uid == debt.pod_uid && one.sequence == debt.sequence);
+        if let Some(before) = before
+            && before.absent_since.is_some() != debt.absent_since.is_some()
+        {
+            lines.push(match debt.absent_since {
+                Some(_) => format!("{}, which is owed a start, is missed", debt.node),
+                None => format!("{}, which is owed a start, is listed again", debt.node),
+            });
+        } else if !old.debts.start.contains(debt) {
             lines.push(format!(
                 "owes {} start {} on {}",
                 debt.node,

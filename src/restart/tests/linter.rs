@@ -93,6 +93,21 @@ fn a_stop_against_the_rules_is_found() {
     };
     let other = snapshot.pods.iter().find(|pod| &pod.uid != uid).unwrap().name.clone();
     finds("S2: ", &spoiled(&|s| lost(&other, s)), &made);
+    let silent = |name: &str, s: &mut Snapshot| {
+        let nodes = &mut s.engine.as_mut().unwrap().nodes;
+        for node in nodes.iter_mut().filter(|node| node.name == name) {
+            node.roles.clear();
+            node.roles_unknown = true;
+        }
+    };
+    let hangs = spoiled(&|s| silent(&other, s));
+    finds("S2: ", &hangs, &made);
+    finds("while 1 nodes hang", &hangs, &made);
+    finds(
+        "before it has said what it is",
+        &spoiled(&|s| silent(&s.pods[at].node.clone(), s)),
+        &made,
+    );
     finds(
         "S10: ",
         &spoiled(&|s| {

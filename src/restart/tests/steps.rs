@@ -93,7 +93,7 @@ const REFUSED: &[Refused] = &[
                 node: "logs-0".into(),
                 sequence: 7,
                 config: ConfigChoice::Mounted,
-                since: snapshot.now,
+                absent_since: None,
             });
         },
         code: Code::ManagerUnreachable,

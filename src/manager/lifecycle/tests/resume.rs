@@ -61,6 +61,29 @@ fn a_later_stop_begins_its_own_time() {
 }
 
 #[test]
+fn an_engine_that_somebody_wants_to_stay_stopped_is_not_resumed_by_a_stop_that_comes_late() {
+    for is_over in [false, true] {
+        let mut world = World::running(Policy::default());
+        assert_eq!(world.answer_to(stop(1)), under_way(1));
+        if is_over {
+            world.obeys();
+        }
+        let answer = if is_over { done(2) } else { under_way(2) };
+        assert_eq!(world.answer_to(stop_resuming(2, AFTER, None)), answer);
+        if !is_over {
+            world.obeys();
+        }
+        assert_eq!((world.phase(), world.lifecycle.resume()), (Phase::Stopped, None));
+        assert_eq!(world.due(Timer::Resume), None);
+        // After a start it is a stop like any other.
+        assert_eq!(world.answer_to(start(3)), under_way(3));
+        world.works();
+        world.answer_to(stop_resuming(4, AFTER, None)).unwrap();
+        assert!(world.lifecycle.resume().is_some());
+    }
+}
+
+#[test]
 fn if_it_is_due_during_the_stop_it_is_started_right_after() {
     let mut world = World::running(Policy::default());
     assert_eq!(world.answer_to(stop_resuming(1, 1_000, None)), under_way(1));

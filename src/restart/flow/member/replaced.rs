@@ -96,7 +96,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
             Ok(false) => wait(Code::PodGone, "the pod is gone; waiting for the one in its place"),
             Ok(true) if may_turn_back(ledger) => Turn::Abort(reason.into()),
             // The list may lack a pod whose engine still runs: its start stays a debt.
-            Ok(true) => owe_start_of_gone(context, member, reason),
+            Ok(true) => owe_start_of_gone(member, reason),
         };
     };
     let manager = match context.index.manager(&successor.uid) {

@@ -13,7 +13,7 @@ pub(super) fn data_tier_with_higher_priority_must_be_upgraded_first(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
-    let Some(tiers) = candidate.node.and_then(Tiers::of).filter(|_| candidate.is_healthy) else {
+    let Some(tiers) = candidate.roles.and_then(Tiers::of).filter(|_| candidate.is_healthy) else {
         return Ok(());
     };
     let mut before = NameList::default();

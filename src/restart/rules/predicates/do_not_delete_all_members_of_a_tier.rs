@@ -5,7 +5,8 @@ use super::{Check, Evaluation, Peer, Predicate, block, disable_hint};
 /// A node that serves is stopped only if for each of its roles another node with that role serves and
 /// stays. A role that only one node has does not block. Other rules cover the roles of masters.
 ///
-/// In place the roles of a node that is not in the cluster are unknown: it may have any role.
+/// In place the roles of a node that is not in the cluster are unknown, unless we have stopped it: it
+/// may have any role.
 pub(super) fn do_not_delete_all_members_of_a_tier(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
@@ -15,7 +16,7 @@ pub(super) fn do_not_delete_all_members_of_a_tier(
     }
     let own = usize::from(!candidate.is_in_batch);
     let unlisted = &evaluation.counts.unlisted;
-    let roles = candidate.node.into_iter().flat_map(|node| &node.roles);
+    let roles = candidate.roles.into_iter().flatten();
     for role in roles.filter(|role| !OF_MASTERS.contains(&role.as_str())) {
         let role_count = evaluation.counts.roles.get(role.as_str()).copied().unwrap_or_default();
         if role_count.all + unlisted.count <= 1 || role_count.healthy > own {

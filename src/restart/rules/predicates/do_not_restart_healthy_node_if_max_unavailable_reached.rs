@@ -22,14 +22,13 @@ pub(super) fn do_not_restart_healthy_node_if_max_unavailable_reached(
     }
     let counts = &evaluation.counts;
     limit(counts.unavailable.count, &counts.unavailable, budget, field)?;
-    let roles = candidate.node.map(|node| &node.roles);
     for (limited, share) in &evaluation.policy.max_unavailable_of_role {
         // Two names of the same role are counted together.
         let names: &[&str] = match limited.as_str() {
             "master" | "cluster_manager" => &["master", "cluster_manager"],
             other => &[other],
         };
-        if !names.iter().any(|name| roles.is_some_and(|roles| roles.contains(*name))) {
+        if !names.iter().any(|name| candidate.roles.is_some_and(|roles| roles.contains(*name))) {
             continue;
         }
         let role_counts = names.iter().filter_map(|name| counts.roles.get(name));

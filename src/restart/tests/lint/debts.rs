@@ -1,7 +1,7 @@
 //! Debts: written before the action, removed after the proof.
 
 use super::facts::Facts;
-use crate::Ledger;
+use crate::{Ledger, StartDebt};
 
 pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     let old = &facts.snapshot.ledger.debts;
@@ -18,6 +18,7 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
                 wrong.push(format!("S4: the sequence owed to {} falls", debt.node));
             }
             Some(_) => {}
+            None if facts.pod(&debt.pod_uid).is_none() => absent(facts, debt, wrong),
             None if facts.is_started(&debt.pod_uid, debt.sequence) => {}
             None => wrong.push(format!("S8: the start owed to {} is forgotten", debt.node)),
         }
@@ -25,6 +26,15 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     allocation(facts, new, wrong);
     records(facts, new, wrong);
     super::votes::owed(facts, new, wrong);
+}
+
+/// The start owed to a pod that is not listed is forgotten.
+fn absent(facts: &Facts, debt: &StartDebt, wrong: &mut Vec<String>) {
+    let is_replaced = facts.snapshot.pods.iter().any(|pod| pod.node == debt.node);
+    let is_long = |since| facts.snapshot.now.since(since) >= facts.policy.phase_timeout;
+    if !is_replaced && !debt.absent_since.is_some_and(is_long) {
+        wrong.push(format!("S8: the start owed to {} is forgotten, as it is missed", debt.node));
+    }
 }
 
 fn allocation(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {

@@ -104,7 +104,14 @@ impl<'a> Facts<'a> {
     /// Whether its engine runs and is in the cluster, whatever the kubelet says of the pod.
     pub(super) fn serves(&self, pod: &Pod) -> bool {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
-        runs && !pod.terminating && self.node(&pod.node).is_some()
+        let node = self.node(&pod.node);
+        runs && !pod.terminating && node.is_some_and(|node| !node.roles_unknown)
+    }
+
+    /// Names of the nodes that are in the cluster and have not said what they are: they may hang.
+    pub(super) fn silent(&self) -> impl Iterator<Item = &'a str> {
+        let nodes = self.engine().into_iter().flat_map(|engine| &engine.nodes);
+        nodes.filter(|node| node.roles_unknown).map(|node| node.name.as_str())
     }
 
     /// How many of these hold a slot and were in the cluster when they took it. The others are not

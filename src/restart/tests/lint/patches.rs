@@ -64,9 +64,12 @@ fn patch(
         if pod.annotations.get(key) != change.seen.as_ref() {
             wrong.push(format!("{name}: {key} was not seen as {:?}", change.seen));
         }
-        if change.seen == change.wanted {
-            wrong.push(format!("{name}: {key} is written as it is"));
-        }
+    }
+    if changes.values().all(|change| change.seen == change.wanted) {
+        wrong.push(format!("{name} is patched as it is"));
+    }
+    if changes.contains_key(annotation::PHASE) && !changes.contains_key(annotation::SHOWN) {
+        wrong.push(format!("{name}: a late patch of its phase would be taken for a person's"));
     }
     // The phase and our copy of it must agree.
     let after = |key: &str| match changes.get(key) {

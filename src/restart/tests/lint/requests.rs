@@ -3,7 +3,8 @@
 use super::facts::Facts;
 use super::{outages, votes};
 use crate::{
-    Action, Color, Direction, Manager, Member, Plan, Pod, Resume, Sources, Step, Strategy,
+    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Resume, Sources, Step,
+    Strategy,
 };
 use stayput_api::{ConfigChoice, RequestKind, State};
 
@@ -218,10 +219,33 @@ fn stop_of_turn(
                 wrong.push(format!("S1: {name} is stopped and {under_way} are under way"));
             }
             check_outage(facts, pod, wrong);
+            check_silent(facts, pod, under_way, wrong);
         }
     }
     if restart.request.strategy == Strategy::Rolling {
         check_health(facts, pod, wrong);
+    }
+}
+
+/// A node that hangs is not stopped, and counts as down for all others.
+fn check_silent(facts: &Facts, pod: &Pod, under_way: usize, wrong: &mut Vec<String>) {
+    let name = &pod.name;
+    if facts.silent().any(|node| node == pod.node) {
+        wrong.push(format!("{name} is stopped before it has said what it is"));
+    }
+    let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();
+    let is_counted = |node: &&str| {
+        let member = members.iter().find(|member| member.node == *node);
+        let kept = &facts.snapshot.ledger.kept_stopped;
+        member.is_none_or(|member| !member.is_under_way())
+            && facts.snapshot.pods.iter().any(|pod| pod.node == *node)
+            && kept.iter().all(|entry| entry.node != *node)
+    };
+    let silent = facts.silent().filter(is_counted).count();
+    let is_zone = facts.restart().is_some_and(|restart| restart.request.is_at_once());
+    let is_limited = !is_zone && !facts.policy.disabled.contains(Predicate::MaxUnavailable);
+    if facts.serves(pod) && silent > 0 && is_limited && under_way + silent > facts.budget() {
+        wrong.push(format!("S1: {name} is stopped while {silent} nodes hang"));
     }
 }
 
@@ -236,7 +260,8 @@ fn check_outage(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
         }
         return;
     };
-    let down = facts.down_by_us();
+    let mut down = facts.down_by_us();
+    down.extend(facts.silent().map(str::to_owned));
     if let Some(what) = outages::quorum_lost(engine, &pod.node, &down) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }

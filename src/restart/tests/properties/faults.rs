@@ -15,6 +15,9 @@ pub(super) enum Fault {
     Reconnect(usize),
     ContainerRestarts(usize),
     EngineDies(usize),
+    /// It stays in the node list, and answers nobody until the next fault.
+    EngineHangs(usize),
+    EngineAnswers(usize),
     /// A shard copy fails, and its node stays.
     CopyFails(usize),
     EngineRefuses(usize),
@@ -62,7 +65,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..23, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..25, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -85,6 +88,8 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         19 => SidecarCrashes(node),
         20 => ServicesSend(node),
         21 => NoService(node),
+        22 => EngineHangs(node),
+        23 => EngineAnswers(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -130,6 +135,8 @@ impl Fault {
             Self::Reconnect(node) => format!("reconnect manager {}", name(node)),
             Self::ContainerRestarts(node) => format!("container of {} restarts", name(node)),
             Self::EngineDies(node) => format!("engine of {} dies", name(node)),
+            Self::EngineHangs(node) => format!("engine of {} hangs", name(node)),
+            Self::EngineAnswers(node) => format!("engine of {} answers", name(node)),
             Self::CopyFails(node) => format!("a copy on {} fails", name(node)),
             Self::Missed(node) => {
                 play_line(driver, &format!("pod {} is not listed", name(node)));
@@ -196,6 +203,8 @@ impl Fault {
             | Reconnect(node)
             | ContainerRestarts(node)
             | EngineDies(node)
+            | EngineHangs(node)
+            | EngineAnswers(node)
             | CopyFails(node)
             | EngineRefuses(node)
             | EngineDoesNotEnd(node)
@@ -223,24 +232,38 @@ impl Fault {
     fn blind(self, driver: &mut Driver) {
         driver.page.script(&format!("{self:?}"));
         let flushed = driver.flushed.clone();
+        let unseen = match self {
+            Self::BlindToPod(node) => listed(driver, node),
+            _ => None,
+        };
+        if let Some(at) = unseen {
+            driver.world.pods[at].unlisted = true;
+        }
         let (mut snapshot, version) = driver.world.observe(&flushed);
+        if let Some(at) = unseen {
+            driver.world.pods[at].unlisted = false;
+        }
         let at = |node: usize| node % snapshot.pods.len().max(1);
         let unknown = || Unknown { message: "not this time".into() };
         match self {
-            Self::BlindToManager(_) | Self::BlindToPod(_) if snapshot.pods.is_empty() => {}
+            Self::BlindToManager(_) if snapshot.pods.is_empty() => {}
             Self::BlindToManager(node) => {
                 let at = at(node);
                 snapshot.pods[at].manager = Err(unknown());
             }
-            Self::BlindToPod(node) => {
-                let at = at(node);
-                snapshot.pods.remove(at);
-            }
+            Self::BlindToPod(_) => {}
             _ => snapshot.engine = Err(unknown()),
         }
         let made = driver.make(&snapshot);
         driver.follow(&snapshot, version, &made);
     }
+}
+
+/// The place of a pod that the list has.
+fn listed(driver: &Driver, node: usize) -> Option<usize> {
+    let pods = driver.world.pods.iter().enumerate();
+    let listed: Vec<usize> = pods.filter(|(_, pod)| pod.is_listed()).map(|(at, _)| at).collect();
+    (!listed.is_empty()).then(|| listed[node % listed.len()])
 }
 
 /// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
@@ -249,6 +272,8 @@ pub(super) fn failures(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> 
     let fault = prop_oneof![
         4 => (3_usize..6).prop_map(EngineDies),
         4 => (3_usize..6).prop_map(CopyFails),
+        1 => (0_usize..6).prop_map(EngineHangs),
+        2 => (0_usize..6).prop_map(EngineAnswers),
         1 => Just(Pause),
         2 => Just(Resume),
         1 => Just(Crash),
@@ -285,15 +310,14 @@ pub(super) fn repair_all(driver: &mut Driver) {
         let machine = &mut driver.world.pod(&name).machine;
         machine.unreachable = false;
         machine.habits.refuses.clear();
+        machine.hangs(now, false);
         let stuck = std::mem::take(&mut machine.habits.immortal)
             && machine.life().desired() == stayput_api::Desired::Stopped;
         if machine.frozen {
             driver.world.thaw(&name);
         }
         let pod = driver.world.pod(&name);
-        if !pod.gone {
-            pod.is_listed_again();
-        }
+        pod.unlisted = false;
         if stuck {
             pod.machine.lets_go(now);
         }

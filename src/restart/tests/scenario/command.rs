@@ -83,6 +83,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["flushes", "take", span] => driver.flush_time = span_of(span),
         ["delay", "allocation", span] => driver.slow_allocation = Some(span_of(span)),
         ["delay", "exclusion", span] => driver.slow_exclusion = Some(span_of(span)),
+        ["delay", "stop", span] => driver.slow_stop = Some(span_of(span)),
         ["another", "client", "excludes", node, "from", "voting"] => {
             driver.laws.excluded.insert(node.into());
             driver.world.engine.exclude(node);
@@ -129,6 +130,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["engine", "of", pod, "ends", "after", "all"] => {
             driver.world.pod(pod).machine.lets_go(now);
         }
+        ["engine", "of", pod, "hangs"] => driver.world.pod(pod).machine.hangs(now, true),
+        ["engine", "of", pod, "answers"] => driver.world.pod(pod).machine.hangs(now, false),
         ["engine", "of", pods, "dies"] => {
             for pod in matching(driver, pods) {
                 driver.world.pod(&pod).machine.engine_dies(now);
@@ -153,11 +156,11 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.pod(pod).outdated = Some("its StatefulSet has a newer revision".into());
         }
         ["replace", "pod", pod] => replace(driver, pod),
-        ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).is_missed(now),
-        ["pod", pod, "is", "listed"] => driver.world.pod(pod).is_listed_again(),
+        ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).unlisted = true,
+        ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,
         ["pod", pods, "is", "gone", "for", "good"] => {
             for pod in matching(driver, pods) {
-                driver.world.pod(&pod).goes_for_good(now);
+                driver.world.pod(&pod).gone = true;
             }
         }
         ["a", "copy", "on", node, "fails"] => driver.world.engine.shards.fail_one(now, node),

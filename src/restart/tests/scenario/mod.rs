@@ -108,6 +108,7 @@ scenarios! {
     deadline_after_absence
     drain
     drift
+    engine_hangs
     engine_will_not_start
     finalizer_leaves
     foreign_controller
@@ -138,7 +139,9 @@ scenarios! {
     part_of_a_set_failed
     pause
     paused_before_stop
+    owed_start_pod_not_listed
     persons_stop
+    persons_stop_before_a_late_stop
     phase_applied_again
     owner_replaces
     phase_edited_by_hand

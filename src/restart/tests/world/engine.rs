@@ -27,6 +27,8 @@ pub(crate) struct Searching {
     pub(crate) roles: BTreeMap<String, Role>,
     /// Names of the nodes in the cluster, with the id of their process.
     joined: BTreeMap<String, String>,
+    /// Those of them that hang: the cluster lists them, and they take part in nothing.
+    pub(crate) silent: BTreeSet<String>,
     master: Option<String>,
     pub(crate) votes: QuorumAfterStop,
     pub(crate) shards: Shards,
@@ -50,6 +52,7 @@ impl Searching {
             uuid: "uuid-of-logs".into(),
             roles,
             joined: BTreeMap::new(),
+            silent: BTreeSet::new(),
             master: None,
             votes: QuorumAfterStop::default(),
             shards: Shards::default(),
@@ -71,7 +74,9 @@ impl Searching {
     pub(crate) fn settle(&mut self, now: u64, up: &BTreeMap<String, String>) {
         let eligible: BTreeSet<String> =
             up.keys().filter(|node| self.is_eligible(node)).map(|node| id_of(node)).collect();
-        let formed = self.votes.can_elect(&eligible);
+        let is_silent = |id: &&String| self.silent.iter().any(|node| id_of(node) == **id);
+        let answering = eligible.iter().filter(|id| !is_silent(id)).cloned().collect();
+        let formed = self.votes.can_elect(&answering);
         self.joined = if formed { up.clone() } else { BTreeMap::new() };
         if !formed {
             self.master = None;
@@ -89,12 +94,15 @@ impl Searching {
 
     /// Keeps the master if it is in the cluster; elects another one if there is none.
     fn elect(&mut self) {
-        let stays =
-            |master: &String| self.joined.contains_key(master) && !self.votes.is_moved(master);
+        let stays = |master: &String| self.can_lead(master) && !self.votes.is_moved(master);
         if !self.master.as_ref().is_some_and(stays) {
-            let voter = |node: &&String| self.votes.has(node);
+            let voter = |node: &&String| self.votes.has(node) && self.can_lead(node);
             self.master = self.joined.keys().find(voter).cloned();
         }
+    }
+
+    fn can_lead(&self, node: &str) -> bool {
+        self.joined.contains_key(node) && !self.silent.contains(node)
     }
 
     /// The node is excluded from voting.
@@ -174,8 +182,11 @@ impl Searching {
             id: id_of(name),
             name: name.clone(),
             ephemeral_id: format!("ephemeral-{run}"),
-            roles: self.roles[name].roles.clone(),
-            roles_unknown: false,
+            roles: match self.silent.contains(name) {
+                true => BTreeSet::new(),
+                false => self.roles[name].roles.clone(),
+            },
+            roles_unknown: self.silent.contains(name),
             zone: self.roles[name].zone.clone(),
             version: "8.19.0".into(),
         };
@@ -217,6 +228,9 @@ impl Searching {
         };
         let mut line = format!("{:?}, {nodes}, master {master}", self.health(now).color);
         line.make_ascii_lowercase();
+        for node in self.silent.iter().filter(|node| self.joined.contains_key(*node)) {
+            line += &format!(", {node} hangs");
+        }
         if let Some(setting) = self.effective_setting() {
             line += &format!(", allocation {setting}");
         }

@@ -37,6 +37,8 @@ struct Process {
     up_at: u64,
     dies_at: Option<u64>,
     was_reported_up: bool,
+    /// It answers nobody, and reacts to no signal but SIGKILL.
+    hangs: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -169,6 +171,19 @@ impl Machine {
         self.wake(now);
     }
 
+    /// The engine hangs, if it is up, or answers again.
+    pub(crate) fn hangs(&mut self, now: u64, hangs: bool) {
+        let is_up = self.up(now).is_some();
+        if let Some(process) = self.process.as_mut().filter(|_| is_up) {
+            process.hangs = hangs;
+        }
+    }
+
+    /// The engine is up, and hangs.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.hangs)
+    }
+
     pub(crate) fn asks(&mut self, now: u64, asked: Asked, by: &str) -> Verdict {
         if self.unreachable {
             return Verdict::Lost;
@@ -269,6 +284,11 @@ impl Machine {
                 Some(Event::Persisted(version))
             }
             Effect::Spawn(prepared) => Some(self.spawn(now, prepared)),
+            Effect::SignalLeader(_) | Effect::SignalServer(_) | Effect::TermStragglers
+                if self.process.as_ref().is_some_and(|process| process.hangs) =>
+            {
+                None
+            }
             Effect::SignalLeader(_) | Effect::SignalServer(_) | Effect::TermStragglers => {
                 let stop = self.habits.stop;
                 self.dies(now + stop);
@@ -326,6 +346,7 @@ impl Machine {
             up_at: now + if refused { u64::MAX / 2 } else { self.habits.start },
             dies_at: refused.then(|| now + FAILS_AFTER),
             was_reported_up: false,
+            hangs: false,
         });
         Event::Spawned { id, pid: 1 }
     }
@@ -365,6 +386,11 @@ impl Machine {
         self.life.reason().is_some_and(|reason| reason.code == "draining")
     }
 
+    /// It starts its engine by itself after a while.
+    pub(crate) fn will_resume(&self) -> bool {
+        self.life.intent().resume.is_some()
+    }
+
     pub(crate) fn life(&self) -> &Lifecycle {
         &self.life
     }
@@ -379,7 +405,11 @@ impl Machine {
             desired: self.life.desired(),
             state: self.life.state(),
             draining: self.is_draining(),
-            ready: Some(self.up(now).is_some() && self.life.state() == stayput_api::State::Running),
+            ready: Some(
+                self.up(now).is_some()
+                    && !self.is_silent()
+                    && self.life.state() == stayput_api::State::Running,
+            ),
             sequence: self.life.intent().fencing.sequence,
             last_request: self.life.last_request().map(|last| LastRequest {
                 sequence: last.sequence,

@@ -145,6 +145,8 @@ impl World {
             Some((pod.name.clone(), run.to_owned()))
         });
         let up: BTreeMap<String, String> = up.collect();
+        let silent = self.pods.iter().filter(|pod| !pod.gone && pod.machine.is_silent());
+        self.engine.silent = silent.map(|pod| pod.name.clone()).collect();
         self.engine.settle(now, &up);
     }
 
@@ -192,7 +194,8 @@ impl World {
     pub(crate) fn observe(&mut self, flushed: &BTreeSet<String>) -> (Snapshot, u64) {
         let fresh = self.fresh();
         let now = self.now;
-        let listed = self.pods.iter().filter(|pod| !pod.gone && !pod.unlisted);
+        self.pods.iter_mut().for_each(|pod| pod.is_looked_for(now));
+        let listed = self.pods.iter().filter(|pod| pod.is_listed());
         let not_read = Unknown { message: "the engine was not asked".into() };
         let mut snapshot = Snapshot {
             now: Time(now),

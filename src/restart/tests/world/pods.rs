@@ -35,7 +35,7 @@ pub(crate) struct SimPod {
     pub(crate) gone: bool,
     /// It exists, but the reconciler's list does not have it.
     pub(crate) unlisted: bool,
-    /// Since when the list does not have it.
+    /// Since when every look at the list has missed it. Between two looks nobody knows.
     pub(crate) absent_since: Option<u64>,
     pub(crate) outdated: Option<String>,
     pub(crate) deadly_probe: Option<String>,
@@ -77,22 +77,13 @@ impl SimPod {
         }
     }
 
-    /// The list does not have it from now on.
-    pub(crate) fn is_missed(&mut self, now: u64) {
-        self.unlisted = true;
-        self.absent_since.get_or_insert(now);
+    pub(crate) const fn is_listed(&self) -> bool {
+        !self.gone && !self.unlisted
     }
 
-    /// The list has it again.
-    pub(crate) fn is_listed_again(&mut self) {
-        self.unlisted = false;
-        self.absent_since = None;
-    }
-
-    /// It is deleted, and nothing takes its place.
-    pub(crate) fn goes_for_good(&mut self, now: u64) {
-        self.gone = true;
-        self.absent_since.get_or_insert(now);
+    /// The reconciler looks at the list.
+    pub(crate) fn is_looked_for(&mut self, now: u64) {
+        self.absent_since = (!self.is_listed()).then(|| self.absent_since.unwrap_or(now));
     }
 
     /// A source of its config changes.
@@ -177,7 +168,10 @@ impl SimPod {
             node: self.name.clone(),
             container: None,
             annotations: self.annotations.clone(),
-            ready: self.machine.up(now).is_some() && !self.terminating && !self.sidecar_crashes,
+            ready: self.machine.up(now).is_some()
+                && !self.machine.is_silent()
+                && !self.terminating
+                && !self.sidecar_crashes,
             terminating: self.terminating,
             crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
             outdated: self.outdated.clone(),

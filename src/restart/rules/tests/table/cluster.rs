@@ -1,5 +1,7 @@
 //! Parses the nodes and the health of a table's case.
 
+use std::collections::BTreeSet;
+
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
 use crate::{Color, KeptStopped, Member, Restart, Step, Time, Voting};
@@ -51,6 +53,7 @@ impl Case {
     fn node(&mut self, name: &str, roles: &str, states: &[&str]) {
         let mut pod = fit(name);
         let mut listed = engine(&format!("{name} {roles}")).nodes.remove(0);
+        let mut remembered = BTreeSet::new();
         let (mut is_pod, mut is_listed, mut step) = (true, true, Some(Step::Scheduled));
         for state in states {
             let manager = pod.manager.as_mut();
@@ -87,6 +90,8 @@ impl Case {
                 "no pod" => is_pod = false,
                 "not asked" => step = None,
                 "done" => step = Some(Step::Finished),
+                // The ledger has its roles.
+                "remembered" => remembered.clone_from(&listed.roles),
                 "under way" => step = Some(Step::Restarting),
                 "together" => self.together.push(name.to_owned()),
                 "kept stopped" => {
@@ -109,7 +114,8 @@ impl Case {
                 self.asked.push(name.to_owned());
             }
             let (pod_uid, node) = (pod.uid.clone(), name.to_owned());
-            let member = Member { pod_uid, pod: name.to_owned(), node, step, ..Member::default() };
+            let (pod, roles) = (name.to_owned(), remembered);
+            let member = Member { pod_uid, pod, node, step, roles, ..Member::default() };
             self.snapshot.ledger.restart.as_mut().expect("made").members.push(member);
         }
         if is_pod {
