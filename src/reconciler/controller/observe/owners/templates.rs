@@ -28,14 +28,16 @@ pub(super) enum UpdateError {
     Api(String),
 }
 
+/// Uid of a StatefulSet, two revisions of it, and the name of the engine's container.
+type Compared = (String, [String; 2], String);
+
 /// What was read to compare templates, and the results.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     /// None if it is not there.
     revisions: BTreeMap<Key, Result<Option<Revision>, ApiError>>,
     abilities: Option<Result<Abilities, ApiError>>,
-    /// By set, both revisions, and the container: step and fields.
-    compared: BTreeMap<(String, [String; 2], String), (UpdateStep, Vec<String>)>,
+    compared: BTreeMap<Compared, (UpdateStep, Vec<String>)>,
 }
 
 impl Templates {
