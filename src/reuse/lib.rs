@@ -25,6 +25,7 @@ mod uses;
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, Source, SourceKind};
 pub use coordinated::{Reason, needs_coordinated};
+pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use settings::{EngineVersion, Settings, settings};
 pub use step::UpdateStep;
