@@ -5,12 +5,16 @@ mod error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ListParams, ObjectList, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -147,6 +151,67 @@ impl Apiserver {
         self.call("patch_pod", &what, api.patch(name, &params(), &patch)).await
     }
 
+    /// Changes the size of a living pod, by a JSON patch.
+    pub(super) async fn resize_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Pod, ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let what = format!("pods/resize of {namespace}/{name}");
+        let patch = json_patch(patch)?;
+        let params = params();
+        let call = api.patch_subresource("resize", name, &params, &patch);
+        self.call("patch_pod_resize", &what, call).await
+    }
+
+    /// Deletes a pod if it is still this one, at this version.
+    pub(super) async fn delete_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        version: u64,
+    ) -> Result<(), ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let preconditions = Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(version.to_string()),
+        };
+        let options =
+            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let what = format!("Pod {namespace}/{name}");
+        self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
+    }
+
+    pub(super) async fn claim(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PersistentVolumeClaim, ApiError> {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client(), namespace);
+        let what = format!("PersistentVolumeClaim {namespace}/{name}");
+        self.call("get_claim", &what, api.get(name)).await
+    }
+
+    pub(super) async fn volume(&self, name: &str) -> Result<PersistentVolume, ApiError> {
+        let api: Api<PersistentVolume> = Api::all(self.client());
+        self.call("get_volume", &format!("PersistentVolume {name}"), api.get(name)).await
+    }
+
+    pub(super) async fn node(&self, name: &str) -> Result<Node, ApiError> {
+        let api: Api<Node> = Api::all(self.client());
+        self.call("get_node", &format!("Node {name}"), api.get(name)).await
+    }
+
+    /// All pods on a node.
+    pub(super) async fn pods_on(&self, node: &str) -> Result<ObjectList<Pod>, ApiError> {
+        let api: Api<Pod> = Api::all(self.client());
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        self.call("list_pods_on_node", &format!("the pods on {node}"), api.list(&params)).await
+    }
+
     pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, ApiError> {
         let api: Api<Secret> = Api::namespaced(self.client(), namespace);
         self.call("get_secret", &format!("Secret {namespace}/{name}"), api.get(name)).await
@@ -169,6 +234,24 @@ impl Apiserver {
         let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
         let what = format!("StatefulSet {namespace}/{name}");
         self.call("get_stateful_set", &what, api.get(name)).await
+    }
+
+    pub(super) async fn controller_revision(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<ControllerRevision, ApiError> {
+        let api: Api<ControllerRevision> = Api::namespaced(self.client(), namespace);
+        let what = format!("ControllerRevision {namespace}/{name}");
+        self.call("get_controller_revision", &what, api.get(name)).await
+    }
+
+    /// Whether CPU and memory of a living pod can be changed.
+    pub(super) async fn serves_resize(&self) -> Result<bool, ApiError> {
+        let client = self.client();
+        let call = client.list_core_api_resources("v1");
+        let resources = self.call("discover", "the resources of v1", call).await?.resources;
+        Ok(resources.iter().any(|resource| resource.name == "pods/resize"))
     }
 
     /// All EndpointSlices of a namespace.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Record, Time};
+use crate::{PodPatch, Record, Time};
 use stayput_api::ConfigChoice;
 
 /// Everything owed. Written down before it is done, removed once it is undone.
@@ -45,6 +45,10 @@ pub struct StartDebt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
+    /// Images and sizes that its pod must have again before: its container may not run with those
+    /// that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Box<PodPatch>>,
 }
 
 /// The engine's allocation setting, as it was and as we set it.

@@ -6,6 +6,7 @@ mod coordinated;
 mod every_field;
 mod laws;
 mod quantity;
+mod resources;
 mod uses;
 
 use serde_json::{Value, json};
