@@ -267,6 +267,8 @@ fn listed(driver: &Driver, node: usize) -> Option<usize> {
     let pods = driver.world.pods.iter().enumerate();
     let listed: Vec<usize> = pods.filter(|(_, pod)| pod.is_listed()).map(|(at, _)| at).collect();
     (!listed.is_empty()).then(|| listed[node % listed.len()])
+}
+
 /// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
 /// that a Kubernetes node can give, and others.
 const TEMPLATES: [&str; 14] = [
