@@ -343,6 +343,13 @@ pub(super) fn repair_all(driver: &mut Driver) {
         .restart
         .as_ref()
         .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
+    let restart = driver.world.ledger().restart.as_ref();
+    let has_no_deadline = restart.is_some_and(|restart| restart.request.deadline.is_none());
+    if has_no_deadline {
+        for name in stopped_by_hand(driver) {
+            play_line(driver, &format!("person starts {name}"));
+        }
+    }
     if coordinated {
         // A restart that only goes forward and cannot end needs people: they must start the nodes
         // that they have stopped, and request another restart.
