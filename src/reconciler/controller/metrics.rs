@@ -44,6 +44,7 @@ pub(super) struct Metrics {
     reconciles: Counter,
     reconcile_errors: Counter,
     restarts: Family<Restart, Counter>,
+    nodes: Family<Nodes, Counter>,
     phases: Family<Phase, Histogram, fn() -> Histogram>,
     gauges: Mutex<BTreeMap<String, Gauges>>,
     undecodable: Mutex<Vec<String>>,
@@ -74,6 +75,11 @@ struct Restart {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Nodes {
+    step: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Phase {
     phase: &'static str,
     strategy: &'static str,
@@ -98,6 +104,7 @@ impl Metrics {
             reconciles: Counter::default(),
             reconcile_errors: Counter::default(),
             restarts: Family::default(),
+            nodes: Family::default(),
             phases: Family::new_with_constructor(|| Histogram::new(PHASE_SECONDS)),
             gauges: Mutex::default(),
             undecodable: Mutex::default(),
@@ -125,6 +132,11 @@ impl Metrics {
     /// Counts a restart that has ended.
     pub(super) fn count_restart(&self, outcome: &'static str, strategy: &'static str) {
         self.restarts.get_or_create(&Restart { outcome, strategy }).inc();
+    }
+
+    /// Counts nodes of a restart that has ended, by what was done with their pods.
+    pub(super) fn count_nodes(&self, step: &str, nodes: u32) {
+        self.nodes.get_or_create(&Nodes { step: step.to_owned() }).inc_by(nodes.into());
     }
 
     /// Notes how long one phase of one node took.
@@ -169,6 +181,11 @@ impl Metrics {
             "restarts",
             "Restarts that have ended, by outcome",
             self.restarts.clone(),
+        );
+        registry.register(
+            "updated_nodes",
+            "Nodes whose pods were brought to an edited template in restarts, by step",
+            self.nodes.clone(),
         );
         registry.register(
             "restart_phase_seconds",

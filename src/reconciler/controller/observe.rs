@@ -139,7 +139,6 @@ impl Observer {
             Some(engine) => self.known_engine(cluster, engine),
         };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
-        let is_restarting = snapshot.ledger.restart.is_some();
         snapshot.pods = pods
             .iter()
             .map(|facts| {
@@ -148,10 +147,7 @@ impl Observer {
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
                 pod.update = self.owners.update(facts, spec.manager.port);
-                // At rest nobody reads it of a pod that has nothing to update.
-                if is_restarting || !matches!(pod.update, Ok(None)) {
-                    pod.live = snapshot::live(facts, spec.manager.port);
-                }
+                pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(&checked.sources, &facts.name);
                 pod.manager = self.managers.of(&facts.uid);
                 pod

@@ -184,6 +184,9 @@ async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
     let _set = Set::new(&fixture, "RollingUpdate").await;
     fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
     let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    // Any change ends the wait until the next look.
+    fixture.respec(json!({"restart": {"rollback": false}})).await;
     let command = "kubectl patch statefulset logs --namespace default";
     fixture
         .until("the command is shown", |cluster| {

@@ -59,7 +59,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             sources: known.sources.clone(),
             endpoint: known.endpoint.clone(),
             update: known.update.clone(),
-            live: known.live.as_ref().and_then(|_| live(facts, port)),
+            live: live(facts, port),
             manager: known.manager.clone(),
             ..pod
         },

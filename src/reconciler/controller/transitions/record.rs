@@ -19,6 +19,9 @@ pub(in crate::controller) fn record(transitions: &[Transition], cluster: &str, m
             }
             Transition::Ended(entry) => {
                 metrics.count_restart(entry.outcome.as_str(), entry.strategy.as_str());
+                for (step, nodes) in &entry.steps {
+                    metrics.count_nodes(step, *nodes);
+                }
                 tracing::info!(
                     cluster,
                     restart = entry.id,

@@ -84,6 +84,10 @@ struct StepNodeOutput {
     name: String,
     /// Why it is in this step, for people.
     message: String,
+    /// How it is restarted: `restart`, `container`, `resize` or `replace`.
+    step: &'static str,
+    /// The fields of its pod template that need this step, with their values; the first few.
+    because: Vec<String>,
 }
 
 /// What a node waits for.
@@ -138,7 +142,12 @@ impl StepOutput {
 
 impl StepNodeOutput {
     fn new(node: &ForecastNode) -> Self {
-        Self { name: node.name.clone(), message: node.message.clone() }
+        Self {
+            name: node.name.clone(),
+            message: node.message.clone(),
+            step: node.step.name(),
+            because: node.because.clone(),
+        }
     }
 }
 

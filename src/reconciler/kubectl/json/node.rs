@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::kubectl::cluster_view::ClusterView;
-use stayput_restart::LastRestart;
+use stayput_restart::{LastRestart, UpdateStep};
 
 /// `why`, and each node of `status` and `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -22,6 +22,11 @@ pub(in crate::kubectl) struct NodeOutput {
     state: Option<String>,
     /// Checksum of the config it runs on; its first twelve digits.
     checksum: Option<String>,
+    /// How its restart, or the one that it needs, is carried out: `relabel`, `restart`, `container`,
+    /// `resize` or `replace`.
+    step: Option<&'static str>,
+    /// The fields of its pod template that need this step, with their values; the first few.
+    because: Vec<String>,
     /// Code of why it is down, if nobody asked for that and it is not being restarted.
     down: Option<String>,
     /// Code of what it waits for.
@@ -44,6 +49,8 @@ impl NodeOutput {
             kept_stopped: pod.is_some_and(|pod| view.is_kept_stopped(pod)),
             state: report.state,
             checksum: report.checksum,
+            step: report.step.map(UpdateStep::name),
+            because: report.because,
             down: report.down,
             blocked_by: report.blocked_by,
             message: report.message,

@@ -4,7 +4,7 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{duration_as_given, time_to_second};
 use crate::kubectl::page::Tone;
 use crate::kubectl::pod_view::PodView;
-use stayput_restart::{Outcome, Request};
+use stayput_restart::{Outcome, Request, UpdateStep};
 
 /// Why a SearchCluster has no status, and what to check.
 pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
@@ -65,4 +65,12 @@ pub(super) fn request_summary(request: &Request) -> String {
         Some(by) => format!("{text}, requested by {by}"),
         None => text,
     }
+}
+
+/// What of the pod's template makes more than a restart of the process, and what is kept; none if
+/// nothing does.
+pub(super) fn update(step: UpdateStep, because: &[String]) -> Option<String> {
+    let is_more = step != UpdateStep::Restart || !because.is_empty();
+    let fields = if because.is_empty() { "the revision".to_owned() } else { because.join("; ") };
+    is_more.then(|| format!("{}, keeps {}: {fields}", step.name(), step.keeps()))
 }

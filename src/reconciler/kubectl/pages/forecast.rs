@@ -1,12 +1,12 @@
 //! A dry run: the steps of a restart in their order, and which rule blocks which nodes.
 
-use super::common::request_summary;
+use super::common::{request_summary, update};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
 use crate::kubectl::format::{node_count, time_to_second};
 use crate::kubectl::page::{Page, Paint, Tone};
 use stayput_restart::{
-    Basis, Code, Forecast, ForecastStep, ForecastStepKind, ForecastTime, Waiting,
+    Basis, Code, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, Waiting,
 };
 
 /// What a dry run takes for granted.
@@ -77,11 +77,17 @@ fn add_step(number: usize, step: &ForecastStep, page: &mut Page) {
         ForecastTime::Later => "",
     };
     let mut name = format!("step {number}");
-    for group in step.nodes.chunk_by(|one, other| one.message == other.message) {
+    let same = |one: &ForecastNode, other: &ForecastNode| {
+        (&one.message, one.step, &one.because) == (&other.message, other.step, &other.because)
+    };
+    for group in step.nodes.chunk_by(same) {
         let nodes: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
         let reason = group.first().map_or("", |node| &node.message);
         page.fact(&name, format!("{when}{action}{} ({reason})", nodes.join(", ")));
         name.clear();
+        if let Some(update) = group.first().and_then(|node| update(node.step, &node.because)) {
+            page.fact("", update);
+        }
     }
 }
 
@@ -139,6 +145,9 @@ pub(super) fn add_node(forecast: &Forecast, node: &str, page: &mut Page) {
         };
         let number: usize = number;
         page.fact("dry run", format!("{action} in step {number} of {count}: {}", planned.message));
+        if let Some(update) = update(planned.step, &planned.because) {
+            page.fact("", update);
+        }
     }
     if let Some(waiting) = forecast.waiting.iter().find(is_node) {
         page.fact("waiting", code_and_message(waiting));

@@ -4,6 +4,7 @@ use super::common::NOT_PROCESSED;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{rounded_duration, time_to_second};
 use crate::kubectl::page::{Page, Paint};
+use stayput_restart::HistoryEntry;
 
 pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
     let mut page = Page::new(Paint::default());
@@ -21,7 +22,7 @@ pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
             time_to_second(entry.started),
             rounded_duration(entry.seconds),
             entry.strategy.as_str().to_owned(),
-            entry.nodes.to_string(),
+            nodes(entry),
             entry.outcome.as_str().to_owned(),
             entry.id.clone(),
             entry.reason.clone(),
@@ -29,4 +30,14 @@ pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
     }
     page.table(&rows);
     page.into_text()
+}
+
+/// How many nodes, and how many of them by a step beyond their process.
+fn nodes(entry: &HistoryEntry) -> String {
+    let steps: Vec<String> =
+        entry.steps.iter().map(|(step, count)| format!("{count} {step}")).collect();
+    match steps.is_empty() {
+        true => entry.nodes.to_string(),
+        false => format!("{} ({})", entry.nodes, steps.join(", ")),
+    }
 }

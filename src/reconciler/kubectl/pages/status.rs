@@ -1,6 +1,6 @@
 //! `status`: one screen about a whole cluster.
 
-use super::common::{NOT_PROCESSED, message, phase_of, request_summary};
+use super::common::{NOT_PROCESSED, message, phase_of, request_summary, update};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{node_count, or_dash, time_with_age};
 use crate::kubectl::page::{Page, Paint, Tone};
@@ -164,6 +164,19 @@ fn add_nodes(view: &ClusterView, page: &mut Page) {
     if rows.len() > 1 {
         page.line("");
         page.table(&rows);
+    }
+    add_updates(view, page);
+}
+
+/// Adds what the nodes lack of their pod templates, or are being given of them.
+fn add_updates(view: &ClusterView, page: &mut Page) {
+    let listed = view.status.iter().flat_map(|status| &status.report.nodes);
+    let updates = listed.filter_map(|node| Some((node, update(node.step?, &node.because)?)));
+    for (number, (node, update)) in updates.enumerate() {
+        if number == 0 {
+            page.line("");
+        }
+        page.line(format!("{}: {update}", node.name));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `why`: one page about one node.
 
-use super::common::{NOT_PROCESSED, message, phase_of, tone_of_outcome};
+use super::common::{NOT_PROCESSED, message, phase_of, tone_of_outcome, update};
 use super::forecast::add_node;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
@@ -45,6 +45,10 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     }
     if let Some(checksum) = report.and_then(|report| report.checksum.as_ref()) {
         page.fact("config", format!("checksum {checksum}…"));
+    }
+    let step = report.and_then(|report| Some((report.step?, &report.because)));
+    if let Some(update) = step.and_then(|(step, because)| update(step, because)) {
+        page.fact("template", update);
     }
     let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());
     let is_down = report.is_some_and(|report| report.down.is_some());

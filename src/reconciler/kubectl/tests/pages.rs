@@ -31,6 +31,29 @@ logs-0   schedule-rolling   running    ba9876543210   another node is under way
 }
 
 #[test]
+fn the_step_of_each_node_and_its_fields_are_shown() {
+    let mut status = rolling();
+    let image = "spec.containers[search].image: search:1 -> search:2";
+    status["nodes"][0]["step"] = "container".into();
+    status["nodes"][0]["because"] = json!([image]);
+    status["nodes"][1]["step"] = "restart".into();
+    let view = view(&status, &Value::Null, pods());
+    let page = pages::status(&view, now(), PLAIN);
+    let line = format!("\n\nlogs-1: container, keeps pod, address and volumes: {image}\n");
+    assert!(page.ends_with(&line), "{page}");
+    let why = pages::why(&view, &view.pods[1], now(), PLAIN);
+    assert!(why.contains("template") && why.contains(image), "{why}");
+
+    status["history"] = json!([{
+        "id": "u", "strategy": "rolling", "outcome": "done", "reason": "",
+        "started": "2026-11-21T03:08:00Z", "seconds": 100, "nodes": 3,
+        "steps": {"container": 2, "restart": 1},
+    }]);
+    let history = pages::history(&super::view(&status, &Value::Null, pods()));
+    assert!(history.contains("3 (2 container, 1 restart)"), "{history}");
+}
+
+#[test]
 fn status_with_what_is_left_and_what_is_off() {
     let mut status = rolling();
     let estimate = "about 4 minutes left, estimated from 1 of 3 nodes";

@@ -37,15 +37,17 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     if context.snapshot.cluster.paused {
         return changes;
     }
-    let id = change_id(context);
-    if let Some(ended) = outcome_of_tried(ledger, &id) {
-        let message =
-            format!("its change was rolled out as {id}, which {ended}: ask for a restart");
-        for pod in drifting {
-            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
+    let id = match untried(ledger, change_id(context)) {
+        Ok(id) => id,
+        Err((id, ended)) => {
+            let message =
+                format!("its change was rolled out as {id}, which {ended}: ask for a restart");
+            for pod in drifting {
+                changes.wait(&pod.uid, Code::PendingRestart, message.clone());
+            }
+            return changes;
         }
-        return changes;
-    }
+    };
     let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();
     nodes.sort();
     changes.change(remember(context, &id));
@@ -88,14 +90,24 @@ pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
     format!("{kind}-{short}")
 }
 
-/// How the change with this id ended, if it is the one of its kind that was requested last. An older
-/// change that comes back is requested again.
-pub(super) fn outcome_of_tried(ledger: &Ledger, id: &str) -> Option<&'static str> {
+/// The id under which this change is requested, or, if it is the one of its kind that was requested
+/// last, that id and how it ended. An older change that comes back is requested again, under an id
+/// of its own: `config-…-2`.
+pub(super) fn untried(ledger: &Ledger, id: String) -> Result<String, (String, &'static str)> {
     let kind = id.split_inclusive('-').next().unwrap_or_default();
-    let mut ours = ledger.handled.iter().rev().filter(|id| id.starts_with(kind));
-    ours.next().filter(|last| *last == id)?;
-    let entry = ledger.history.iter().rev().find(|entry| entry.id == id);
-    Some(entry.map_or("ended", |entry| entry.outcome.as_str()))
+    let time = |handled: &str| match handled.strip_prefix(&id)? {
+        "" => Some(1),
+        rest => rest.strip_prefix('-')?.parse::<u32>().ok(),
+    };
+    let last = ledger.handled.iter().rev().find(|handled| handled.starts_with(kind));
+    if let Some(last) = last.filter(|last| time(last).is_some()) {
+        let entry = ledger.history.iter().rev().find(|entry| entry.id == *last);
+        return Err((last.clone(), entry.map_or("ended", |entry| entry.outcome.as_str())));
+    }
+    Ok(match ledger.handled.iter().filter_map(|handled| time(handled)).max() {
+        Some(times) => format!("{id}-{}", times + 1),
+        None => id,
+    })
 }
 
 /// Whether a pod's engine runs on another config than its sources have. Does not check that the

@@ -1,6 +1,6 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
-use super::drift::{outcome_of_tried, short_id};
+use super::drift::{short_id, untried};
 use super::open::{open, remember};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -68,18 +68,20 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
 /// Requests a restart of these pods, unless one for the same templates was requested last.
 fn request(context: &Context<'_>, ledger: &Ledger, wanted: &[(&Pod, &PodUpdate)]) -> Changes {
     let mut changes = Changes::default();
-    let id = update_id(context);
-    if let Some(ended) = outcome_of_tried(ledger, &id) {
-        for (pod, update) in wanted {
-            let message = format!(
-                "its new pod template was carried out as {id}, which {ended}: change the template, \
+    let id = match untried(ledger, update_id(context)) {
+        Ok(id) => id,
+        Err((id, ended)) => {
+            for (pod, update) in wanted {
+                let message = format!(
+                    "its new pod template was carried out as {id}, which {ended}: change the template, \
                  or ask for a restart to try it again ({})",
-                fields(update)
-            );
-            changes.wait(&pod.uid, Code::UpdateTried, message);
+                    fields(update)
+                );
+                changes.wait(&pod.uid, Code::UpdateTried, message);
+            }
+            return changes;
         }
-        return changes;
-    }
+    };
     let mut nodes: Vec<String> = wanted.iter().map(|(pod, _)| pod.node.clone()).collect();
     nodes.sort();
     changes.change(remember(context, &id));
