@@ -90,7 +90,11 @@ impl<'a> Facts<'a> {
         let is_down = |pod: &Pod| {
             let ended = match &pod.manager {
                 Ok(manager) => !matches!(manager.state, State::Running | State::Stuck),
-                Err(_) => pod.crash_looping,
+                // While its container is made anew, no engine runs in it.
+                Err(_) => {
+                    pod.crash_looping
+                        || pod.live.as_ref().is_some_and(|live| live.waiting.is_some())
+                }
             };
             ended && !pod.ready && self.node(&pod.node).is_none()
         };

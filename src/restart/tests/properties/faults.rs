@@ -367,9 +367,8 @@ pub(super) fn repair_all(driver: &mut Driver) {
         .restart
         .as_ref()
         .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
-    let restart = driver.world.ledger().restart.as_ref();
-    let has_no_deadline = restart.is_some_and(|restart| restart.request.deadline.is_none());
-    if has_no_deadline {
+    // A restart for a template has no deadline: it waits for nodes that a person has stopped.
+    if driver.world.pods.iter().any(|pod| pod.living.is_read) {
         for name in stopped_by_hand(driver) {
             play_line(driver, &format!("person starts {name}"));
         }

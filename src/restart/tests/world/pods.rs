@@ -123,7 +123,7 @@ impl SimPod {
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
         let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
         let living = [self.living.kubelet_at, self.living.back_at, self.remade_at];
-        if self.gone {
+        if self.gone && self.remade_at.is_some() {
             return self.remade_at;
         }
         let turns = turns.chain(living.into_iter().flatten());

@@ -46,12 +46,13 @@ pub(in crate::flow::member) fn without_manager(
     if is_over_time(context, member, phases(member)) {
         return Turn::Abort(format!("no answer in time: {message}"));
     }
-    match step_of(member) {
-        UpdateStep::Replace if pod.terminating => {
-            wait(Code::PodGone, "its pod is being deleted; its owner makes another one of its name")
-        }
-        _ if message != unknown.message => wait(Code::NewContainer, message),
-        _ => Turn::Wait(unknown),
+    if step_of(member) == UpdateStep::Replace && pod.terminating {
+        let message = "its pod is being deleted; its owner makes another one of its name";
+        return wait(Code::PodGone, message);
+    }
+    match message == unknown.message {
+        true => Turn::Wait(unknown),
+        false => wait(Code::NewContainer, message),
     }
 }
 
