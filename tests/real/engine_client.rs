@@ -10,13 +10,13 @@ use stayput_reconciler::engine_client::{Access, Endpoint, EngineClient};
 /// Longer than any answer of these engines takes on a busy machine.
 const BOUND: Duration = Duration::from_secs(20);
 
-fn client(endpoints: &[(String, u16)], access: &Access) -> EngineClient {
+pub(crate) fn client(endpoints: &[(String, u16)], access: &Access) -> EngineClient {
     let endpoints: Vec<Endpoint> =
         endpoints.iter().map(|(host, port)| Endpoint { host: host.clone(), port: *port }).collect();
     EngineClient::new(&endpoints, access, BOUND).expect("a client")
 }
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(future)
 }

@@ -14,15 +14,15 @@ use crate::restart::step;
 pub(super) const NODE_SPECS: [NodeSpec; 5] = [
     NodeSpec { name: "logs-m-0", zone: "z0", roles: Some(&["cluster_manager"]) },
     NodeSpec { name: "logs-m-1", zone: "z1", roles: Some(&["cluster_manager", "data"]) },
-    NodeSpec { name: "logs-m-2", zone: "z2", roles: Some(&["cluster_manager"]) },
+    NodeSpec { name: "logs-m-2", zone: "z2", roles: Some(&["cluster_manager", "search"]) },
     NodeSpec { name: "logs-d-0", zone: "z0", roles: Some(&["data"]) },
     NodeSpec { name: "logs-d-1", zone: "z1", roles: Some(&["data"]) },
 ];
 /// The nodes that can be elected.
 pub(super) const MASTERS: [&str; 3] = ["logs-m-0", "logs-m-1", "logs-m-2"];
 /// An index with as many documents as [`DOCUMENTS`].
-const DOCS: &str = "docs";
-const DOCUMENTS: usize = 20;
+pub(super) const DOCS: &str = "docs";
+pub(super) const DOCUMENTS: usize = 20;
 
 /// The cluster.
 pub(super) struct FiveNodes {

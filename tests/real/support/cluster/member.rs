@@ -56,20 +56,30 @@ impl Member {
 
     /// Its config with these settings added: the data of the mounted Secret.
     pub(crate) fn files(&self, settings: &str) -> Payload {
-        let Shared { flavor, home, addresses, masters, ports, .. } = &*self.shared;
+        let Shared { flavor, home, addresses, masters, ports, directory, .. } = &*self.shared;
         let seeds: Vec<String> =
             addresses.iter().map(|address| format!("{address}:{}", ports.transport)).collect();
         let [options, log4j] = own_files(home, self.work());
         let work = self.work().display();
         let mut yml = format!(
             "cluster.name: test-{}\nnode.name: {}\nnode.attr.zone: {}\npath.data: {work}/data\n\
-             path.logs: {work}/logs\nnetwork.host: {}\nhttp.port: {}\ntransport.port: {}\n\
+             path.logs: {work}/logs\npath.repo: [{}/repository]\nnetwork.host: {}\n\
+             http.port: {}\ntransport.port: {}\n\
              discovery.seed_hosts: {seeds:?}\ndiscovery.find_peers_interval: 200ms\n\
              cluster.routing.allocation.disk.threshold_enabled: false\n",
-            ports.http, self.pod.name, self.zone, self.address, ports.http, ports.transport,
+            ports.http,
+            self.pod.name,
+            self.zone,
+            directory.path().display(),
+            self.address,
+            ports.http,
+            ports.transport,
         );
         if let Some(roles) = self.roles {
             yml += &format!("node.roles: {roles:?}\n");
+            if roles.contains(&"search") {
+                yml += "node.search.cache.size: 16mb\n";
+            }
         }
         yml += &match flavor {
             Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {masters:?}\n"),

@@ -143,6 +143,8 @@ pub(crate) struct Cluster {
     flavor: Flavor,
     pub(crate) members: Vec<Member>,
     pub(crate) ports: Ports,
+    /// Where a snapshot repository can be; each node may use it.
+    pub(crate) repository: PathBuf,
     /// Of every manager's certificate, which is for the name `stayput`.
     pub(crate) ca_pem: String,
     /// HS256.
@@ -166,7 +168,7 @@ impl Cluster {
         if let Some(why) = cannot_isolate() {
             return Err(why);
         }
-        let directory = work_directory(&[]);
+        let directory = work_directory(&["repository"]);
         let ports = Ports { http: free_port(), transport: free_port(), manager: free_port() };
         let jwt_key = b"a shared key of thirty-two bytes, or more".to_vec();
         let ca_pem = certify(&directory);
@@ -176,6 +178,7 @@ impl Cluster {
         }
         let addresses = ADDRESSES[..seats.len()].to_vec();
         let masters = seats.iter().filter(|seat| seat.is_master());
+        let repository = directory.path().join("repository");
         let shared = Arc::new(Shared {
             flavor,
             home,
@@ -189,7 +192,7 @@ impl Cluster {
         });
         let members = addresses.into_iter().zip(seats);
         let members = members.map(|(at, seat)| Member::new(shared.clone(), at, seat)).collect();
-        Ok(Self { flavor, members, ports, ca_pem, jwt_key })
+        Ok(Self { flavor, members, ports, repository, ca_pem, jwt_key })
     }
 
     /// Which engine it is.
