@@ -311,6 +311,12 @@ impl<'a> Evaluation<'a> {
         self.handing_over.take_if(|node| *node == peer.pod.node);
     }
 
+    /// Whether the node of the pod is in the cluster and has not said what it is: it may hang.
+    pub(crate) fn is_silent(&self, uid: &str) -> bool {
+        let node = self.peer(uid).and_then(|peer| peer.node);
+        node.is_some_and(|node| node.roles_unknown)
+    }
+
     /// Whether the engine does not list the node of the pod.
     pub(crate) fn is_unlisted(&self, uid: &str) -> bool {
         self.peer(uid).is_some_and(|peer| peer.node.is_none())

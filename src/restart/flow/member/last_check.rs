@@ -23,8 +23,8 @@ pub(super) fn may_stop(
 }
 
 /// Why a member has to give its slot back: a rule no longer allows its stop, or in a zone that of
-/// any of its nodes. Copies that only move are ready soon, also while allocation is limited: they
-/// are waited for until it is late.
+/// any of its nodes; or the node hangs. Copies that only move are ready soon, also while allocation
+/// is limited: they are waited for until it is late.
 pub(super) fn why_not(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -35,7 +35,9 @@ pub(super) fn why_not(
     let evaluation = context.stop_evaluation(ledger).ok()?;
     let says_no = |pod: &Pod| {
         let blocker = evaluation.check_before_stop(pod, &restart.request).err()?;
-        let by_rule = blocker.code.passes_by_itself() || blocker.code == Code::UnreplicatedIndex;
+        let by_rule = blocker.code.passes_by_itself()
+            || blocker.code == Code::UnreplicatedIndex
+            || evaluation.is_silent(&pod.uid);
         let waits = !is_late && evaluation.is_only_moving(&blocker);
         (by_rule && !waits).then_some(blocker)
     };

@@ -109,6 +109,7 @@ scenarios! {
     drain
     drift
     engine_hangs
+    engine_hangs_in_its_slot
     engine_will_not_start
     finalizer_leaves
     foreign_controller
