@@ -12,6 +12,7 @@ mod content;
 mod coordinated;
 mod difference;
 mod fields;
+mod note;
 mod path;
 mod quantity;
 mod resize;
@@ -23,7 +24,8 @@ mod uses;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, Source, SourceKind};
-pub use coordinated::{Reason, needs_coordinated};
+pub use coordinated::{Reason, decisive, needs_coordinated};
+pub use note::{Age, Compared, Note, Started, compare_content};
 pub use settings::{EngineVersion, Settings, settings};
 pub use step::UpdateStep;
 pub use uses::{Arrival, Use, uses};

@@ -108,7 +108,8 @@ impl Observer {
         let (awaited, others): (Vec<_>, Vec<_>) =
             clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
         self.managers.ask_in_background(others, &self.metrics);
-        let access = match is_active || reads_engine(&snapshot) {
+        let asks_engine = is_active || reads_engine(&snapshot);
+        let access = match asks_engine {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
         };
@@ -121,7 +122,7 @@ impl Observer {
             async {
                 let access = access?;
                 let zone = &checked.policy.zone_attribute;
-                Some(self.engine.observe(access, endpoints, zone, metrics).await)
+                Some(self.engine.observe(access, endpoints.clone(), zone, metrics).await)
             },
             self.sources.read(api, namespace, &checked.sources, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
@@ -151,6 +152,14 @@ impl Observer {
                 pod
             })
             .collect();
+        snapshot.configs = self.sources.configs(&checked.sources, &snapshot.pods);
+        if !asks_engine && reads_engine(&snapshot) {
+            // Only the sources have shown that its version decides.
+            let access = self.credentials.engine(&spec.engine).await;
+            let zone = &checked.policy.zone_attribute;
+            let engine = self.engine.observe(access, endpoints, zone, &self.metrics).await;
+            snapshot.engine = self.known_engine(cluster, engine);
+        }
         // After the managers: a drain that they report has begun.
         self.endpoints.read(&self.api, namespace, &checked.policy, &mut snapshot.pods).await;
         snapshot.flushed = self.flushes.nodes().clone();
@@ -180,6 +189,9 @@ impl Observer {
         engine.map_err(|error| {
             if error.is_about_credentials() {
                 self.credentials.reread_engine(&cluster.spec.engine);
+            }
+            if error.may_be_of_scheme() {
+                self.credentials.try_other_scheme(&cluster.spec.engine);
             }
             unknown(error.to_string())
         })

@@ -5,7 +5,7 @@ use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Member, OnConfigChange, Restart, Step};
+use stayput_restart::{Code, Member, OnConfigChange, Restart, Step};
 
 /// `no_forecast` is why there is no dry run.
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
@@ -73,11 +73,19 @@ fn add_idle(view: &ClusterView, pending: u32, page: &mut Page) {
             if count == 1 { "1 node runs".to_owned() } else { format!("{count} nodes run") },
             view.name
         ),
-        (OnConfigChange::Rolling | OnConfigChange::Coordinated, count) => format!(
-            "{} on another config than their sources have will be restarted \
-             (spec.restart.onConfigChange)",
-            node_count(count as usize)
+        (_, count) if view.is_blocked_by(Code::NeedsCoordinated) => format!(
+            "nothing by itself: {} on another config than their sources have need a coordinated \
+             restart, an outage: `kubectl stayput restart {} --coordinated`",
+            node_count(count as usize),
+            view.name
         ),
+        (OnConfigChange::Rolling | OnConfigChange::Coordinated | OnConfigChange::Auto, count) => {
+            format!(
+                "{} on another config than their sources have will be restarted \
+             (spec.restart.onConfigChange)",
+                node_count(count as usize)
+            )
+        }
     };
     page.fact("next", text);
     for pod in view.pods.iter().filter(|pod| view.is_kept_stopped(pod)) {
