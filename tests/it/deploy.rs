@@ -88,6 +88,24 @@ fn both_installs_give_the_same_rights() {
     assert_eq!(rules("deploy/everywhere.yaml"), rules("deploy/namespaced/role.yaml"));
 }
 
+/// A pod is deleted only where somebody has installed the role for it.
+#[test]
+fn no_install_lets_the_reconciler_delete_pods() {
+    let deletes_pods = |file: &str| {
+        let rules = manifests(file).remove(0)["rules"].take();
+        let has = |rule: &Value, field: &str, value: &str| {
+            rule[field].as_array().is_some_and(|all| all.iter().any(|one| one == value))
+        };
+        let mut rules = rules.as_array().expect("rules").iter();
+        rules.any(|rule| has(rule, "resources", "pods") && has(rule, "verbs", "delete"))
+    };
+    assert!(!deletes_pods("deploy/everywhere.yaml"));
+    assert!(!deletes_pods("deploy/namespaced/role.yaml"));
+    assert!(deletes_pods("deploy/replace/role.yaml"));
+    let installed = fs::read_to_string(root().join("deploy/kustomization.yaml")).unwrap();
+    assert!(!installed.contains("replace"), "{installed}");
+}
+
 #[test]
 fn the_name_in_the_pods_is_the_name_of_the_account() {
     let account = "system:serviceaccount:stayput:stayput-reconciler";

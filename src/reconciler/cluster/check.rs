@@ -1,6 +1,7 @@
 //! Checks the spec: all problems at once, each with what to write instead.
 
 mod restart;
+mod update;
 
 use glob::Pattern;
 use kube::core::Selector;
@@ -74,6 +75,7 @@ impl SearchCluster {
 
     fn restart(&self, problems: &mut Problems, has_sources: bool) -> Policy {
         let mut policy = problems.restart(&self.spec.restart, has_sources);
+        policy.update = problems.update(&self.spec.update);
         if let Some(names) = self.disabled_by_annotation() {
             policy.disabled = policy.disabled.with_annotation(names);
         }

@@ -15,6 +15,7 @@ mod secret;
 mod sources;
 mod spec;
 mod status;
+mod update;
 
 pub use check::{Checked, Invalid};
 pub use config::{Config, Item, Source};
@@ -25,6 +26,7 @@ pub use secret::{ALLOW, NotAllowed, allows, key};
 pub use sources::{Auth, Live, MissingSource, Object, ObjectKind, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;
+pub use update::{AllowedStep, UpdateMode, UpdateSpec};
 
 #[cfg(test)]
 mod tests;

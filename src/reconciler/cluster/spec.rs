@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus};
+use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus, UpdateSpec};
 
 /// A cluster whose pods run stayput.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,9 @@ pub struct SearchClusterSpec {
     /// How restarts are done.
     #[serde(default)]
     pub restart: RestartSpec,
+    /// What is done when the template of a StatefulSet has changed.
+    #[serde(default)]
+    pub update: UpdateSpec,
     /// Stop no further node. Nodes that are stopped already are finished.
     #[serde(default)]
     pub paused: bool,

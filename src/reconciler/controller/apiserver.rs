@@ -5,11 +5,13 @@ mod error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{Api, ListParams, ObjectList, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
+};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -130,6 +132,40 @@ impl Apiserver {
         self.call("patch_pod", &what, api.patch(name, &params(), &patch)).await
     }
 
+    /// Changes the size of a living pod, by a JSON patch.
+    pub(super) async fn resize_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Pod, ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let what = format!("pods/resize of {namespace}/{name}");
+        let patch = json_patch(patch)?;
+        let params = params();
+        let call = api.patch_subresource("resize", name, &params, &patch);
+        self.call("patch_pod_resize", &what, call).await
+    }
+
+    /// Deletes a pod if it is still this one, at this version.
+    pub(super) async fn delete_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        version: u64,
+    ) -> Result<(), ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let preconditions = Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(version.to_string()),
+        };
+        let options =
+            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let what = format!("Pod {namespace}/{name}");
+        self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
+    }
+
     pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, ApiError> {
         let api: Api<Secret> = Api::namespaced(self.client(), namespace);
         self.call("get_secret", &format!("Secret {namespace}/{name}"), api.get(name)).await
@@ -152,6 +188,24 @@ impl Apiserver {
         let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
         let what = format!("StatefulSet {namespace}/{name}");
         self.call("get_stateful_set", &what, api.get(name)).await
+    }
+
+    pub(super) async fn controller_revision(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<ControllerRevision, ApiError> {
+        let api: Api<ControllerRevision> = Api::namespaced(self.client(), namespace);
+        let what = format!("ControllerRevision {namespace}/{name}");
+        self.call("get_controller_revision", &what, api.get(name)).await
+    }
+
+    /// Whether CPU and memory of a living pod can be changed.
+    pub(super) async fn serves_resize(&self) -> Result<bool, ApiError> {
+        let client = self.client();
+        let call = client.list_core_api_resources("v1");
+        let resources = self.call("discover", "the resources of v1", call).await?.resources;
+        Ok(resources.iter().any(|resource| resource.name == "pods/resize"))
     }
 
     /// All EndpointSlices of a namespace.

@@ -5,14 +5,16 @@ mod patches;
 
 use std::time::Duration;
 
-use super::apiserver::namespaced_name;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::apiserver::{ApiError, namespaced_name};
 use super::concurrency::join_limited;
 use super::context::Context;
 use super::failure::{Failure, Outcome, both};
 use super::lease::Lease;
 use super::metrics::{Metrics, Side};
 use super::observe::Observer;
-use super::pods::Facts;
+use super::pods::{Facts, Reading};
 use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineError, Flush};
 use stayput_api::{Span, StartRequest, StopRequest};
@@ -26,8 +28,9 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 enum Answered {
     /// A pod as our patch has left it.
     Patched(Box<Facts>),
-    /// A pod that another client has changed first, as it is now.
-    ChangedByOthers(Box<Facts>),
+    /// A pod that a decision waits for: as our patch has left it, or as another client has, who
+    /// changed it first.
+    Changed(Box<Facts>),
     /// The SearchCluster as our patch has left it.
     Cluster(Box<SearchCluster>),
     /// The indices were flushed for the stop of this node.
@@ -74,7 +77,7 @@ impl Executor<'_> {
             match answer {
                 // An annotation that shows a phase: no decision waits for it.
                 Ok(Answered::Patched(facts)) => pods.push(*facts),
-                Ok(Answered::ChangedByOthers(facts)) => {
+                Ok(Answered::Changed(facts)) => {
                     pods.push(*facts);
                     acted = true;
                 }
@@ -119,11 +122,13 @@ impl Executor<'_> {
                 let patch = patches::pod(pod, changes);
                 self.patch_pod(pod, patch).await
             }
-            // Not planned before `spec.update` is read.
-            Action::PatchMetadata { .. }
-            | Action::PatchImages { .. }
-            | Action::Resize { .. }
-            | Action::DeletePod { .. } => Ok(Answered::Done),
+            Action::PatchMetadata { uid, .. }
+            | Action::PatchImages { uid, .. }
+            | Action::Resize { uid, .. }
+            | Action::DeletePod { uid } => {
+                let pod = self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?;
+                self.update_pod(pod, action).await
+            }
             // Managers.
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
@@ -176,18 +181,50 @@ impl Executor<'_> {
 
     /// If another client has changed the pod first, the pod is read for the next decision.
     async fn patch_pod(&self, pod: &Facts, patch: serde_json::Value) -> Result<Answered, Failure> {
-        let label = self.cluster.spec.pods.node_name_label.as_deref();
-        let api = &self.observer.api;
-        let facts = |pod| Facts::of(&pod, label).map(Box::new);
-        match api.patch_pod(&pod.namespace, &pod.name, patch).await {
-            Ok(pod) => Ok(facts(pod).map_or(Answered::Done, Answered::Patched)),
-            Err(error) if error.is_conflict() => {
-                tracing::info!("another client wrote first, reading again: {error}");
-                let pod = api.pod(&pod.namespace, &pod.name).await?;
-                Ok(facts(pod).map_or(Answered::Done, Answered::ChangedByOthers))
-            }
-            Err(error) => Err(error.into()),
+        match self.observer.api.patch_pod(&pod.namespace, &pod.name, patch).await {
+            Ok(patched) => Ok(self.facts(&patched).map_or(Answered::Done, Answered::Patched)),
+            Err(error) => self.read_if_changed(pod, error).await,
         }
+    }
+
+    /// Brings the pod, or another one in its place, nearer to its template.
+    async fn update_pod(&self, pod: &Facts, action: &Action) -> Result<Answered, Failure> {
+        let api = &self.observer.api;
+        let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
+        let changed = match action {
+            Action::PatchMetadata { labels, annotations, .. } => {
+                api.patch_pod(namespace, name, patches::metadata(pod, labels, annotations)).await
+            }
+            Action::PatchImages { images, .. } => {
+                api.patch_pod(namespace, name, patches::images(pod, images)?).await
+            }
+            Action::Resize { resources, .. } => {
+                api.resize_pod(namespace, name, patches::resources(pod, resources)?).await
+            }
+            // A pod that changed since it was read may be wanted again.
+            _ => match api.delete_pod(namespace, name, &pod.uid, pod.version).await {
+                Ok(()) => return Ok(Answered::Done),
+                Err(error) => Err(error),
+            },
+        };
+        match changed {
+            Ok(changed) => Ok(self.facts(&changed).map_or(Answered::Done, Answered::Changed)),
+            Err(error) => self.read_if_changed(pod, error).await,
+        }
+    }
+
+    /// If another client has changed the pod first, it is read for the next decision.
+    async fn read_if_changed(&self, pod: &Facts, error: ApiError) -> Result<Answered, Failure> {
+        if !error.is_conflict() {
+            return Err(error.into());
+        }
+        tracing::info!("another client wrote first, reading again: {error}");
+        let pod = self.observer.api.pod(&pod.namespace, &pod.name).await?;
+        Ok(self.facts(&pod).map_or(Answered::Done, Answered::Changed))
+    }
+
+    fn facts(&self, pod: &Pod) -> Option<Box<Facts>> {
+        Facts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
     }
 
     /// A refusal of a manager is no failure: it is in the status that the next observation reads.

@@ -29,6 +29,9 @@ pub(super) enum Failure {
     /// The pod that an action is for.
     #[error("the pod with uid {0} is gone, or its manager was not asked yet")]
     PodGone(String),
+    /// A change of an image or a size has no container to go to.
+    #[error("{pod} has no container {container} any more, or its cluster does not update pods")]
+    NoContainer { pod: String, container: String },
     /// A value that cannot be sent.
     #[error("cannot encode {what}: {source}")]
     Encode {
@@ -60,7 +63,7 @@ impl Failure {
     /// Whether the object is gone: the watch will show it.
     pub(super) fn is_not_found(&self) -> bool {
         match self {
-            Self::PodGone(_) => true,
+            Self::PodGone(_) | Self::NoContainer { .. } => true,
             Self::Apiserver(error) => error.is_not_found(),
             _ => false,
         }

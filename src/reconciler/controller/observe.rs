@@ -61,7 +61,7 @@ pub(super) struct Observer {
     pub(super) endpoints: Endpoints,
     credentials: Credentials,
     sources: sources::SourceReader,
-    owners: owners::Owners,
+    pub(super) owners: owners::Owners,
     metrics: Arc<Metrics>,
 }
 
@@ -140,6 +140,7 @@ impl Observer {
             Some(engine) => self.known_engine(cluster, engine),
         };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
+        let is_restarting = snapshot.ledger.restart.is_some();
         snapshot.pods = pods
             .iter()
             .map(|facts| {
@@ -147,6 +148,11 @@ impl Observer {
                 pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
+                pod.update = self.owners.update(facts, spec.manager.port);
+                // At rest nobody reads it of a pod that has nothing to update.
+                if is_restarting || !matches!(pod.update, Ok(None)) {
+                    pod.live = snapshot::live(facts, spec.manager.port);
+                }
                 pod.sources = self.sources.of(&checked.sources, &facts.name);
                 pod.manager = self.managers.of(&facts.uid);
                 pod

@@ -10,7 +10,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::task::yield_now;
 
 use super::apiserver::{Apiserver, watch_error};
-use super::pods::Pods;
+use super::pods::{Pods, Reading};
 use crate::cluster::{Checked, SearchCluster};
 
 /// So often in a row the connection was polled and brought nothing, before [`PodWatch::drain`] ends.
@@ -30,7 +30,7 @@ pub(super) struct PodWatch {
 /// A watch that is set up, and the parts of the spec it was set up for.
 struct Followed {
     selector: Selector,
-    label: Option<String>,
+    reading: Reading,
     port: u16,
     events: PodEvents,
 }
@@ -43,17 +43,19 @@ impl PodWatch {
     /// Watches the pods that the spec selects. True if this is a new watch: then nothing that was
     /// known of the pods holds any more.
     pub(super) fn follow(&mut self, cluster: &SearchCluster, checked: &Checked) -> bool {
-        let label = cluster.spec.pods.node_name_label.clone();
+        let reading = Reading::of(&cluster.spec);
         let port = cluster.spec.engine.port;
         if self.followed.as_ref().is_some_and(|followed| {
-            followed.selector == checked.pods && followed.label == label && followed.port == port
+            followed.selector == checked.pods
+                && followed.reading == reading
+                && followed.port == port
         }) {
             return false;
         }
         let api: Api<Pod> = Api::namespaced(self.api.client(), &self.namespace);
         let config = watcher::Config::default().labels_from(&checked.pods);
         let events = watcher::watcher(api, config).default_backoff().boxed();
-        self.followed = Some(Followed { selector: checked.pods.clone(), label, port, events });
+        self.followed = Some(Followed { selector: checked.pods.clone(), reading, port, events });
         true
     }
 
@@ -71,7 +73,7 @@ impl PodWatch {
         while empty_polls < EMPTY_POLLS {
             match followed.events.next().now_or_never() {
                 Some(Some(Ok(event))) => {
-                    pods.apply(event, followed.label.as_deref());
+                    pods.apply(event, &followed.reading);
                     empty_polls = 0;
                 }
                 Some(Some(Err(error))) => {
@@ -93,7 +95,7 @@ impl PodWatch {
         loop {
             let Some(followed) = &mut self.followed else { return pending().await };
             let is_change = match followed.events.next().await {
-                Some(Ok(event)) => pods.apply(event, followed.label.as_deref()),
+                Some(Ok(event)) => pods.apply(event, &followed.reading),
                 Some(Err(error)) => self.note_error(&error, pods),
                 None => return pending().await,
             };

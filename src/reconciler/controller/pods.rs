@@ -2,6 +2,7 @@
 //! only what decisions need is kept, because there may be ten thousand.
 
 mod facts;
+mod live;
 mod probes;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Event;
 
-pub(super) use facts::Facts;
+pub(super) use facts::{Facts, Owner, Reading};
+pub(super) use live::LiveFacts;
 
 /// The pods that are known.
 #[derive(Debug, Default)]
@@ -39,9 +41,9 @@ impl Pods {
     }
 
     /// Applies an event of the watch. True if a decision may depend on the difference.
-    pub(super) fn apply(&mut self, event: Event<Pod>, label: Option<&str>) -> bool {
+    pub(super) fn apply(&mut self, event: Event<Pod>, reading: &Reading) -> bool {
         match event {
-            Event::Apply(pod) => Facts::of(&pod, label).is_some_and(|facts| self.put(facts)),
+            Event::Apply(pod) => Facts::of(&pod, reading).is_some_and(|facts| self.put(facts)),
             Event::Delete(pod) => {
                 let gone = self.known.get(pod.metadata.name.as_deref().unwrap_or_default());
                 let same = gone.is_some_and(|facts| Some(&facts.uid) == pod.metadata.uid.as_ref());
@@ -55,7 +57,8 @@ impl Pods {
                 false
             }
             Event::InitApply(pod) => {
-                if let (Some(listing), Some(facts)) = (&mut self.listing, Facts::of(&pod, label)) {
+                if let (Some(listing), Some(facts)) = (&mut self.listing, Facts::of(&pod, reading))
+                {
                     listing.insert(facts.name.clone(), Arc::new(facts));
                 }
                 false

@@ -1,7 +1,8 @@
 //! One reconcile of one SearchCluster, top to bottom: observe, plan, write or act, requeue.
 //!
 //! A plan that changes the ledger only writes it; the next plan is made on the same observation with
-//! the ledger as written. A stop request is sent only after live reads have confirmed it.
+//! the ledger as written. A stop request is sent, and a pod deleted, only after live reads have
+//! confirmed it.
 
 mod stops;
 mod targets;
@@ -19,6 +20,7 @@ use super::effective_spec::EffectiveSpec;
 use super::execute::Executor;
 use super::failure::{Failure, Outcome, both};
 use super::observe::{Scope, now, refresh};
+use super::pods::Reading;
 use super::random_id::random_id;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
@@ -234,7 +236,7 @@ async fn act(
     let Decision { snapshot, plan, wrote_ledger } = decision;
     cx.observer.flushes.keep_for(&snapshot.ledger);
     let (stops, others): (Vec<&Action>, Vec<&Action>) =
-        plan.actions.iter().partition(|action| matches!(action, Action::Stop { .. }));
+        plan.actions.iter().partition(|action| stops::need_live_reads(action));
     let (flushes, others): (Vec<&Action>, Vec<&Action>) =
         others.into_iter().partition(|action| matches!(action, Action::Flush { .. }));
     let mut outcome = execute(cx, &others, cluster, spec).await;
@@ -249,7 +251,7 @@ async fn act(
     Step::Done(both(outcome, execute(cx, &flushes, cluster, spec).await))
 }
 
-/// Sends the stop requests that live reads confirm. True if any was sent.
+/// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.
 async fn stop(
     cx: &mut Context,
     snapshot: &Snapshot,
@@ -278,7 +280,7 @@ async fn stop(
     }
     let confirmed = stops::confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread.uids);
 
-    // Managers: the stop requests.
+    // Managers: the stop requests. Apiserver: the pods to delete.
     let stopped = match confirmed.is_empty() {
         true => Ok(false),
         false => execute(cx, &confirmed, cluster, spec).await,
@@ -299,8 +301,8 @@ async fn read_live(
     if !is_same {
         return Ok(None);
     }
-    let label = cluster.spec.pods.node_name_label.as_deref();
-    let (pods, unread) = stops::read_pods(&cx.api, &cx.observer.pods, stops, label).await;
+    let reading = Reading::of(&cluster.spec);
+    let (pods, unread) = stops::read_pods(&cx.api, &cx.observer.pods, stops, &reading).await;
     for pod in pods {
         cx.observer.pods.put(pod);
     }

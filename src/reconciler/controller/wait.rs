@@ -4,6 +4,7 @@
 mod endpoint_change;
 mod engine_change;
 mod manager_polls;
+mod owner_change;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use stayput_restart::Snapshot;
 use endpoint_change::wait_for_endpoints;
 use engine_change::{Awaited, wait_for_change};
 pub(super) use manager_polls::ManagerPolls;
+use owner_change::wait_for_owner;
 
 /// Waits for a change that `next` is about. Requests for snapshots are answered meanwhile.
 pub(super) async fn wait(
@@ -46,7 +48,11 @@ pub(super) async fn wait(
     let since = cx.observer.endpoints.awaited_since().map(str::to_owned);
     let namespace = cx.cluster.namespace().to_owned();
     let endpoints = wait_for_endpoints(cx.api.clone(), namespace, since);
-    tokio::pin!(engine, endpoints);
+    // Apiserver: the owners of pods, at rest; otherwise they are read at each observation.
+    let at_rest = next.seen.as_deref().is_some_and(|seen| seen.ledger.restart.is_none());
+    let owners = cx.observer.owners.versions().filter(|_| at_rest).unwrap_or_default();
+    let owners = wait_for_owner(cx.api.clone(), cx.cluster.namespace().to_owned(), owners);
+    tokio::pin!(engine, endpoints, owners);
     loop {
         tokio::select! {
             biased;
@@ -59,6 +65,10 @@ pub(super) async fn wait(
             }
             () = &mut engine => return,
             () = &mut endpoints => return,
+            name = &mut owners => {
+                cx.observer.owners.forget(&name);
+                return;
+            }
             // Apiserver, watches: the pods and the SearchCluster.
             () = cx.pod_watch.changed(&mut cx.observer.pods) => return,
             () = cx.cluster.changed() => return,

@@ -7,6 +7,7 @@ mod every_field;
 mod laws;
 mod note;
 mod quantity;
+mod resources;
 mod uses;
 
 use serde_json::{Value, json};

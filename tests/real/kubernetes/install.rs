@@ -43,6 +43,8 @@ fn installed_with_one_command() {
     the_pods_are_restricted(admin);
     it_may_do_what_it_needs_and_no_more(admin);
     it_patches_annotations_of_pods_only(admin);
+    it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin);
+    it_deletes_pods_only_with_a_role_of_its_own(admin);
     people_have_their_roles(admin);
     in_one_namespace(admin);
     the_example(admin);
@@ -90,7 +92,7 @@ fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
     admin.attempt(&args, "").is_ok_and(|answer| answer == "yes")
 }
 
-const NEEDED: [&str; 14] = [
+const NEEDED: [&str; 17] = [
     "watch searchclusters.stayput.dev",
     "patch searchclusters.stayput.dev",
     "update searchclusters.stayput.dev --subresource=status",
@@ -101,6 +103,9 @@ const NEEDED: [&str; 14] = [
     "get secrets",
     "get configmaps",
     "get statefulsets.apps",
+    "watch statefulsets.apps",
+    "get controllerrevisions.apps",
+    "patch pods --subresource=resize",
     "list endpointslices.discovery.k8s.io",
     "watch endpointslices.discovery.k8s.io",
     "create events.events.k8s.io",
@@ -163,6 +168,7 @@ fn it_patches_annotations_of_pods_only(admin: &Kubectl) {
         (json!({"metadata": {"annotations": {"new": "1"}}}), "only its own annotations"),
         (json!({"metadata": {"annotations": null}}), "only its own annotations"),
         (json!({"metadata": {"labels": {"app.kubernetes.io/name": "x"}}}), "change labels"),
+        (json!({"metadata": {"labels": {"controller-revision-hash": "x"}}}), "change labels"),
         (json!({"metadata": {"finalizers": ["x.example/y"]}}), "finalizers or owners"),
         (json!({"spec": {"activeDeadlineSeconds": 1}}), "change the spec"),
     ] {
@@ -177,6 +183,83 @@ fn it_patches_annotations_of_pods_only(admin: &Kubectl) {
     let label = json!({"metadata": {"labels": {"theirs": "2"}}}).to_string();
     admin.run(&["patch", "pod", "one", "--namespace", "stayput", "--type=merge", "-p", &label]);
     admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);
+}
+
+/// A pod that a StatefulSet owns, which was made of the revision `a`.
+fn owned_pod(admin: &Kubectl) -> Value {
+    let mut pod = one_pod(admin);
+    pod["metadata"]["name"] = json!("owned");
+    pod["metadata"]["labels"]["controller-revision-hash"] = json!("a");
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "u",
+        "controller": true,
+    }]);
+    pod
+}
+
+/// Images, and labels and annotations together with the label of their revision.
+fn it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin: &Kubectl) {
+    let pod = owned_pod(admin);
+    admin.attempt(&["create", "-f", "-"], &pod.to_string()).expect("a pod");
+    let account = "--as=system:serviceaccount:stayput:stayput-reconciler";
+    let patch = |operations: Value, more: &[&str]| {
+        let patch = operations.to_string();
+        let args = ["patch", "pod", "owned", "--namespace", "stayput", "--type=json", account];
+        admin.attempt(&[&args[..], more, &["--patch", &patch]].concat(), "")
+    };
+    let set = |path: &str, value: Value| json!({"op": "add", "path": path, "value": value});
+    let label = |key: &str| format!("/metadata/labels/{key}");
+    let revision = set(&label("controller-revision-hash"), json!("b"));
+    let annotation = set("/metadata/annotations", json!({"theirs": "1"}));
+    for (refused, message) in [
+        (json!([set(&label("tier"), json!("hot"))]), "change labels"),
+        (json!([annotation]), "only its own annotations"),
+        (json!([revision, set("/spec/activeDeadlineSeconds", json!(9))]), "nothing but images"),
+        (
+            json!([revision, set("/spec/tolerations/0", json!({"operator": "Exists"}))]),
+            "nothing but",
+        ),
+        (json!([revision, set("/metadata/finalizers", json!(["x.example/y"]))]), "finalizers"),
+    ] {
+        let why = patch(refused.clone(), &[]).expect_err("it is refused");
+        assert!(why.contains(message), "{refused}: {why}");
+    }
+    patch(json!([set("/spec/containers/0/image", json!("another:2"))]), &[]).expect("an image");
+    let all = json!([revision, set(&label("tier"), json!("hot")), annotation]);
+    patch(all, &[]).expect("labels and annotations of a revision");
+    let size = json!([set("/spec/containers/0/resources/requests/memory", json!("40Mi"))]);
+    patch(size, &["--subresource=resize"]).expect("another size");
+    // Through the same door nothing else goes: the apiserver takes only the size from it.
+    let beside = json!([set(&label("tier"), json!("warm"))]);
+    drop(patch(beside, &["--subresource=resize"]));
+    let read = admin.json(&["get", "pod", "owned", "--namespace", "stayput"]);
+    assert_eq!(read["metadata"]["labels"]["tier"], "hot", "{read:#}");
+    assert_eq!(read["spec"]["containers"][0]["resources"]["requests"]["memory"], "40Mi");
+}
+
+/// `deploy/replace` is not a part of `deploy/`.
+fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
+    let account = "--as=system:serviceaccount:stayput:stayput-reconciler";
+    let delete = |name: &str| {
+        let args = ["delete", "pod", name, "--namespace", "stayput", "--wait=false", account];
+        admin.attempt(&args, "")
+    };
+    assert!(delete("owned").expect_err("it has no role").contains("forbidden"));
+    applied(admin, "-k", &deploy().join("replace"));
+    eventually("the binding counts", || can(admin, "delete pods", "search").then_some(()));
+    admin.attempt(&["create", "-f", "-"], &one_pod(admin).to_string()).expect("a pod");
+    let may_not = eventually("the policy counts", || match delete("one") {
+        Err(why) => Some(why),
+        Ok(_) => {
+            admin.attempt(&["create", "-f", "-"], &one_pod(admin).to_string()).expect("a pod");
+            None
+        }
+    });
+    assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
+    delete("owned").expect("a pod of a StatefulSet");
+    admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);
+    admin.run(&["delete", "-k", deploy().join("replace").to_str().expect("a path in UTF-8")]);
+    eventually("the binding is gone", || (!can(admin, "delete pods", "search")).then_some(()));
 }
 
 /// SearchClusters are part of the roles that every namespace's users have: kube-controller-manager

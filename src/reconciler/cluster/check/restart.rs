@@ -1,6 +1,6 @@
 //! Checks `spec.restart`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -51,7 +51,7 @@ impl Problems {
             on_config_change: restart.on_config_change.into(),
             rollback: restart.rollback,
             has_sources,
-            update: BTreeSet::new(),
+            ..Policy::default()
         }
     }
 

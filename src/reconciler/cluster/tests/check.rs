@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::{read, set, smallest, with};
 use crate::cluster::Auth;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use stayput_restart::{Disabled, OnConfigChange, Policy, Predicate, Share, annotation};
+use stayput_restart::{Disabled, OnConfigChange, Policy, Predicate, Share, UpdateStep, annotation};
 
 /// What is changed in the smallest spec, and the expected message.
 #[test]
@@ -149,6 +149,12 @@ fn every_fault_is_named_with_its_field_and_its_remedy() {
             "spec.restart.drain: 15m leaves nothing",
             "make it shorter",
         ),
+        (
+            "update",
+            json!({"mode": "inPlace", "allow": []}),
+            "spec.update.allow: is empty",
+            "update.mode to off",
+        ),
     ];
     for (pointer, value, says, remedy) in table {
         let problems = read(with(pointer, value.clone())).policy().unwrap_err();
@@ -198,8 +204,9 @@ fn everything_said_about_restarts_reaches_the_policy() {
         }),
     );
     set(&mut object, "config", json!({"sources": [{"secret": "{pod}-config"}]}));
+    set(&mut object, "update", json!({"mode": "inPlace", "allow": ["replace", "relabel"]}));
     let expected = Policy {
-        update: std::collections::BTreeSet::new(),
+        update: BTreeSet::from([UpdateStep::Relabel, UpdateStep::Replace]),
         max_unavailable: Share::Percent(25),
         max_unavailable_of_role: BTreeMap::from([
             ("data".into(), Share::Percent(10)),
@@ -215,6 +222,16 @@ fn everything_said_about_restarts_reaches_the_policy() {
         has_sources: true,
     };
     assert_eq!(read(object).policy(), Ok(expected));
+}
+
+/// A pod is deleted only where somebody has written so.
+#[test]
+fn templates_are_carried_out_only_if_asked_for_and_pods_deleted_only_if_named() {
+    let update = |value| read(with("update", value)).policy().unwrap().update;
+    assert_eq!(update(json!({"allow": ["replace"]})), BTreeSet::new());
+    let all_but_replace =
+        [UpdateStep::Relabel, UpdateStep::Restart, UpdateStep::Container, UpdateStep::Resize];
+    assert_eq!(update(json!({"mode": "inPlace"})), BTreeSet::from(all_but_replace));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Errors of calls and watches, and what to do about them.
 
+use kube::core::Status;
 use kube::runtime::watcher;
 
 /// Why a call failed.
@@ -23,8 +24,9 @@ pub(in crate::controller) enum ApiError {
     },
     /// A role is missing.
     #[error(
-        "{call} of {object}: {}; give the reconciler's service account the roles of deploy/",
-        message(.source)
+        "{call} of {object}: {}; give the reconciler's service account the roles of {}",
+        message(.source),
+        folder_of(call)
     )]
     Forbidden {
         call: &'static str,
@@ -67,9 +69,11 @@ impl ApiError {
             return Self::Unreachable { call, object, source };
         };
         match status.code {
-            // 422 is also the answer to a JSON patch with a `test` that does not hold.
             409 | 410 => Self::Conflict { call, object, source },
-            422 if call.starts_with("patch_") => Self::Conflict { call, object, source },
+            // A JSON patch with a `test` that does not hold; an object that is invalid is named.
+            422 if call.starts_with("patch_") && !names_an_object(status) => {
+                Self::Conflict { call, object, source }
+            }
             404 => Self::NotFound { call, object, source },
             403 => Self::Forbidden { call, object, source },
             _ => Self::Refused { call, object, source },
@@ -87,6 +91,18 @@ impl ApiError {
 
     pub(in crate::controller) const fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
+    }
+}
+
+fn names_an_object(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|details| !details.name.is_empty())
+}
+
+/// Where the roles for a call are; deleting pods has one of its own.
+fn folder_of(call: &str) -> &'static str {
+    match call {
+        "delete_pod" => "deploy/replace (spec.update.allow has replace, which deletes pods)",
+        _ => "deploy/",
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON patches of metadata. Each begins with `test` operations: it is refused if what it changes is
+//! JSON patches. Each begins with `test` operations: it is refused if what it changes is
 //! no longer as it was observed.
 //!
 //! A `test` of a key with null holds if the key is absent and its map exists. An object without any
@@ -9,34 +9,100 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::cluster::SearchCluster;
+use crate::controller::failure::Failure;
 use crate::controller::pods::Facts;
 use stayput_restart::{Change, annotation};
 
 /// Changes annotations of a pod.
 pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Value {
-    let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": pod.uid})];
-    if pod.is_annotated {
-        for (key, change) in changes {
-            patch.push(json!({"op": "test", "path": at(key), "value": change.seen}));
-        }
-        for (key, change) in changes {
-            match (&change.wanted, &change.seen) {
-                (Some(value), _) => {
-                    patch.push(json!({"op": "add", "path": at(key), "value": value}));
-                }
-                (None, Some(_)) => patch.push(json!({"op": "remove", "path": at(key)})),
-                (None, None) => {}
-            }
-        }
-    } else {
+    metadata(pod, &BTreeMap::new(), changes)
+}
+
+/// Changes labels and annotations of a pod.
+pub(super) fn metadata(
+    pod: &Facts,
+    labels: &BTreeMap<String, Change>,
+    annotations: &BTreeMap<String, Change>,
+) -> Value {
+    let mut patch = vec![is_pod(pod)];
+    let (mut tests, mut changes) = map("/metadata/labels", !pod.labels.is_empty(), labels);
+    let of_annotations = map("/metadata/annotations", pod.is_annotated, annotations);
+    tests.extend(of_annotations.0);
+    changes.extend(of_annotations.1);
+    patch.extend(tests.into_iter().chain(changes));
+    Value::Array(patch)
+}
+
+/// Tests and changes of one map of texts.
+fn map(path: &str, exists: bool, changes: &BTreeMap<String, Change>) -> (Vec<Value>, Vec<Value>) {
+    if changes.is_empty() {
+        return (vec![], vec![]);
+    }
+    if !exists {
         let wanted: BTreeMap<&String, &String> = changes
             .iter()
             .filter_map(|(key, change)| Some((key, change.wanted.as_ref()?)))
             .collect();
-        patch.push(json!({"op": "test", "path": "/metadata/annotations", "value": null}));
-        patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": wanted}));
+        return (
+            vec![json!({"op": "test", "path": path, "value": null})],
+            vec![json!({"op": "add", "path": path, "value": wanted})],
+        );
     }
-    Value::Array(patch)
+    let at = |key: &str| format!("{path}/{}", escaped(key));
+    let tests = changes
+        .iter()
+        .map(|(key, change)| json!({"op": "test", "path": at(key), "value": change.seen}));
+    let writes = changes.iter().filter_map(|(key, change)| match (&change.wanted, &change.seen) {
+        (Some(value), _) => Some(json!({"op": "add", "path": at(key), "value": value})),
+        (None, Some(_)) => Some(json!({"op": "remove", "path": at(key)})),
+        (None, None) => None,
+    });
+    (tests.collect(), writes.collect())
+}
+
+/// Changes images of a pod's containers.
+pub(super) fn images(pod: &Facts, images: &BTreeMap<String, Change>) -> Result<Value, Failure> {
+    containers(pod, "image", images, |text| Ok(json!(text)))
+}
+
+/// Changes CPU and memory of a pod's containers, for `pods/resize`.
+pub(super) fn resources(
+    pod: &Facts,
+    resources: &BTreeMap<String, Change>,
+) -> Result<Value, Failure> {
+    containers(pod, "resources", resources, |text| serde_json::from_str(text))
+}
+
+/// Replaces a field of containers that still have the names and values that were seen.
+fn containers(
+    pod: &Facts,
+    field: &str,
+    changes: &BTreeMap<String, Change>,
+    decode: impl Fn(&str) -> serde_json::Result<Value>,
+) -> Result<Value, Failure> {
+    let value = |text: &Option<String>| {
+        let value = text.as_deref().map(&decode).transpose();
+        value.map_err(|source| Failure::Encode { what: "the size of a container", source })
+    };
+    let (mut tests, mut writes) = (vec![is_pod(pod)], vec![]);
+    for (name, change) in changes {
+        let container = pod.live.as_ref().and_then(|live| live.container(name));
+        let Some(container) = container else {
+            let (pod, container) = (pod.name.clone(), name.clone());
+            return Err(Failure::NoContainer { pod, container });
+        };
+        let at = format!("/spec/{}", container.place);
+        let path = format!("{at}/{field}");
+        tests.push(json!({"op": "test", "path": format!("{at}/name"), "value": name}));
+        tests.push(json!({"op": "test", "path": path, "value": value(&change.seen)?}));
+        writes.push(json!({"op": "replace", "path": path, "value": value(&change.wanted)?}));
+    }
+    tests.append(&mut writes);
+    Ok(Value::Array(tests))
+}
+
+fn is_pod(pod: &Facts) -> Value {
+    json!({"op": "test", "path": "/metadata/uid", "value": pod.uid})
 }
 
 /// Replaces the phase on the SearchCluster by a request. Only on the version that was read: a patch
@@ -80,7 +146,15 @@ fn finalizers(cluster: &SearchCluster, change: impl FnOnce(&mut Vec<String>)) ->
     ])
 }
 
-/// Path of an annotation (RFC 6901).
+/// Path of an annotation.
 fn at(key: &str) -> String {
-    format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"))
+    format!("/metadata/annotations/{}", escaped(key))
 }
+
+/// A key in a path (RFC 6901).
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests;

@@ -211,6 +211,7 @@ mod tests {
     use super::*;
     use crate::cluster::SearchCluster;
     use crate::controller::credentials::CredentialsError;
+    use crate::controller::pods::Reading;
     use stayput_api::Problem;
     use stayput_net::https::{self, Target, UntrustedCertificate};
     use stayput_net::manager_client::{NotReachable, Refused, Unanswered, Untrusted};
@@ -226,7 +227,7 @@ mod tests {
             "metadata": { "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1" },
         });
         let pod = serde_json::from_value(pod).unwrap();
-        let pods = [Arc::new(Facts::of(&pod, None).unwrap())];
+        let pods = [Arc::new(Facts::of(&pod, &Reading::default()).unwrap())];
         let cluster = serde_json::json!({
             "apiVersion": "stayput.dev/v1alpha1",
             "kind": "SearchCluster",

@@ -1,29 +1,41 @@
-//! Whether the owner of a pod is about to replace it: then a restart in place would be for nothing.
+//! The owners of pods: whether one is about to replace a pod, so that a restart in place would be
+//! for nothing, and what a pod lacks of the template that its owner wants.
 
+mod patch;
 mod rollout;
+mod templates;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod update_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use stayput_restart::{Known, PodUpdate};
 use tokio::time::Instant;
 
 use super::ages::Ages;
+use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::Facts;
-use rollout::Rollout;
+use crate::controller::pods::{Facts, Owner};
+use crate::workload::{NotComparable, Set, ordinal};
+use rollout::replaces;
+use templates::{Key, Templates, UpdateError};
 
 /// The StatefulSets that own pods, as they were read.
 #[derive(Debug, Default)]
-pub(super) struct Owners {
-    /// By name: when it was read, and how it replaces its pods; none if it is gone.
-    known: BTreeMap<String, (Instant, Result<Option<Rollout>, ApiError>)>,
+pub(in super::super) struct Owners {
+    /// By name: when it was read; none if it is gone.
+    known: BTreeMap<String, (Instant, Result<Option<Set>, ApiError>)>,
+    templates: Templates,
+    /// Whether edited templates are carried out.
+    updates: bool,
 }
 
 impl Owners {
-    /// Reads those that are due.
+    /// Reads those that are due, and the revisions of pods that are to be updated.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -41,24 +53,87 @@ impl Owners {
             .collect();
         let read = async |name: &str| {
             let answer = match api.stateful_set(namespace, name).await {
-                Ok(set) => Ok(Some(Rollout::of(&set))),
+                Ok(set) => Ok(Some(Set::of(&set))),
                 Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),
             };
             (name.to_owned(), (Instant::now(), answer))
         };
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
+        self.updates = pods.iter().any(|pod| pod.live.is_some());
+        let needed = pods.iter().filter(|pod| pod.live.is_some()).flat_map(|pod| self.pair(pod));
+        let needed: BTreeSet<Key> = needed.flatten().collect();
+        self.templates.read(api, namespace, &needed).await;
+    }
+
+    /// Both revisions of a pod that was made from another one than its set wants.
+    fn pair(&self, pod: &Facts) -> Option<[Key; 2]> {
+        let owner = pod.owner.as_ref()?;
+        let set = self.set(owner).ok()?;
+        let wanted = set.wanted().ok()?;
+        let has_both = !owner.revision.is_empty() && owner.revision != wanted;
+        let key = |name: &str| (set.uid.clone(), name.to_owned());
+        has_both.then(|| [key(&owner.revision), key(wanted)])
     }
 
     /// Why the owner is going to replace the pod, or may be; none if it is not.
     pub(super) fn outdated(&self, pod: &Facts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
-            Ok(set) => set.as_ref()?.replaces(pod, &owner.revision),
+            Ok(set) => replaces(set.as_ref()?, pod, &owner.revision),
             Err(error) => Some(format!(
                 "cannot find out whether the owner of {} is about to replace it: {error}",
                 pod.name
             )),
         }
+    }
+
+    /// How the pod gets to the template that its owner wants; none if it is made from that, or if
+    /// no StatefulSet owns it.
+    pub(super) fn update(&mut self, pod: &Facts, manager_port: u16) -> Known<Option<PodUpdate>> {
+        let Some((owner, live)) = pod.owner.as_ref().zip(pod.live.as_ref()) else {
+            return Ok(None);
+        };
+        let set = self.set(owner).map_err(|error| unknown(format!("{}: {error}", pod.name)))?;
+        if !set.wants(ordinal(&pod.name)) {
+            // Its set is about to remove it.
+            return Ok(None);
+        }
+        if let Some(reason) = set.is_not_ours(&pod.namespace) {
+            return Err(unknown(reason));
+        }
+        let container = pod.engine_container(manager_port);
+        let set = set.clone();
+        let update = set.wanted().map_err(UpdateError::from).and_then(|wanted| {
+            if owner.revision.is_empty() {
+                return Err(NotComparable::NoRevision.into());
+            }
+            let pair = [owner.revision.as_str(), wanted];
+            let differs = pair[0] != pair[1];
+            differs.then(|| self.templates.update(&set, pod, live, pair, container)).transpose()
+        });
+        update.map_err(|error| unknown(format!("{}: {error}", pod.name)))
+    }
+
+    fn set(&self, owner: &Owner) -> Result<&Set, UpdateError> {
+        let gone = || NotComparable::OwnerGone(owner.name.clone()).into();
+        match self.known.get(&owner.name).map(|(_, set)| set) {
+            Some(Ok(set)) => set.as_ref().filter(|set| set.uid == owner.uid).ok_or_else(gone),
+            Some(Err(error)) => Err(UpdateError::Api(error.to_string())),
+            None => Err(gone()),
+        }
+    }
+
+    /// The versions of the sets as they were read last, by name; none if no pods are updated, so that
+    /// an edit needs no answer before the sets are due.
+    pub(in super::super) fn versions(&self) -> Option<BTreeMap<String, String>> {
+        let sets = self.known.values().filter_map(|(_, set)| set.as_ref().ok()?.as_ref());
+        let versions = sets.map(|set| (set.name.clone(), set.version.clone())).collect();
+        self.updates.then_some(versions)
+    }
+
+    /// Reads this set again at the next observation.
+    pub(in super::super) fn forget(&mut self, name: &str) {
+        self.known.remove(name);
     }
 }

@@ -9,7 +9,9 @@ use kube::core::{Selector, SelectorExt};
 use crate::cluster::SearchCluster;
 use crate::controller::applied::phase_applied_by;
 use crate::controller::pods::{Facts, Pods};
-use stayput_restart::{Cluster, KnownConfigs, Pod, Snapshot, Sources, Time, Unknown, annotation};
+use stayput_restart::{
+    Cluster, KnownConfigs, LivePod, Pod, Snapshot, Sources, Time, Unknown, annotation,
+};
 
 /// A snapshot without what managers, engine and apiserver have to be asked for.
 pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
@@ -51,7 +53,8 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
 pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
     let bare = bare(cluster, pods, seen.fresh_id.clone());
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
-    let asked = |pod: Pod| match known.get(pod.uid.as_str()) {
+    let port = cluster.spec.manager.port;
+    let asked = |(pod, facts): (Pod, &Arc<Facts>)| match known.get(pod.uid.as_str()) {
         Some(known) => Pod {
             container: known.container.clone(),
             outdated: known.outdated.clone(),
@@ -59,6 +62,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             sources: known.sources.clone(),
             endpoint: known.endpoint.clone(),
             update: known.update.clone(),
+            live: known.live.as_ref().and_then(|_| live(facts, port)),
             manager: known.manager.clone(),
             ..pod
         },
@@ -67,7 +71,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
     let overlaps = seen.cluster.overlaps.clone();
     Snapshot {
         cluster: Cluster { overlaps, ..bare.cluster },
-        pods: bare.pods.into_iter().map(asked).collect(),
+        pods: bare.pods.into_iter().zip(pods.iter()).map(asked).collect(),
         configs: seen.configs.clone(),
         engine: seen.engine.clone(),
         flushed: seen.flushed.clone(),
@@ -95,6 +99,13 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         live: None,
         manager: Err(unknown("not asked yet")),
     }
+}
+
+/// What an update needs of the pod, if its cluster updates pods.
+pub(super) fn live(facts: &Facts, manager_port: u16) -> Option<Box<LivePod>> {
+    let revision = facts.owner.as_ref().map_or("", |owner| &owner.revision);
+    let container = facts.engine_container(manager_port);
+    Some(Box::new(facts.live.as_ref()?.for_decisions(revision, container)))
 }
 
 /// The other SearchClusters that select pods of this one.

@@ -4,10 +4,32 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::live::LiveFacts;
 use super::probes::{ProbeTarget, probe_targets};
+use crate::cluster::{SearchClusterSpec, UpdateMode};
 use crate::controller::applied::phase_applied_by;
-use crate::workload::{ContainerPorts, REVISION_LABEL, container_with};
+use crate::workload::{
+    ContainerPorts, DEFAULT_CONTAINER, REVISION_LABEL, container_with, engine_container,
+};
 use stayput_restart::annotation;
+
+/// Which parts of pods are read, by the spec of their SearchCluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in super::super) struct Reading {
+    /// The label with the name of the engine node, if that is not the pod's name.
+    pub(in super::super) node_name_label: Option<String>,
+    /// Also what an update of the pod needs.
+    pub(in super::super) updates: bool,
+}
+
+impl Reading {
+    pub(in super::super) fn of(spec: &SearchClusterSpec) -> Self {
+        Self {
+            node_name_label: spec.pods.node_name_label.clone(),
+            updates: spec.update.mode == UpdateMode::InPlace,
+        }
+    }
+}
 
 /// What decisions need of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +54,10 @@ pub(in super::super) struct Facts {
     pub(in super::super) crash_looping: bool,
     /// The StatefulSet it belongs to.
     pub(in super::super) owner: Option<Owner>,
+    /// What an update of it needs, if its cluster updates pods.
+    pub(in super::super) live: Option<LiveFacts>,
     containers: Vec<ContainerPorts>,
+    default_container: Option<String>,
     probes: Vec<ProbeTarget>,
 }
 
@@ -40,13 +65,13 @@ pub(in super::super) struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Owner {
     pub(in super::super) name: String,
+    pub(in super::super) uid: String,
     pub(in super::super) revision: String,
 }
 
 impl Facts {
-    /// The facts of a pod; `label` is the label with the name of its engine node, if that is not the
-    /// pod's name. None if it lacks a field that every pod from the apiserver has.
-    pub(in super::super) fn of(pod: &Pod, label: Option<&str>) -> Option<Self> {
+    /// The facts of a pod; none if it lacks a field that every pod from the apiserver has.
+    pub(in super::super) fn of(pod: &Pod, reading: &Reading) -> Option<Self> {
         let metadata = &pod.metadata;
         let name = metadata.name.clone()?;
         let labels = metadata.labels.clone().unwrap_or_default();
@@ -70,9 +95,11 @@ impl Facts {
         let owner = metadata.owner_references.iter().flatten().find_map(|owner| {
             (owner.kind == "StatefulSet" && owner.controller == Some(true)).then(|| Owner {
                 name: owner.name.clone(),
+                uid: owner.uid.clone(),
                 revision: labels.get(REVISION_LABEL).cloned().unwrap_or_default(),
             })
         });
+        let label = reading.node_name_label.as_ref();
         Some(Self {
             uid: metadata.uid.clone()?,
             namespace: metadata.namespace.clone()?,
@@ -88,7 +115,9 @@ impl Facts {
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping,
             owner,
+            live: reading.updates.then(|| LiveFacts::of(pod)),
             containers: ContainerPorts::of(pod),
+            default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
         })
     }
@@ -102,6 +131,11 @@ impl Facts {
     /// The container that names this port; if none does, the only one.
     pub(in super::super) fn container_with(&self, port: u16) -> Option<&str> {
         container_with(&self.containers, port)
+    }
+
+    /// The container in which the manager runs, whose templates are compared.
+    pub(in super::super) fn engine_container(&self, manager_port: u16) -> &str {
+        engine_container(&self.containers, manager_port, self.default_container.as_deref())
     }
 
     /// Which probe would kill the container while the engine at `port` is stopped; none if none does.

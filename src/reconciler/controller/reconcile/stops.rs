@@ -1,4 +1,5 @@
-//! Live reads before a stop request: the plan must ask for the same stop on what they return.
+//! Live reads before a stop request or the deletion of a pod: the plan must ask for the same on what
+//! they return.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,10 +7,15 @@ use std::sync::Arc;
 use crate::cluster::SearchCluster;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::{Facts, Pods};
+use crate::controller::pods::{Facts, Pods, Reading};
 use stayput_restart::{Action, Plan};
 
-/// The pods of stop requests that could not be read.
+/// Whether live reads must confirm it.
+pub(super) const fn need_live_reads(action: &Action) -> bool {
+    matches!(action, Action::Stop { .. } | Action::DeletePod { .. })
+}
+
+/// The pods of such actions that could not be read.
 #[derive(Default)]
 pub(super) struct Unread {
     pub(super) uids: BTreeSet<String>,
@@ -22,7 +28,7 @@ pub(super) async fn read_pods(
     api: &Apiserver,
     known: &Pods,
     stops: &[&Action],
-    label: Option<&str>,
+    reading: &Reading,
 ) -> (Vec<Facts>, Unread) {
     let pods: Vec<Arc<Facts>> =
         stops.iter().filter_map(|stop| known.by_uid(stop.pod()?).cloned()).collect();
@@ -31,7 +37,7 @@ pub(super) async fn read_pods(
     let (mut live, mut unread) = (Vec::new(), Unread::default());
     for (uid, pod) in read {
         match pod {
-            Ok(pod) => live.extend(Facts::of(&pod, label)),
+            Ok(pod) => live.extend(Facts::of(&pod, reading)),
             Err(failure) => {
                 unread.uids.insert(uid);
                 unread.failure = Some(failure);

@@ -19,7 +19,11 @@ pub(super) fn read_before(
     let mut uids: BTreeSet<&str> = BTreeSet::new();
     for action in &plan.actions {
         match action {
-            Action::Stop { uid, .. } | Action::Start { uid, .. } => drop(uids.insert(uid)),
+            Action::Stop { uid, .. }
+            | Action::Start { uid, .. }
+            | Action::PatchImages { uid, .. }
+            | Action::Resize { uid, .. }
+            | Action::DeletePod { uid } => drop(uids.insert(uid)),
             Action::WriteLedger(after) => uids.extend(given_sequences(ledger, after)),
             _ => {}
         }

@@ -78,7 +78,7 @@ impl DiffOutput {
             cluster: diff.cluster.clone(),
             namespace: diff.namespace.clone(),
             pods: pods.collect(),
-            rolling_stateful_sets: diff.rolling.clone(),
+            rolling_stateful_sets: diff.rolling.iter().map(|set| set.name.clone()).collect(),
         }
     }
 }

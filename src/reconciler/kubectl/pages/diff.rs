@@ -42,10 +42,9 @@ pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
     if diff.pods.iter().any(|pod| pod.update.as_ref().is_ok_and(is_changed)) {
         for set in &diff.rolling {
             page.line(format!(
-                "StatefulSet {set} replaces its pods by itself. To keep them: kubectl patch \
-                 statefulset {set} --namespace {} --patch \
-                 '{{\"spec\":{{\"updateStrategy\":{{\"type\":\"OnDelete\",\"rollingUpdate\":null}}}}}}'",
-                diff.namespace
+                "StatefulSet {} replaces its pods by itself. To keep them: {}",
+                set.name,
+                set.on_delete_command(&diff.namespace)
             ));
         }
     }

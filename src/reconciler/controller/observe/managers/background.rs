@@ -107,13 +107,13 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
-    use crate::controller::pods::Facts;
+    use crate::controller::pods::{Facts, Reading};
 
     fn pod(uid: &str) -> Arc<Facts> {
         let pod = serde_json::json!({
             "metadata": { "name": uid, "namespace": "n", "uid": uid, "resourceVersion": "1" },
         });
-        Arc::new(Facts::of(&serde_json::from_value(pod).unwrap(), None).unwrap())
+        Arc::new(Facts::of(&serde_json::from_value(pod).unwrap(), &Reading::default()).unwrap())
     }
 
     #[tokio::test(start_paused = true)]

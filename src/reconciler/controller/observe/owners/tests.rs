@@ -4,8 +4,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::Rollout;
-use crate::controller::pods::Facts;
+use super::rollout::replaces;
+use crate::controller::pods::{Facts, Reading};
+use crate::workload::Set;
 
 /// A set of three pods whose template was edited, after its controller has seen the edit.
 fn set(spec: Value) -> StatefulSet {
@@ -46,12 +47,12 @@ fn pod(name: &str, revision: &str) -> Facts {
         "spec": {"containers": [{"name": "search", "image": "search:1"}]},
     }))
     .expect("a pod");
-    Facts::of(&pod, None).expect("its facts")
+    Facts::of(&pod, &Reading::default()).expect("its facts")
 }
 
 /// Why the set replaces a pod with this name and revision.
 fn why(set: &StatefulSet, name: &str, revision: &str) -> Option<String> {
-    Rollout::of(set).replaces(&pod(name, revision), revision)
+    replaces(&Set::of(set), &pod(name, revision), revision)
 }
 
 /// Which of three pods with the old revision it replaces, from the ordinal of the first.

@@ -1,0 +1,139 @@
+//! The revisions of StatefulSets, and how pods get from one to another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stayput_restart::PodUpdate;
+use stayput_reuse::{Abilities, UpdateStep};
+
+use super::patch::patch;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
+use crate::controller::pods::{Facts, LiveFacts};
+use crate::workload::{NotComparable, Revision, Set, update};
+
+/// So many fields are named.
+const MAX_FIELDS: usize = 4;
+
+/// Uid of a StatefulSet, and name of a revision of it: its content never changes.
+pub(super) type Key = (String, String);
+
+/// Why it is not known what a pod lacks.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UpdateError {
+    #[error("{0}")]
+    NotComparable(#[from] NotComparable),
+    #[error("the revision {0} is not read yet")]
+    NotRead(String),
+    #[error("cannot find out what its template lacks: {0}")]
+    Api(String),
+}
+
+/// Uid of a StatefulSet, two revisions of it, and the name of the engine's container.
+type Compared = (String, [String; 2], String);
+
+/// What was read to compare templates, and the results.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    /// None if it is not there.
+    revisions: BTreeMap<Key, Result<Option<Revision>, ApiError>>,
+    abilities: Option<Result<Abilities, ApiError>>,
+    compared: BTreeMap<Compared, (UpdateStep, Vec<String>)>,
+}
+
+impl Templates {
+    /// Reads those of these revisions that are not known, and forgets all others.
+    pub(super) async fn read(&mut self, api: &Apiserver, namespace: &str, needed: &BTreeSet<Key>) {
+        self.revisions
+            .retain(|key, revision| needed.contains(key) && matches!(revision, Ok(Some(_))));
+        self.compared.retain(|(uid, pair, _), _| {
+            pair.iter().all(|name| needed.contains(&(uid.clone(), name.clone())))
+        });
+        let missing = needed.iter().filter(|key| !self.revisions.contains_key(*key));
+        let read = async |key: &Key| {
+            let answer = match api.controller_revision(namespace, &key.1).await {
+                Ok(revision) => Ok(Some(Revision::of(&revision))),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            };
+            (key.clone(), answer)
+        };
+        self.revisions.extend(join_limited(missing.map(read).collect()).await);
+        if !needed.is_empty() && !matches!(self.abilities, Some(Ok(_))) {
+            let resize = api.serves_resize().await;
+            self.abilities = Some(resize.map(|resize| Abilities { resize }));
+        }
+    }
+
+    /// How the pod gets from the revision `from` to `to`.
+    pub(super) fn update(
+        &mut self,
+        set: &Set,
+        pod: &Facts,
+        live: &LiveFacts,
+        [from, to]: [&str; 2],
+        engine_container: &str,
+    ) -> Result<PodUpdate, UpdateError> {
+        let abilities = match &self.abilities {
+            Some(Ok(abilities)) => *abilities,
+            Some(Err(error)) => return Err(UpdateError::Api(error.to_string())),
+            None => return Err(UpdateError::NotRead(to.to_owned())),
+        };
+        let [actual, wanted] = [self.revision(set, from)?, self.revision(set, to)?];
+        let pair = [from.to_owned(), to.to_owned()];
+        let key = (set.uid.clone(), pair, engine_container.to_owned());
+        let known = self.compared.get(&key).cloned();
+        let (step, because) = known.unwrap_or_else(|| {
+            let both = [actual, wanted];
+            fields(update(set, &pod.name, both, engine_container, abilities).because)
+        });
+        let patch = patch([&actual.template, &wanted.template], pod, live);
+        self.compared.insert(key, (step, because.clone()));
+        Ok(PodUpdate { from: from.to_owned(), to: to.to_owned(), step, because, patch })
+    }
+
+    /// A revision as it was read, where everything can be resized.
+    #[cfg(test)]
+    pub(super) fn put(&mut self, key: Key, revision: Result<Option<Revision>, ApiError>) {
+        self.revisions.insert(key, revision);
+        self.abilities = Some(Ok(Abilities { resize: true }));
+    }
+
+    fn revision(&self, set: &Set, name: &str) -> Result<&Revision, UpdateError> {
+        match self.revisions.get(&(set.uid.clone(), name.to_owned())) {
+            Some(Ok(Some(revision))) => Ok(revision),
+            Some(Ok(None)) => Err(NotComparable::RevisionGone(name.to_owned()).into()),
+            Some(Err(error)) => Err(UpdateError::Api(error.to_string())),
+            None => Err(UpdateError::NotRead(name.to_owned())),
+        }
+    }
+}
+
+/// The step, and the fields that need it, for people. Two templates that mean the same need the
+/// label of the revision all the same, and tolerations that are added need another pod: nothing
+/// adds them to this one.
+fn fields(mut because: Vec<stayput_reuse::Difference>) -> (UpdateStep, Vec<String>) {
+    for difference in &mut because {
+        if difference.field.starts_with("spec.tolerations") {
+            difference.step = UpdateStep::Replace;
+        }
+    }
+    let highest = because.iter().map(|difference| difference.step).max();
+    let step = highest.unwrap_or(UpdateStep::None).max(UpdateStep::Relabel);
+    let decisive: Vec<_> = because.iter().filter(|each| each.step == step).collect();
+    let mut fields: Vec<String> =
+        decisive.iter().take(MAX_FIELDS).map(|difference| sentence(difference)).collect();
+    if decisive.len() > MAX_FIELDS {
+        fields.push(format!("and {} more", decisive.len() - MAX_FIELDS));
+    }
+    (step, fields)
+}
+
+fn sentence(difference: &stayput_reuse::Difference) -> String {
+    let stayput_reuse::Difference { field, from, to, .. } = difference;
+    match (from, to) {
+        (Some(from), Some(to)) => format!("{field}: {from} -> {to}"),
+        (None, Some(to)) => format!("{field}: {to} is new"),
+        (Some(from), None) => format!("{field}: {from} is gone"),
+        (None, None) => field.clone(),
+    }
+}

@@ -1,0 +1,178 @@
+//! What pods lack of their owners' templates, by objects as the apiserver returns them.
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+use stayput_restart::{Change, Known, PodUpdate, UpdateStep};
+use tokio::time::Instant;
+
+use super::Owners;
+use crate::controller::pods::{Facts, Reading};
+use crate::workload::Set;
+
+fn merge(into: &mut Value, change: &Value) {
+    match change {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| merge(&mut into[name], value));
+        }
+        value => *into = value.clone(),
+    }
+}
+
+/// An OnDelete set of three pods, as its controller has seen it.
+fn set(change: Value) -> Set {
+    let mut set = json!({
+        "metadata": {"name": "logs", "namespace": "search", "uid": "u", "generation": 2},
+        "spec": {
+            "replicas": 3, "serviceName": "logs", "selector": {},
+            "updateStrategy": {"type": "OnDelete"},
+            "template": {"spec": {"containers": [{"name": "search", "image": "search:2"}]}},
+        },
+        "status": {"replicas": 3, "observedGeneration": 2, "updateRevision": "logs-new"},
+    });
+    merge(&mut set, &change);
+    Set::of(&serde_json::from_value::<StatefulSet>(set).expect("a StatefulSet"))
+}
+
+fn template(change: Value) -> Value {
+    let mut template = json!({
+        "$patch": "replace",
+        "metadata": {"labels": {"app": "logs", "tier": "hot"}},
+        "spec": {"containers": [{
+            "name": "search", "image": "search:1", "ports": [{"containerPort": 9199}],
+            "resources": {"limits": {"memory": "1Gi"}},
+        }]},
+    });
+    merge(&mut template, &change);
+    template
+}
+
+fn pod(name: &str, revision: &str) -> Facts {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {
+            "name": name, "namespace": "search", "uid": name, "resourceVersion": "7",
+            "labels": {"app": "logs", "tier": "hot", "controller-revision-hash": revision},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "u",
+                "controller": true,
+            }],
+        },
+        // As the apiserver has made it of the template.
+        "spec": {"containers": [{
+            "name": "search", "image": "search:1", "ports": [{"containerPort": 9199}],
+            "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}},
+        }]},
+    }))
+    .expect("a pod");
+    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).expect("its facts")
+}
+
+/// What `logs-1`, of revision logs-old, lacks.
+fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> {
+    let revision = |template: Value| {
+        let revision: ControllerRevision = serde_json::from_value(json!({
+            "metadata": {"name": "r"}, "revision": 1, "data": {"spec": {"template": template}},
+        }))
+        .expect("a revision");
+        Ok(Some(crate::workload::Revision::of(&revision)))
+    };
+    let mut owners = Owners::default();
+    owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set))));
+    let key = |name: &str| ("u".to_owned(), name.to_owned());
+    owners.templates.put(key("logs-old"), old.map_or(Ok(None), revision));
+    owners.templates.put(key("logs-new"), revision(new));
+    owners.update(&pod("logs-1", "logs-old"), 9199)
+}
+
+fn known(new: Value) -> PodUpdate {
+    let update = update(set(json!({})), Some(template(json!({}))), template(new));
+    update.expect("it is known").expect("it is needed")
+}
+
+#[test]
+fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() {
+    let image = |image: &str| {
+        json!({"spec": {"containers": [{
+            "name": "search", "image": image, "ports": [{"containerPort": 9199}],
+            "resources": {"limits": {"memory": "1Gi"}},
+        }]}})
+    };
+    let container = known(image("search:2"));
+    assert_eq!((container.from.as_str(), container.to.as_str()), ("logs-old", "logs-new"));
+    assert_eq!(container.step, UpdateStep::Container);
+    assert_eq!(container.because, ["spec.containers[search].image: search:1 -> search:2"]);
+    let change = |seen: &str, wanted: &str| Change {
+        seen: Some(seen.to_owned()),
+        wanted: Some(wanted.to_owned()),
+    };
+    assert_eq!(container.patch.images["search"], change("search:1", "search:2"));
+    assert!(container.patch.labels.is_empty() && container.patch.resources.is_empty());
+
+    let relabel = known(json!({"metadata": {"labels": {"tier": "warm"}}}));
+    assert_eq!(relabel.step, UpdateStep::Relabel);
+    assert_eq!(relabel.patch.labels["tier"], change("hot", "warm"));
+
+    let resize = known(json!({"spec": {"containers": [{
+        "name": "search", "image": "search:1", "ports": [{"containerPort": 9199}],
+        "resources": {"limits": {"memory": "2Gi"}},
+    }]}}));
+    assert_eq!(resize.step, UpdateStep::Resize);
+    // The request that the apiserver had made of the limit follows it.
+    assert_eq!(
+        resize.patch.resources["search"],
+        change(
+            r#"{"limits":{"memory":"1Gi"},"requests":{"memory":"1Gi"}}"#,
+            r#"{"limits":{"memory":"2Gi"},"requests":{"memory":"2Gi"}}"#
+        )
+    );
+
+    let replace = known(json!({"spec": {"nodeSelector": {"disk": "fast"}}}));
+    assert_eq!(replace.step, UpdateStep::Replace);
+    // Nothing adds a toleration to a living pod.
+    let tolerations = known(json!({"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}));
+    assert_eq!(tolerations.step, UpdateStep::Replace);
+
+    // Two revisions that mean the same: the pod gets the label.
+    let same = known(json!({}));
+    assert_eq!((same.step, same.because.len()), (UpdateStep::Relabel, 0));
+}
+
+#[test]
+fn what_cannot_be_compared_or_is_not_ours_says_why_and_what_to_do() {
+    let old = || Some(template(json!({})));
+    let why = |set: Set, old: Option<Value>| {
+        update(set, old, template(json!({}))).expect_err("it is unknown").message
+    };
+    for (set, old, parts) in [
+        (set(json!({})), None, vec!["logs-old", "no longer kept", "revisionHistoryLimit"]),
+        (set(json!({"metadata": {"generation": 3}})), old(), vec!["has not seen it yet"]),
+        (set(json!({"metadata": {"uid": "another"}})), old(), vec!["is not there"]),
+        (
+            set(json!({"spec": {"updateStrategy": {"type": "RollingUpdate"}}})),
+            old(),
+            vec![
+                "replaces its pods by itself",
+                "kubectl patch statefulset logs --namespace search",
+            ],
+        ),
+        (
+            set(json!({"metadata": {"ownerReferences": [{
+                "apiVersion": "elasticsearch.k8s.elastic.co/v1", "kind": "Elasticsearch",
+                "name": "logs", "uid": "e", "controller": true,
+            }]}})),
+            old(),
+            vec!["belongs to Elasticsearch logs", "spec.update.mode"],
+        ),
+    ] {
+        let why = why(set, old);
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+    }
+}
+
+#[test]
+fn a_pod_of_the_wanted_revision_or_that_its_set_removes_lacks_nothing() {
+    let mut owners = Owners::default();
+    owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set(json!({}))))));
+    assert_eq!(owners.update(&pod("logs-1", "logs-new"), 9199), Ok(None));
+    assert_eq!(owners.update(&pod("logs-7", "logs-old"), 9199), Ok(None), "it leaves");
+}

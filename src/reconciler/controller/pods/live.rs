@@ -1,0 +1,159 @@
+//! What of a pod's spec and status an update of it needs. Kept only while its cluster updates pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
+use serde_json::Value;
+use stayput_restart::{ContainerWaiting, LivePod, ResizeState};
+
+/// What of a pod's spec and status an update of it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct LiveFacts {
+    pub(in super::super) annotations: BTreeMap<String, String>,
+    pub(in super::super) containers: Vec<LiveContainer>,
+    resize: Option<ResizeState>,
+    claims: BTreeSet<String>,
+    unschedulable: Option<String>,
+}
+
+/// A container, or an init container, of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct LiveContainer {
+    pub(in super::super) name: String,
+    /// Where it is in the spec: `containers/0`.
+    pub(in super::super) place: String,
+    pub(in super::super) image: String,
+    /// As JSON with sorted keys.
+    pub(in super::super) resources: String,
+    is_resized: bool,
+    id: Option<String>,
+    waiting: Option<ContainerWaiting>,
+}
+
+impl LiveFacts {
+    pub(super) fn of(pod: &Pod) -> Self {
+        let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+        let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+        let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+        let statuses: BTreeMap<&str, &ContainerStatus> = status
+            .into_iter()
+            .flat_map(|status| [&status.container_statuses, &status.init_container_statuses])
+            .flatten()
+            .flatten()
+            .map(|status| (status.name.as_str(), status))
+            .collect();
+        let containers = [("containers", main), ("initContainers", init)]
+            .into_iter()
+            .flat_map(|(list, containers)| {
+                let place = move |at: usize| format!("{list}/{at}");
+                containers.iter().enumerate().map(move |(at, container)| (place(at), container))
+            })
+            .map(|(place, container)| {
+                LiveContainer::of(place, container, statuses.get(container.name.as_str()).copied())
+            })
+            .collect();
+        let volumes = spec.and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+        Self {
+            annotations: pod.metadata.annotations.clone().unwrap_or_default(),
+            containers,
+            resize: status.and_then(resize_state),
+            claims: volumes
+                .iter()
+                .filter_map(|volume| {
+                    Some(volume.persistent_volume_claim.as_ref()?.claim_name.clone())
+                })
+                .collect(),
+            unschedulable: status.and_then(unschedulable),
+        }
+    }
+
+    /// As decisions see it; `manager` is the container that the manager runs in.
+    pub(in super::super) fn for_decisions(&self, revision: &str, manager: &str) -> LivePod {
+        let by_name = |value: fn(&LiveContainer) -> String| -> BTreeMap<String, String> {
+            self.containers.iter().map(|each| (each.name.clone(), value(each))).collect()
+        };
+        let engine = self.containers.iter().find(|container| container.name == manager);
+        LivePod {
+            revision: revision.to_owned(),
+            images: by_name(|container| container.image.clone()),
+            resources: by_name(|container| container.resources.clone()),
+            resized: self
+                .containers
+                .iter()
+                .filter(|container| container.is_resized && self.resize.is_none())
+                .map(|container| container.name.clone())
+                .collect(),
+            resize: self.resize.clone(),
+            container_id: engine.and_then(|engine| engine.id.clone()),
+            waiting: engine.and_then(|engine| engine.waiting.clone()),
+            claims: self.claims.clone(),
+            unschedulable: self.unschedulable.clone(),
+        }
+    }
+
+    /// The container, or init container, of this name.
+    pub(in super::super) fn container(&self, name: &str) -> Option<&LiveContainer> {
+        self.containers.iter().find(|container| container.name == name)
+    }
+}
+
+impl LiveContainer {
+    fn of(place: String, container: &Container, status: Option<&ContainerStatus>) -> Self {
+        let json = |resources: Option<&_>| match resources {
+            // Kubernetes' own types are always JSON.
+            Some(resources) => serde_json::to_value(resources).unwrap_or_default(),
+            None => Value::Null,
+        };
+        let spec = json(container.resources.as_ref());
+        let reported = json(status.and_then(|status| status.resources.as_ref()));
+        let state = status.and_then(|status| status.state.as_ref());
+        let waiting = state.and_then(|state| state.waiting.as_ref());
+        let runs = state.is_some_and(|state| state.running.is_some());
+        Self {
+            name: container.name.clone(),
+            place,
+            image: container.image.clone().unwrap_or_default(),
+            is_resized: status.is_some() && stayput_reuse::in_effect(&spec, &reported),
+            resources: match spec {
+                Value::Null => "{}".to_owned(),
+                resources => resources.to_string(),
+            },
+            id: status.and_then(|status| status.container_id.clone()).filter(|_| runs),
+            waiting: waiting.map(|waiting| ContainerWaiting {
+                reason: waiting.reason.clone().unwrap_or_default(),
+                message: waiting.message.clone().unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+/// A change of size that the kubelet has not finished.
+fn resize_state(status: &PodStatus) -> Option<ResizeState> {
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    let holds = |kind: &str| {
+        conditions.iter().find(|each| each.type_ == kind && each.status == "True").map(|each| {
+            let reason = each.reason.clone().unwrap_or_default();
+            (reason, each.message.clone().unwrap_or_default())
+        })
+    };
+    match (holds("PodResizePending"), holds("PodResizeInProgress")) {
+        (Some((reason, message)), _) if reason == "Infeasible" => {
+            Some(ResizeState::Infeasible(message))
+        }
+        (Some((reason, message)), _) | (None, Some((reason, message))) => {
+            let words = [reason, message].into_iter().filter(|word| !word.is_empty());
+            Some(ResizeState::Pending(words.collect::<Vec<_>>().join(": ")))
+        }
+        (None, None) => None,
+    }
+}
+
+/// What the scheduler says about a pod that no node takes.
+fn unschedulable(status: &PodStatus) -> Option<String> {
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    let scheduled = conditions.iter().find(|each| each.type_ == "PodScheduled")?;
+    (scheduled.status == "False").then(|| scheduled.message.clone().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

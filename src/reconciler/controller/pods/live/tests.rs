@@ -1,0 +1,87 @@
+//! What the objects of living pods say about updates.
+
+use serde_json::json;
+
+use super::*;
+
+fn live(spec: Value, status: Value) -> LivePod {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "logs-0"}, "spec": spec, "status": status,
+    }))
+    .expect("a pod");
+    LiveFacts::of(&pod).for_decisions("logs-1", "search")
+}
+
+fn container(memory: &str) -> Value {
+    json!({"name": "search", "image": "e:1", "resources": {"limits": {"memory": memory}}})
+}
+
+fn reported(memory: &str, state: Value) -> Value {
+    json!({
+        "name": "search", "image": "e:1", "imageID": "", "ready": true, "restartCount": 0,
+        "containerID": "containerd://a", "state": state,
+        "resources": {"limits": {"memory": memory}},
+    })
+}
+
+#[test]
+fn a_size_is_in_effect_when_the_kubelet_says_so_and_nothing_is_under_way() {
+    let spec = json!({"containers": [container("2Gi")]});
+    let running = json!({"running": {}});
+    let with = |memory: &str, conditions: Value| {
+        let status = json!({
+            "containerStatuses": [reported(memory, running.clone())], "conditions": conditions,
+        });
+        live(spec.clone(), status)
+    };
+    let sized = |pod: &LivePod| pod.resized.contains("search");
+    assert!(sized(&with("2048Mi", json!([]))));
+    assert!(!sized(&with("1Gi", json!([]))), "not yet");
+    let condition = |kind: &str, reason: &str| json!([{"type": kind, "status": "True", "reason": reason, "message": "no room"}]);
+    let under_way = with("2Gi", condition("PodResizeInProgress", ""));
+    assert!(!sized(&under_way));
+    assert_eq!(under_way.resize, Some(ResizeState::Pending("no room".into())));
+    let deferred = with("1Gi", condition("PodResizePending", "Deferred"));
+    assert_eq!(deferred.resize, Some(ResizeState::Pending("Deferred: no room".into())));
+    let never = with("1Gi", condition("PodResizePending", "Infeasible"));
+    assert_eq!(never.resize, Some(ResizeState::Infeasible("no room".into())));
+    assert_eq!(never.resources["search"], r#"{"limits":{"memory":"2Gi"}}"#);
+}
+
+#[test]
+fn the_managers_container_is_one_that_runs_or_says_what_it_waits_for() {
+    let spec = json!({"containers": [container("1Gi"), {"name": "side", "image": "s:1"}]});
+    let pod =
+        live(spec.clone(), json!({"containerStatuses": [reported("1Gi", json!({"running": {}}))]}));
+    assert_eq!(pod.container_id.as_deref(), Some("containerd://a"));
+    assert_eq!(pod.waiting, None);
+    assert_eq!(pod.images["side"], "s:1");
+    assert_eq!(pod.resources["side"], "{}");
+    let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
+    let pod = live(spec, json!({"containerStatuses": [reported("1Gi", waiting)]}));
+    assert_eq!(pod.container_id, None, "it has ended");
+    let waiting = pod.waiting.expect("it waits");
+    assert_eq!(
+        (waiting.reason.as_str(), waiting.message.as_str()),
+        ("ImagePullBackOff", "not found")
+    );
+}
+
+#[test]
+fn claims_and_the_word_of_the_scheduler_are_known() {
+    let pod = live(
+        json!({
+            "containers": [container("1Gi")],
+            "volumes": [
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data-logs-0"}},
+                {"name": "tmp", "emptyDir": {}},
+            ],
+        }),
+        json!({"conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/3 nodes are available",
+        }]}),
+    );
+    assert_eq!(pod.claims, BTreeSet::from(["data-logs-0".to_owned()]));
+    assert_eq!(pod.unschedulable.as_deref(), Some("0/3 nodes are available"));
+}

@@ -1,0 +1,71 @@
+//! What a pod was made from against what its StatefulSet wants.
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use serde_json::Value;
+use stayput_reuse::{Abilities, Content, Declaration, Update, compare};
+
+use super::{ContainerPorts, Set, container_with, ordinal};
+
+/// The annotation with the container that `kubectl exec` takes.
+pub(crate) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+
+/// Why a pod cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotComparable {
+    #[error("no StatefulSet owns it")]
+    NoStatefulSet,
+    #[error("its StatefulSet {0} is not there")]
+    OwnerGone(String),
+    #[error("it has no label controller-revision-hash")]
+    NoRevision,
+    #[error("the revision {0} that it was made from is no longer kept; see revisionHistoryLimit")]
+    RevisionGone(String),
+    #[error("StatefulSet {0} was changed, and the StatefulSet controller has not seen it yet")]
+    NotObserved(String),
+}
+
+/// A pod template as a ControllerRevision keeps it: with fields that we do not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Revision {
+    pub(crate) template: Value,
+}
+
+impl Revision {
+    pub(crate) fn of(revision: &ControllerRevision) -> Self {
+        let data = revision.data.as_ref().map_or(&Value::Null, |data| &data.0);
+        let mut template = data["spec"]["template"].clone();
+        // How the revision is to be applied, and no field of a template.
+        template.as_object_mut().map(|template| template.remove("$patch"));
+        Self { template }
+    }
+}
+
+/// How a pod of the set gets from the revision that it was made from to the one that is wanted.
+pub(crate) fn update(
+    set: &Set,
+    pod: &str,
+    [actual, wanted]: [&Revision; 2],
+    engine_container: &str,
+    abilities: Abilities,
+) -> Update {
+    // What Secrets and ConfigMaps contain is compared by their checksum.
+    let content = Content::default();
+    let [actual, wanted] = [actual, wanted]
+        .map(|revision| Declaration { template: &revision.template, content: &content });
+    let wanted = set.wants(ordinal(pod)).then_some(wanted);
+    compare(wanted, actual, engine_container, abilities)
+}
+
+/// The container in which the manager runs: the one that names its port, or else the one that
+/// `kubectl exec` takes, or the first.
+pub(crate) fn engine_container<'a>(
+    containers: &'a [ContainerPorts],
+    manager_port: u16,
+    default_container: Option<&'a str>,
+) -> &'a str {
+    let first = || containers.first().map(|container| container.name.as_str());
+    container_with(containers, manager_port)
+        .or(default_container)
+        .or_else(first)
+        .unwrap_or_default()
+}

@@ -1,0 +1,96 @@
+//! A StatefulSet: which pods it wants, of which revision, and how it replaces them.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+
+use super::NotComparable;
+
+/// What of a StatefulSet decides about its pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Set {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) version: String,
+    /// The revision that it wants; none before its controller has first seen it.
+    pub(crate) revision: Option<String>,
+    /// The least ordinal whose pod it replaces by itself; none if it replaces none (`OnDelete`).
+    pub(crate) replaced_from: Option<i64>,
+    /// The generation of its spec, if its controller has not seen that yet.
+    pub(crate) unseen: Option<i64>,
+    /// What it belongs to, if that is not a SearchCluster: an operator decides about its pods.
+    operator: Option<String>,
+    first: i64,
+    count: i64,
+}
+
+impl Set {
+    /// Reads the strategy as the controller does: the partition counts from the first ordinal.
+    pub(crate) fn of(set: &StatefulSet) -> Self {
+        let (spec, status) = (set.spec.as_ref(), set.status.as_ref());
+        let strategy = spec.and_then(|spec| spec.update_strategy.as_ref());
+        let is_on_delete =
+            strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete");
+        let partition = strategy
+            .and_then(|strategy| strategy.rolling_update.as_ref()?.partition)
+            .unwrap_or_default();
+        let ordinals = spec.and_then(|spec| spec.ordinals.as_ref());
+        let first = ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default().into();
+        let seen = status.and_then(|status| status.observed_generation).unwrap_or_default();
+        let metadata = &set.metadata;
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            revision: status.and_then(|status| status.update_revision.clone()),
+            replaced_from: (!is_on_delete).then(|| first + i64::from(partition)),
+            unseen: metadata.generation.filter(|generation| *generation > seen),
+            operator: metadata
+                .owner_references
+                .iter()
+                .flatten()
+                .find(|owner| owner.controller == Some(true))
+                .filter(|owner| !owner.api_version.starts_with("stayput.dev/"))
+                .map(|owner| format!("{} {}", owner.kind, owner.name)),
+            first,
+            count: spec.and_then(|spec| spec.replicas).unwrap_or(1).into(),
+        }
+    }
+
+    /// Whether it is to have a pod of this number; one without a number is not told apart.
+    pub(crate) fn wants(&self, ordinal: Option<i64>) -> bool {
+        ordinal.is_none_or(|ordinal| (self.first..self.first + self.count).contains(&ordinal))
+    }
+
+    /// The revision that its pods are to have.
+    pub(crate) fn wanted(&self) -> Result<&str, NotComparable> {
+        let wanted = self.revision.as_deref().filter(|_| self.unseen.is_none());
+        wanted.ok_or_else(|| NotComparable::NotObserved(self.name.clone()))
+    }
+
+    /// Why edits of its template are not ours to carry out, and what to do; none if they are.
+    pub(crate) fn is_not_ours(&self, namespace: &str) -> Option<String> {
+        if let Some(operator) = &self.operator {
+            return Some(format!(
+                "StatefulSet {} belongs to {operator}, whose operator replaces its pods by itself: \
+                 set spec.update.mode of the SearchCluster to off",
+                self.name
+            ));
+        }
+        self.replaced_from.map(|_| {
+            format!(
+                "StatefulSet {} replaces its pods by itself when its template is edited, so that \
+                 nothing can be carried out in place; `{}` changes that",
+                self.name,
+                self.on_delete_command(namespace)
+            )
+        })
+    }
+
+    /// The command after which it replaces no pod by itself.
+    pub(crate) fn on_delete_command(&self, namespace: &str) -> String {
+        format!(
+            "kubectl patch statefulset {} --namespace {namespace} --patch \
+             '{{\"spec\":{{\"updateStrategy\":{{\"type\":\"OnDelete\",\"rollingUpdate\":null}}}}}}'",
+            self.name
+        )
+    }
+}
