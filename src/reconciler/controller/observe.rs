@@ -2,6 +2,7 @@
 //! with the reason; nothing is guessed.
 
 mod ages;
+mod content;
 mod endpoints;
 mod engine;
 mod flushes;
@@ -61,6 +62,7 @@ pub(super) struct Observer {
     pub(super) endpoints: Endpoints,
     credentials: Credentials,
     sources: sources::SourceReader,
+    content: content::ContentReader,
     pub(super) owners: owners::Owners,
     metrics: Arc<Metrics>,
 }
@@ -82,6 +84,7 @@ impl Observer {
             endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
             sources: sources::SourceReader::default(),
+            content: content::ContentReader::default(),
             owners: owners::Owners::default(),
             api,
             metrics,
@@ -116,7 +119,7 @@ impl Observer {
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let (mut answers, answered, engine, (), ()) = tokio::join!(
+        let (mut answers, answered, engine, (), (), ()) = tokio::join!(
             managers::ask(awaited, metrics),
             self.managers.background.answers(),
             async {
@@ -125,6 +128,7 @@ impl Observer {
                 Some(self.engine.observe(access, endpoints.clone(), zone, metrics).await)
             },
             self.sources.read(api, namespace, &checked.sources, &pods, &ages),
+            self.content.read(api, namespace, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );
         answers.extend(answered);
@@ -148,7 +152,9 @@ impl Observer {
                 pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
-                pod.update = self.owners.update(facts, spec.manager.port);
+                let of_template = self.owners.update(facts, spec.manager.port);
+                let container = facts.engine_container(spec.manager.port);
+                pod.update = self.content.added_to(of_template, facts, container);
                 // At rest nobody reads it of a pod that has nothing to update.
                 if is_restarting || !matches!(pod.update, Ok(None)) {
                     pod.live = snapshot::live(facts, spec.manager.port);
