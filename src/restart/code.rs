@@ -18,6 +18,12 @@ pub enum Code {
     KeptStopped,
     /// Its run has another config than its sources, and no restart was requested yet.
     PendingRestart,
+    /// Its pod template has changed, and the step that carries it out is not allowed.
+    UpdateNotAllowed,
+    /// It is not known how its pod differs from what its owner wants.
+    UpdateUnknown,
+    /// A restart for its pod template has ended and did not carry it out.
+    UpdateTried,
     // A step takes its time.
     /// The mounted config is not the expected one yet.
     ConfigNotMounted,
@@ -27,6 +33,12 @@ pub enum Code {
     Preparing,
     /// The engine is being stopped.
     Stopping,
+    /// The kubelet makes the container of the manager anew.
+    NewContainer,
+    /// The kubelet puts a new size of the pod into effect.
+    Resizing,
+    /// Labels and annotations of the pod are being changed.
+    Relabelling,
     /// The engine still lists the stopped node.
     StillListed,
     /// The engine was started and has not joined the cluster yet.
@@ -118,6 +130,12 @@ impl Code {
             Self::HandingOver => "handing_over",
             Self::Preparing => "preparing",
             Self::Stopping => "stopping",
+            Self::UpdateNotAllowed => "update_not_allowed",
+            Self::UpdateUnknown => "update_unknown",
+            Self::UpdateTried => "update_tried",
+            Self::NewContainer => "new_container",
+            Self::Resizing => "resizing",
+            Self::Relabelling => "relabelling",
             Self::StillListed => "still_listed",
             Self::Joining => "joining",
             Self::NotReady => "not_ready",
@@ -195,6 +213,12 @@ impl Code {
             | Self::HandingOver
             | Self::Preparing
             | Self::Stopping
+            | Self::UpdateNotAllowed
+            | Self::UpdateUnknown
+            | Self::UpdateTried
+            | Self::NewContainer
+            | Self::Resizing
+            | Self::Relabelling
             | Self::StillListed
             | Self::Joining
             | Self::NotReady

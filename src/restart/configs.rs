@@ -67,6 +67,12 @@ impl KnownConfigs {
         self.find(beginning(checksum)).map(|known| &known.settings)
     }
 
+    /// Whether all that `other` knows is known.
+    pub(crate) fn contains(&self, other: &Self) -> bool {
+        let mut checksums = other.0.iter().flat_map(|known| &known.checksums);
+        checksums.all(|checksum| self.find(checksum).is_some())
+    }
+
     /// Whether all configs that are known have the same settings.
     pub(crate) fn are_alike(&self, other: &Self) -> bool {
         let mut settings = self.0.iter().chain(&other.0).map(|known| &known.settings);

@@ -27,6 +27,7 @@ pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, Source, SourceKind};
 pub use coordinated::{Reason, decisive, needs_coordinated};
 pub use note::{Age, Compared, Note, Started, compare_content};
+pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use settings::{EngineVersion, Settings, settings};
 pub use step::UpdateStep;

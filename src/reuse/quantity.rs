@@ -4,7 +4,7 @@
 /// ways of writing is equal; none if it is not a quantity or too large. Below a thousandth it is
 /// rounded up, as Kubernetes does.
 /// Source: `k8s.io/apimachinery/pkg/api/resource.Quantity`.
-pub(crate) fn thousandths(text: &str) -> Option<i128> {
+pub fn thousandths(text: &str) -> Option<i128> {
     let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+')).unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
     let (digits, decimals) = number.split_once('.').unwrap_or((number, ""));

@@ -1,5 +1,6 @@
 //! The reconciler against the stand-in apiserver, real managers and stand-in engines.
 
+mod containers;
 mod deleted;
 mod disabled;
 mod faults;
@@ -15,3 +16,4 @@ mod program;
 mod refusals;
 mod rolling;
 mod snapshots;
+mod templates;

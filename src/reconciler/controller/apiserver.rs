@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{
     Api, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
@@ -164,6 +166,33 @@ impl Apiserver {
             DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let what = format!("Pod {namespace}/{name}");
         self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
+    }
+
+    pub(super) async fn claim(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PersistentVolumeClaim, ApiError> {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client(), namespace);
+        let what = format!("PersistentVolumeClaim {namespace}/{name}");
+        self.call("get_claim", &what, api.get(name)).await
+    }
+
+    pub(super) async fn volume(&self, name: &str) -> Result<PersistentVolume, ApiError> {
+        let api: Api<PersistentVolume> = Api::all(self.client());
+        self.call("get_volume", &format!("PersistentVolume {name}"), api.get(name)).await
+    }
+
+    pub(super) async fn node(&self, name: &str) -> Result<Node, ApiError> {
+        let api: Api<Node> = Api::all(self.client());
+        self.call("get_node", &format!("Node {name}"), api.get(name)).await
+    }
+
+    /// All pods on a node.
+    pub(super) async fn pods_on(&self, node: &str) -> Result<ObjectList<Pod>, ApiError> {
+        let api: Api<Pod> = Api::all(self.client());
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        self.call("list_pods_on_node", &format!("the pods on {node}"), api.list(&params)).await
     }
 
     pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, ApiError> {

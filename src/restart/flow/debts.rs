@@ -2,6 +2,7 @@
 
 use super::answers::{is_ending, was_refused};
 use super::engine::{allocation, record::records};
+use super::member::update::back::set_back;
 use super::observed::{is_deleted_with_its_pods, is_to_be_stopped};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -34,6 +35,15 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         changes.wait_all(Code::Debts, message);
         return changes;
     };
+    let manager = context.index.manager(uid);
+    let undone = debt.undo.as_ref().and_then(|undo| {
+        let manager = manager.as_ref().ok().copied();
+        set_back(undo, pod, manager)
+    });
+    if let Some(action) = undone {
+        changes.act(action);
+        return changes;
+    }
     if is_to_be_stopped(context, pod) {
         if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
             return start_paid(debt, "it is kept stopped now");
@@ -42,7 +52,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         changes.wait(uid, Code::KeptStopped, "it is to be kept stopped");
         return changes;
     }
-    let manager = match context.index.manager(uid) {
+    let manager = match manager {
         Ok(manager) => manager,
         Err(blocker) => {
             changes.block(uid, blocker);

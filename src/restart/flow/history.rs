@@ -1,9 +1,13 @@
 //! The history: restarts that have ended, and requests that never began.
 
+use std::collections::BTreeMap;
+
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
-use crate::{Blocker, Color, Ending, HistoryEntry, Outcome, Reason, Request, Restart};
+use crate::{
+    Blocker, Color, Ending, HistoryEntry, Member, Outcome, Reason, Request, Restart, UpdateStep,
+};
 
 /// Reports how a restart ended, and adds it to the history.
 pub(super) fn record_end(
@@ -38,8 +42,25 @@ pub(super) fn record_end(
         started: restart.started,
         seconds,
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+        steps: steps(restart),
     }));
     changes
+}
+
+/// How many nodes were restarted by each step; none if only processes were.
+fn steps(restart: &Restart) -> BTreeMap<String, u32> {
+    let is_done = |member: &&Member| {
+        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
+    };
+    let mut steps = BTreeMap::new();
+    for member in restart.members.iter().filter(is_done) {
+        let step = member.done_by.unwrap_or(UpdateStep::Restart);
+        *steps.entry(step.name().to_owned()).or_default() += 1;
+    }
+    match steps.keys().any(|step| step != UpdateStep::Restart.name()) {
+        true => steps,
+        false => BTreeMap::new(),
+    }
 }
 
 /// The health of the cluster at this moment, unless it is green.
@@ -83,5 +104,6 @@ pub(super) fn record_unbegun(
         started: context.snapshot.now,
         seconds: 0,
         nodes: 0,
+        steps: BTreeMap::new(),
     })
 }

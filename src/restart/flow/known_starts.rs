@@ -4,7 +4,8 @@
 use super::answers::was_refused;
 use super::debts;
 use super::member::start::start_of;
-use crate::{Action, Ledger, Manager, Member, Step, Strategy};
+use super::member::update::step_of;
+use crate::{Action, Ledger, Manager, Member, Step, Strategy, UpdateStep};
 use stayput_api::State;
 
 /// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
@@ -28,7 +29,9 @@ pub fn starts_in_ledger(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manage
 
 /// The start of a member whose stop was the last request that its manager has decided on.
 fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
+    // A pod that is to change is changed first, for which the apiserver is needed.
     let is_due = member.step == Step::Restarting
+        && step_of(member) <= UpdateStep::Restart
         && manager.state == State::Stopped
         && manager.sequence == member.stop_sequence
         && !was_refused(manager, member.stop_sequence)

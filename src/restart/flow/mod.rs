@@ -8,7 +8,8 @@
 //!    `claim_phase` replaces a phase on the SearchCluster by a request, `accept_request` begins a
 //!    request or puts it in the queue, `accept_cancel` ends what is under way, with `supersede` the
 //!    queued request supersedes a restart that cannot end, `report_queued` says that a request
-//!    waits, `request_for_drift` asks for a restart of nodes whose config has changed,
+//!    waits, `request_for_update` patches pods or asks for a restart of pods whose owner has another
+//!    template for them, `request_for_drift` asks for a restart of nodes whose config has changed,
 //!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
 //!    that are unknown, `apply_people_changes` reads phases that people wrote on pods, and
 //!    `end_at_deadline` ends a restart whose deadline has passed. `remember_configs` writes down what
@@ -60,6 +61,7 @@ mod turn;
 
 pub(super) use begin::slot::begin;
 pub use known_starts::starts_in_ledger;
+pub(super) use member::update::planned_update;
 pub(super) use requests::drift::drifts;
 pub(super) use requests::kept_phase::why_kept;
 pub(super) use shown::{phase_of, shown_of};
@@ -69,7 +71,7 @@ use super::context::Context;
 use super::draft::{Draft, PlanStep, Run};
 use super::{LATE_REQUEST_WINDOW, Ledger, Restart, Step, Strategy, ended_recently};
 use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
-use requests::{accept, cancel, configs, drift, pod_phases, policy_names};
+use requests::{accept, cancel, configs, drift, pod_phases, policy_names, update};
 
 /// All steps for this snapshot, in their order.
 pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
@@ -117,13 +119,14 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 12] = [
+const ACCEPT: [PlanStep; 13] = [
     once("remember_configs", configs::remember_configs),
     once("claim_phase", accept::claim_phase),
     once("accept_request", accept::accept_request),
     once("accept_cancel", cancel::accept_cancel),
     once("supersede", supersede::supersede),
     once("report_queued", accept::report_queued),
+    once("request_for_update", update::request_for_update),
     once("request_for_drift", drift::request_for_drift),
     once("open_queued", accept::open_queued),
     once("report_unknown_names", policy_names::report_unknown_names),

@@ -95,7 +95,7 @@ fn batches(
                 Ok(()) => {
                     chosen.insert(&pod.uid);
                     let message = format!("{}{unavailable}", reason_for_order(pod, engine));
-                    nodes.push(ForecastNode { name: pod.node.clone(), message });
+                    nodes.push(ForecastNode::new(&pod.node, message));
                 }
                 Err(blocker) => batches.blocked.push(waiting(pod, blocker)),
             }

@@ -14,10 +14,11 @@ mod working_copy;
 use std::collections::BTreeSet;
 
 use super::context::Context;
-use super::flow::decide;
+use super::flow::{decide, planned_update};
 use super::lookup::Lookup;
 use super::{
-    Action, Code, Ledger, Member, Plan, Policy, Request, Restart, Snapshot, Step, Strategy, Waiting,
+    Action, Code, Ledger, Member, Plan, Pod, Policy, Request, Restart, Snapshot, Step, Strategy,
+    UpdateStep, Waiting,
 };
 use batches::add_batches;
 use joint_step::{add_coordinated_steps, add_joint_step};
@@ -93,6 +94,17 @@ pub struct ForecastNode {
     pub name: String,
     /// Why the node is in this step, for people.
     pub message: String,
+    /// How it is restarted.
+    pub step: UpdateStep,
+    /// The fields of its pod template that need this step, with their values; the first few.
+    pub because: Vec<String>,
+}
+
+impl ForecastNode {
+    /// A node whose process is restarted; [`carry_out_updates`] knows better.
+    fn new(name: &str, message: String) -> Self {
+        Self { name: name.to_owned(), message, step: UpdateStep::Restart, because: Vec::new() }
+    }
 }
 
 /// Forecasts the restart that is under way or about to begin. If there is none: what `request`
@@ -128,6 +140,7 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let is_joint = at_once || is_coordinated;
     let add_rest = if is_joint { add_joint_step } else { add_batches };
     let blocked = add_rest(&mut working_copy, policy, is_now, &mut steps);
+    carry_out_updates(&mut steps, snapshot, policy, &restart);
     let is_under_way = !under_way.is_empty();
     let (not_yet, never) = not_yet::split(&mut working_copy, is_under_way, blocked, |settled| {
         add_rest(settled, policy, false, &mut Vec::new())
@@ -206,9 +219,34 @@ fn step_of(
     message: &str,
 ) -> ForecastStep {
     let members = members.iter().filter(|member| which.contains(&member.pod_uid));
-    let nodes =
-        members.map(|member| ForecastNode { name: member.node.clone(), message: message.into() });
+    let nodes = members.map(|member| ForecastNode::new(&member.node, message.into()));
     ForecastStep { kind, when, nodes: nodes.collect() }
+}
+
+/// Says of each node what of its pod changes with its restart.
+fn carry_out_updates(
+    steps: &mut [ForecastStep],
+    snapshot: &Snapshot,
+    policy: &Policy,
+    restart: &Restart,
+) {
+    let pods: Lookup<'_, &Pod> = snapshot.pods.iter().map(|pod| (pod.node.as_str(), pod)).collect();
+    let under_way = snapshot.ledger.under_way();
+    let under_way: Lookup<'_, &Member> =
+        under_way.map(|member| (member.node.as_str(), member)).collect();
+    for node in steps.iter_mut().flat_map(|step| &mut step.nodes) {
+        let update = match under_way.get(node.name.as_str()) {
+            Some(member) => member.update.as_ref().map(|fixed| &fixed.update),
+            None => {
+                let pod = pods.get(node.name.as_str());
+                pod.and_then(|pod| planned_update(policy, restart.request.strategy, pod))
+            }
+        };
+        if let Some(update) = update {
+            node.step = update.step;
+            node.because.clone_from(&update.because);
+        }
+    }
 }
 
 /// The ledger as a plan leaves it.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Record, Time};
+use crate::{PodPatch, Record, Time};
 use stayput_api::ConfigChoice;
 
 /// Everything owed. Written down before it is done, removed once it is undone.
@@ -41,6 +41,10 @@ pub struct StartDebt {
     /// The config it is started on.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
+    /// Images and sizes that its pod must have again before: its container may not run with those
+    /// that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Box<PodPatch>>,
     /// Since when it is owed. An apiserver whose definition of the SearchCluster is older than the
     /// reconciler drops it: then it was long ago.
     #[serde(default)]

@@ -1,5 +1,7 @@
 //! Restarts that have ended.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,9 @@ pub struct HistoryEntry {
     pub seconds: u64,
     /// How many nodes were restarted.
     pub nodes: u32,
+    /// How many of them by each step: `{"container": 3}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<String, u32>,
 }
 
 /// How a pod's last restart ended: value of the annotation `stayput.dev/last-restart`.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Outcome, written};
 use crate::{PodUpdate, Request, Strategy, Time};
 use stayput_api::ConfigChoice;
+use stayput_reuse::UpdateStep;
 
 /// The restart under way.
 #[derive(
@@ -165,6 +166,9 @@ pub struct Member {
     /// What of its pod changes between stop and start, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Box<MemberUpdate>>,
+    /// Of a node that is done: how it was restarted, unless only its process was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_by: Option<UpdateStep>,
     /// How it is brought back, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
@@ -215,7 +219,7 @@ pub enum Step {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MemberUpdate {
-    /// The update as it was observed.
+    /// The update as it was observed; images and sizes are those that the pod had before.
     pub update: PodUpdate,
     /// Id of the manager's container before the stop: another one proves that it was made anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,6 +227,10 @@ pub struct MemberUpdate {
     /// Volume claims before the stop: the pod in its place must mount the same.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub claims: BTreeSet<String>,
+    /// Id of the manager's container when its images were set back: another one proves that it was
+    /// made anew once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up_id: Option<String>,
 }
 
 /// How a member is brought back.
@@ -263,7 +271,8 @@ impl Member {
     /// A node that is done: what only its turn needed is forgotten, so that it takes little space.
     #[must_use]
     pub fn done(self, ending: Ending) -> Self {
-        let Self { pod_uid, pod, node, since, stop_sequence, start_sequence, .. } = self;
+        let Self { pod_uid, pod, node, since, stop_sequence, start_sequence, update, .. } = self;
+        let step = update.map(|fixed| fixed.update.step);
         Self {
             pod_uid,
             pod,
@@ -272,6 +281,7 @@ impl Member {
             since,
             stop_sequence,
             start_sequence,
+            done_by: step.filter(|step| *step > UpdateStep::Restart),
             ending: Some(ending),
             ..Self::default()
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Ending, Member, Step};
 use crate::Time;
+use stayput_reuse::UpdateStep;
 
 /// The members of a restart in JSON.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -18,7 +19,8 @@ pub(super) struct Written {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scheduled: Vec<Scheduled>,
     /// Nodes that are done, by name: uid of the pod, when it was done, sequences of our stop and of
-    /// our start, and the name of the pod if it differs.
+    /// our start, the name of the pod if it differs, and `+` with the step if more than its process
+    /// was made anew.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     done: BTreeMap<String, String>,
@@ -100,13 +102,17 @@ impl Written {
 
 /// What is not in the name of a member that waits or is done.
 fn line(member: &Member) -> String {
-    let Member { pod_uid, pod, node, step, since, stop_sequence, start_sequence, .. } = member;
+    let Member { pod_uid, pod, node, step, since, stop_sequence, start_sequence, done_by, .. } =
+        member;
     let mut line = pod_uid.clone();
     if *step == Step::Finished {
         line += &format!(" {since} {stop_sequence} {start_sequence}");
     }
     if pod != node {
         line += &format!(" {pod}");
+    }
+    if let Some(step) = done_by {
+        line += &format!(" +{}", step.name());
     }
     line
 }
@@ -120,6 +126,10 @@ fn read_scheduled(since: Time, node: &str, line: &str) -> Option<Member> {
 }
 
 fn read_done(node: &str, line: &str) -> Option<Member> {
+    let (line, done_by) = match line.rsplit_once(" +") {
+        Some((line, step)) => (line, Some(step_of(step)?)),
+        None => (line, None),
+    };
     let mut words = line.split(' ');
     let member = Member {
         pod_uid: words.next()?.to_owned(),
@@ -130,7 +140,13 @@ fn read_done(node: &str, line: &str) -> Option<Member> {
         node: node.to_owned(),
         ..Member::default()
     };
-    words.next().is_none().then(|| member.done(Ending::done()))
+    words.next().is_none().then(|| Member { done_by, ..member.done(Ending::done()) })
+}
+
+/// The step with this name.
+fn step_of(name: &str) -> Option<UpdateStep> {
+    let named = serde_json::Value::String(name.to_owned());
+    serde_json::from_value(named).ok()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::estimate::Estimate;
 use super::flow::drifts;
 use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
 use stayput_api::State;
+use stayput_reuse::UpdateStep;
 
 /// The most nodes that are listed; `counts` includes the others.
 pub const MAX_NODES: usize = 100;
@@ -123,6 +124,12 @@ pub struct NodeReport {
     /// `wrong_pod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<String>,
+    /// How its restart, or the one that it needs, is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<UpdateStep>,
+    /// The fields of its pod template that need this step, with their values; the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
     /// Code of what blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,

@@ -7,6 +7,7 @@ use super::{MAX_NODES, NodeReport};
 use crate::flow::{drifts, phase_of, shown_of};
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
+use stayput_reuse::UpdateStep;
 
 /// What is known about one node.
 struct NodeRow<'a> {
@@ -17,6 +18,8 @@ struct NodeRow<'a> {
     down: Option<&'a Down>,
     phase: Option<Phase>,
     drifts: bool,
+    step: Option<UpdateStep>,
+    because: Vec<String>,
 }
 
 /// The nodes that are not simply idle: first those under way, then those that are down, then those
@@ -38,6 +41,7 @@ pub(super) fn listed<'a>(
     let row = |uid: &str, node: &'a str, pod: Option<&'a Pod>| {
         let member = members.get(uid).copied();
         let manager = pod.and_then(|pod| pod.manager.as_ref().ok());
+        let (step, because) = step_of(member, pod);
         NodeRow {
             node,
             member,
@@ -49,6 +53,8 @@ pub(super) fn listed<'a>(
                 phase_of(restart, member, manager, shown)
             }),
             drifts: pod.is_some_and(drifts),
+            step,
+            because,
         }
     };
     let there: BTreeSet<&str> = snapshot.pods.iter().map(|pod| pod.uid.as_str()).collect();
@@ -63,7 +69,7 @@ pub(super) fn listed<'a>(
 
 impl<'a> NodeRow<'a> {
     fn is_listed(&self) -> bool {
-        self.phase.is_some() || self.down.is_some() || self.drifts || self.waits().is_some()
+        self.phase.is_some() || self.down.is_some() || self.step.is_some() || self.waits().is_some()
     }
 
     /// What it waits for, if that is worth a line.
@@ -113,8 +119,30 @@ impl<'a> NodeRow<'a> {
             checksum: run.and_then(|run| run.checksum.as_deref()).map(|one| short(one).to_owned()),
             manager_version: manager.map(|manager| manager.version.clone()),
             down: self.down.map(|down| down.code.to_owned()),
+            step: self.step,
+            because: self.because.clone(),
             blocked_by: blocks.map(|waiting| waiting.code.as_str().to_owned()),
             message: self.message(),
+        }
+    }
+}
+
+/// How the restart of a node is carried out, and which fields make it so: of the one under way, or
+/// of the one that it needs. None if it needs none.
+pub(crate) fn step_of(
+    member: Option<&Member>,
+    pod: Option<&Pod>,
+) -> (Option<UpdateStep>, Vec<String>) {
+    let under_way = member.filter(|member| member.is_under_way());
+    let update = match under_way {
+        Some(member) => member.update.as_ref().map(|fixed| &fixed.update),
+        None => pod.and_then(|pod| pod.update.as_ref().ok()?.as_ref()),
+    };
+    match update {
+        Some(update) => (Some(update.step), update.because.clone()),
+        None => {
+            let restarts = under_way.is_some() || pod.is_some_and(drifts);
+            (restarts.then_some(UpdateStep::Restart), Vec::new())
         }
     }
 }

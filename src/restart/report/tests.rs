@@ -285,6 +285,7 @@ fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
         node: "logs-0".into(),
         sequence: 9,
         config: ConfigChoice::LastGood,
+        undo: None,
         since: Time(0),
     });
     let report = shown(&due, &[]);

@@ -289,6 +289,14 @@ impl Laws {
         if can_be_paid && *excluded != self.excluded {
             wrong.push(format!("S8: excluded from voting at the end: {excluded:?}"));
         }
+        wrong.extend(world.pods.iter().flat_map(|pod| pod.killed.clone()));
+        for pod in world.pods.iter().filter(|pod| !pod.gone && pod.living.is_read) {
+            let is_left = self.interfered.contains(&pod.uid)
+                || ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
+            if let Some(why) = pod.living.is_mislabelled().filter(|_| !is_left) {
+                wrong.push(format!("S3: {} {why}", pod.name));
+            }
+        }
         for pod in world.pods.iter().filter(|pod| !pod.gone) {
             let is_kept = ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
             let last = pod.machine.life().last_request();

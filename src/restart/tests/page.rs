@@ -191,6 +191,9 @@ pub(crate) fn describe(pod: &SimPod, world: &World) -> String {
     if pod.gone {
         return "is gone".into();
     }
+    if pod.living.is_pending {
+        return "waits for a Kubernetes node".into();
+    }
     let machine = &pod.machine;
     let mut line = machine.life().state().as_str().to_owned();
     if let Some(checksum) = machine.checksum() {
@@ -198,6 +201,12 @@ pub(crate) fn describe(pod: &SimPod, world: &World) -> String {
     }
     if machine.up(world.now).is_some() && world.engine.is_joined(&pod.name) {
         line += ", in";
+    }
+    if pod.living.is_read {
+        line += &format!(", {}", crate::tests::world::template::revision(&pod.living.labelled));
+    }
+    if pod.living.is_without_container() {
+        line += ", no container";
     }
     if machine.frozen {
         line += ", frozen";

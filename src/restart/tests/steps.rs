@@ -15,7 +15,7 @@ use crate::flow::{each_step, names};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     AllocationBefore, AllocationDebt, Code, Direction, ExclusionDebt, Ledger, Marker, Outcome,
-    Policy, Reason, RecordDebt, Snapshot, StartDebt, Unknown,
+    PodPatch, PodUpdate, Policy, Reason, RecordDebt, Snapshot, StartDebt, Unknown, UpdateStep,
 };
 use stayput_api::ConfigChoice;
 
@@ -58,6 +58,21 @@ const REFUSED: &[Refused] = &[
         reported: None,
     },
     Refused {
+        step: "request_for_update",
+        script: &["one node", "policy update relabel,restart"],
+        but: |snapshot| {
+            snapshot.pods[0].update = Ok(Some(PodUpdate {
+                from: "logs-1".into(),
+                to: "logs-2".into(),
+                step: UpdateStep::Replace,
+                because: vec!["spec.affinity".into()],
+                patch: PodPatch::default(),
+            }));
+        },
+        code: Code::UpdateNotAllowed,
+        reported: None,
+    },
+    Refused {
         step: "open_queued",
         script: &["one node", "engine unreachable", "request rolling r1 role data", "run 1s"],
         but: NOTHING_ELSE,
@@ -93,6 +108,7 @@ const REFUSED: &[Refused] = &[
                 node: "logs-0".into(),
                 sequence: 7,
                 config: ConfigChoice::Mounted,
+                undo: None,
                 since: snapshot.now,
             });
         },

@@ -126,6 +126,7 @@ fn objects(shared: &Arc<Shared>, call: &Call) -> Result<Reply, Option<Failure>> 
     let part = match (target.subresource.as_deref(), &target.name) {
         (None, _) => Part::Main,
         (Some("status"), Some(_)) if target.resource.status => Part::Status,
+        (Some("resize"), Some(_)) if target.resource.storage == "pods" => Part::Resize,
         (Some("token"), Some(_)) if target.resource.storage == "serviceaccounts" => {
             return Ok(token(shared, call, &target)?);
         }

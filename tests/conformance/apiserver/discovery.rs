@@ -21,6 +21,7 @@ pub async fn groups_versions_and_kinds_are_listed(client: Client) {
     for (path, plural, kind, namespaced) in [
         ("/api/v1", "pods", "Pod", true),
         ("/api/v1", "pods/status", "Pod", true),
+        ("/api/v1", "pods/resize", "Pod", true),
         ("/api/v1", "namespaces", "Namespace", false),
         ("/api/v1", "serviceaccounts/token", "TokenRequest", true),
         ("/apis/apps/v1", "statefulsets", "StatefulSet", true),

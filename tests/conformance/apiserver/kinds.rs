@@ -70,6 +70,29 @@ pub async fn a_pod_gets_defaults_and_keeps_its_spec(client: Client) {
     assert!([400, 422].contains(&refused.code), "{refused:?}");
 }
 
+pub async fn a_pod_gets_another_size_only_through_resize(client: Client) {
+    let world = World::new(client).await;
+    let mut object = pod("a");
+    object["spec"]["containers"][0]["resources"] = json!({"requests": {"memory": "64Mi"}});
+    world.post("pods", &object).await.good();
+    let size = |seen: &str, wanted: &str| {
+        let path = "/spec/containers/0/resources/requests/memory";
+        json!([
+            {"op": "test", "path": path, "value": seen},
+            {"op": "replace", "path": path, "value": wanted},
+        ])
+    };
+    let whole = world.patch("json-patch", "pods", "a", &size("64Mi", "96Mi")).await;
+    whole.refused(422, "Invalid");
+    // A `test` that does not hold names no object; what is invalid does.
+    let late = world.patch("json-patch", "pods", "a/resize", &size("1Mi", "96Mi")).await;
+    assert_eq!(late.code, 422, "{late:?}");
+    assert_eq!(late.body["details"]["name"], Value::Null, "{late:?}");
+    let resized = world.patch("json-patch", "pods", "a/resize", &size("64Mi", "96Mi")).await.good();
+    assert_eq!(resized["spec"]["containers"][0]["resources"]["requests"]["memory"], "96Mi");
+    assert_eq!(resized["metadata"]["generation"], 2);
+}
+
 pub async fn a_stateful_set_counts_its_generations(client: Client) {
     let world = World::new(client).await;
     let made = world.post("statefulsets", &stateful_set("a")).await.good();

@@ -42,6 +42,7 @@ macro_rules! every_case {
             kinds::a_secret_takes_plain_text_and_shows_base64,
             kinds::an_immutable_config_map_stays,
             kinds::a_pod_gets_defaults_and_keeps_its_spec,
+            kinds::a_pod_gets_another_size_only_through_resize,
             kinds::a_stateful_set_counts_its_generations,
             kinds::a_controller_revision_keeps_fields_that_nobody_knows,
             kinds::an_endpoint_slice_says_which_pods_are_ready,

@@ -24,6 +24,8 @@ pub(super) struct Manager {
     pub(super) address: String,
     name: String,
     uid: String,
+    /// Its certificate and key, and more options.
+    started_with: ([PathBuf; 2], Vec<String>),
 }
 
 impl Manager {
@@ -36,7 +38,8 @@ impl Manager {
         fs::write(directory.path().join("key"), KEY).expect("a file");
         let config = AtomicWriter::new(&directory.path().join("config"));
         let (name, uid, address) = (name.to_owned(), uid.to_owned(), address.to_owned());
-        Self { directory, config, child: None, address, name, uid }
+        let started_with = Default::default();
+        Self { directory, config, child: None, address, name, uid, started_with }
     }
 
     /// Uid of its pod.
@@ -55,14 +58,37 @@ impl Manager {
 
     /// Starts it.
     pub(super) fn start(&mut self, pki: &Pki, options: &[String]) {
+        self.started_with = ([pki.file("cert"), pki.file("key")], options.to_vec());
+        self.spawn();
+    }
+
+    /// Ends it, if it has not ended, and starts it again: a new container of its pod.
+    pub(super) fn renew(&mut self) {
+        if !self.has_ended() {
+            self.signal(Signal::SIGTERM);
+        }
+        if let Some(mut child) = self.child.take() {
+            child.wait().expect("it ends");
+        }
+        self.spawn();
+    }
+
+    /// Whether it has ended by itself.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().expect("it was started");
+        child.try_wait().expect("it is a child of ours").is_some()
+    }
+
+    fn spawn(&mut self) {
+        let ([certificate, key], options) = &self.started_with;
         let mut command = stayput(["run", "--log-format", "text", "--on-exit", "restart"]);
         command
             .arg("--listen")
             .arg(format!("{}:9199", self.address))
             .arg("--tls-cert")
-            .arg(pki.file("cert"))
+            .arg(certificate)
             .arg("--tls-key")
-            .arg(pki.file("key"))
+            .arg(key)
             .arg("--jwt-key")
             .arg(self.path("key"))
             .arg("--config")

@@ -114,12 +114,12 @@ fn merged(
     let own = differences.iter().map(|difference| difference.step).max();
     let (step, note) = match (own, update.as_ref().map(|update| update.step)) {
         // A new container, for whatever reason, is started with what is wanted now.
-        (own, Some(UpdateStep::Container)) => (own, next),
+        (own, Some(UpdateStep::Container | UpdateStep::Resize)) => (own, next),
         (Some(step), None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart)) => {
             (Some(step), next)
         }
-        // Otherwise it is noted when it has been started.
-        (_, Some(UpdateStep::Resize | UpdateStep::Replace | UpdateStep::Move)) => (own, None),
+        // The next look notes what another pod was started with.
+        (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
         (None, None | Some(UpdateStep::None | UpdateStep::Relabel)) => {
             (now.is_some().then_some(UpdateStep::Relabel), now)
         }

@@ -12,6 +12,7 @@ mod update_tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
 use stayput_restart::{Known, PodUpdate};
 use tokio::time::Instant;
 
@@ -113,6 +114,12 @@ impl Owners {
             differs.then(|| self.templates.update(&set, pod, live, pair, container)).transpose()
         });
         update.map_err(|error| unknown(format!("{}: {error}", pod.name)))
+    }
+
+    /// The template that the pod's owner wants, if that is another one than it was made from.
+    pub(in super::super) fn wanted_template(&self, pod: &Facts) -> Option<&Value> {
+        let [_, wanted] = self.pair(pod)?;
+        self.templates.template(&wanted)
     }
 
     fn set(&self, owner: &Owner) -> Result<&Set, UpdateError> {

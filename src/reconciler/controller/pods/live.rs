@@ -14,6 +14,8 @@ pub(in super::super) struct LiveFacts {
     resize: Option<ResizeState>,
     claims: BTreeSet<String>,
     unschedulable: Option<String>,
+    /// The Kubernetes node it is on.
+    pub(in super::super) kubernetes_node: Option<String>,
 }
 
 /// A container, or an init container, of a pod.
@@ -64,6 +66,7 @@ impl LiveFacts {
                 })
                 .collect(),
             unschedulable: status.and_then(unschedulable),
+            kubernetes_node: spec.and_then(|spec| spec.node_name.clone()),
         }
     }
 
@@ -89,6 +92,11 @@ impl LiveFacts {
             claims: self.claims.clone(),
             unschedulable: self.unschedulable.clone(),
         }
+    }
+
+    /// Volume claims that it mounts, by name.
+    pub(in super::super) fn claims(&self) -> impl Iterator<Item = &str> {
+        self.claims.iter().map(String::as_str)
     }
 
     /// The container, or init container, of this name.

@@ -4,10 +4,13 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::{allocation::owe_protection, voting};
+use crate::flow::member::update::{fix, step_of};
 use crate::flow::observed::expected_now;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::StopImpact;
-use crate::{Blocker, Code, Event, Ledger, Manager, Member, Node, Pod, Reason, Restart, Step};
+use crate::{
+    Blocker, Code, Event, Ledger, Manager, Member, Node, Pod, Reason, Restart, Step, UpdateStep,
+};
 
 /// Writes both sequences, the expected checksum, the old process, and the debts. Where a whole set
 /// has failed (`terms.whole_set_failed`) the engine need not answer: then there is no old process,
@@ -42,6 +45,7 @@ pub(crate) fn begin(
     begun.master_eligible = node.is_some_and(Node::is_master_eligible);
     begun.roles = node.map(|node| node.roles.clone()).unwrap_or_default();
     begun.zone = node.and_then(|node| node.zone.clone());
+    begun.update = fix(context, restart, pod)?;
     let hands_over = voting::hands_over(context, ledger, terms)?;
     let mut changes = Changes::default();
     if let Some(engine) = engine {
@@ -70,6 +74,25 @@ pub(in crate::flow) fn begun_event(member: &Member, terms: &str) -> Event {
     } else {
         Reason::NodeRestartStarted
     };
-    let message = format!("Restarting {} in place{terms}", member.node);
+    let message = format!("{}{terms}", describe(member));
     Event { pod: Some(member.pod_uid.clone()), reason, message }
+}
+
+/// What is done with the node, and which fields ask for it.
+fn describe(member: &Member) -> String {
+    let node = &member.node;
+    let because = match &member.update {
+        Some(fixed) if !fixed.update.because.is_empty() => {
+            format!(": {}", fixed.update.because.join("; "))
+        }
+        Some(_) | None => String::new(),
+    };
+    match step_of(member) {
+        UpdateStep::Container => format!("Making the container of {node} anew{because}"),
+        UpdateStep::Resize => format!("Resizing {node}{because}"),
+        UpdateStep::Replace => format!("Replacing the pod of {node}{because}"),
+        UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart | UpdateStep::Move => {
+            format!("Restarting {node} in place{because}")
+        }
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn turn_back(
     let mut outcome = Outcome::RolledBack;
     for (index, member) in active(restart) {
         let manager = context.index.manager(&member.pod_uid).ok();
-        let compensation = compensation_for(member, manager, true);
+        let compensation = compensation_for(member, manager, true, false);
         let own = outcome_of(compensation.config);
         if own != Outcome::RolledBack {
             outcome = own;

@@ -1,6 +1,7 @@
 //! Compensation: an engine we stopped, or may have stopped, is started again.
 
 use super::stop::resume_on;
+use super::update::back as way_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -20,10 +21,12 @@ use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 /// Aborts the restart of a member. The entry is written before anything is sent.
 pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let manager = context.index.manager(&member.pod_uid).ok();
-    let compensation = compensation_for(member, manager, context.policy.rollback);
+    let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
+    let compensation = compensation_for(member, manager, context.policy.rollback, is_due);
     let outcome = outcome_of(compensation.config);
     let mut changes = Changes::default();
-    let message = format!("{} is started again: {reason}", member.node);
+    let how = if is_due { ", as its pod was before" } else { "" };
+    let message = format!("{} is started again{how}: {reason}", member.node);
     changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
     changes.end_with(outcome, format!("{}: {reason}", member.node));
     changes.change(set_back(context, index, member, compensation, reason));
@@ -48,11 +51,13 @@ pub(in crate::flow) fn set_back(
 }
 
 /// How to bring a member back. With `rollback` on the last good config, unless that is mounted or
-/// the engine still runs on its old config; otherwise on the mounted config.
+/// the engine still runs on its old config; otherwise on the mounted config. `is_undone`: its pod is
+/// changed back before, so an engine that runs is stopped first.
 pub(in crate::flow) fn compensation_for(
     member: &Member,
     manager: Option<&Manager>,
     rollback: bool,
+    is_undone: bool,
 ) -> Compensation {
     let above = manager.map_or(0, |manager| manager.sequence).max(member.start_sequence) + 1;
     let start = |config| Compensation { stop_sequence: None, start_sequence: above, config };
@@ -61,7 +66,14 @@ pub(in crate::flow) fn compensation_for(
         // If it was stopped, it must be started on this config only.
         return start(if rollback { ConfigChoice::LastGood } else { ConfigChoice::Mounted });
     };
-    let Some(last_good) = manager.last_good.as_ref().filter(|_| rollback) else {
+    let last_good = manager.last_good.as_ref().filter(|_| rollback);
+    let is_stopped = manager.state == State::Stopped && manager.desired == Desired::Stopped;
+    if is_undone && !is_stopped && manager.sequence >= member.stop_sequence {
+        let returns = last_good.is_some() && manager.mounted.as_ref() != last_good;
+        let config = if returns { ConfigChoice::LastGood } else { ConfigChoice::Mounted };
+        return Compensation { stop_sequence: Some(above), start_sequence: above + 1, config };
+    }
+    let Some(last_good) = last_good else {
         return start(ConfigChoice::Mounted);
     };
     match manager.state {
@@ -96,6 +108,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     };
     let is_late = is_over_time(context, member, 1);
     let owe_start = |reason| owe_start(context, member, back, ending.outcome, reason);
+    let pod = context.index.pod(&member.pod_uid);
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker)
@@ -106,10 +119,14 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         Err(blocker) if is_late => {
             return owe_start(format!("{}; then no answer: {}", ending.reason, blocker.message));
         }
-        Err(blocker) => return Turn::Wait(blocker),
+        Err(blocker) => {
+            // The container that runs no engine can be changed all the same.
+            let undone = pod.map_or(Ok(()), |pod| way_back::until_set_back(member, pod, None));
+            return undone.err().unwrap_or(Turn::Wait(blocker));
+        }
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
-        let next = compensation_for(member, Some(manager), rolls_back(context, ledger));
+        let next = better(context, ledger, member, manager);
         return change_compensation(member, ending, next, manager.sequence);
     }
     if manager.sequence > back.start_sequence
@@ -165,10 +182,12 @@ fn send_back(
     ending: &Ending,
 ) -> Turn {
     // An earlier stop has arrived meanwhile. The planned start was for a running engine; it would
-    // start this stopped one on the config that is given up.
+    // start this stopped one on the config that is given up. Or an earlier start has, and its pod
+    // must be changed back.
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
-    let better = compensation_for(member, Some(manager), rolls_back(context, ledger));
-    if !sent && better.config != back.config && manager.sequence >= member.stop_sequence {
+    let better = better(context, ledger, member, manager);
+    let differs = better.config != back.config || needs_stop(context, member, &better, back);
+    if !sent && differs && manager.sequence >= member.stop_sequence {
         return change_compensation(member, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence
@@ -182,14 +201,47 @@ fn send_back(
         let resume = Some(resume_on(checksum));
         return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume, exit: false });
     }
-    start_back(member, manager, back)
+    start_back(context, member, manager, back)
 }
 
-/// The start of a compensation, once the engine is no longer being stopped.
-fn start_back(member: &Member, manager: &Manager, back: &Compensation) -> Turn {
+/// The compensation as it would be made now.
+fn better(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    manager: &Manager,
+) -> Compensation {
+    let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
+    compensation_for(member, Some(manager), rolls_back(context, ledger), is_due)
+}
+
+/// Whether the engine must be stopped because its pod is to be changed back, which was not known
+/// before.
+fn needs_stop(
+    context: &Context<'_>,
+    member: &Member,
+    better: &Compensation,
+    back: &Compensation,
+) -> bool {
+    better.stop_sequence.is_some()
+        && back.stop_sequence.is_none()
+        && way_back::is_due_of(member, context.index.pod(&member.pod_uid))
+}
+
+/// The start of a compensation, once the engine is no longer being stopped and its pod is as it was.
+fn start_back(
+    context: &Context<'_>,
+    member: &Member,
+    manager: &Manager,
+    back: &Compensation,
+) -> Turn {
     if is_ending(manager.state) || manager.state == State::Stuck {
         let message = format!("{}; it is started after that", describe_state(manager));
         return wait(Code::Aborting, message);
+    }
+    let pod = context.index.pod(&member.pod_uid);
+    if let Some(Err(turn)) = pod.map(|pod| way_back::until_set_back(member, pod, Some(manager))) {
+        return turn;
     }
     Turn::act(Action::Start {
         uid: member.pod_uid.clone(),
@@ -209,13 +261,13 @@ fn after_refusal(
     back: &Compensation,
     ending: &Ending,
 ) -> Turn {
-    let mut next = compensation_for(member, Some(manager), rolls_back(context, ledger));
+    let mut next = better(context, ledger, member, manager);
     if next.stop_sequence.is_none() && back.config == ConfigChoice::LastGood {
         next.config = ConfigChoice::Mounted;
     }
     if next.stop_sequence.is_none() && next.config == back.config {
         // There is no other config to start on; the manager decides again on the same request.
-        return start_back(member, manager, back);
+        return start_back(context, member, manager, back);
     }
     change_compensation(member, ending, next, back.start_sequence)
 }
@@ -267,6 +319,7 @@ fn owe_start(
         node: member.node.clone(),
         sequence: back.start_sequence,
         config: back.config,
+        undo: way_back::undo_of(member).map(Box::new),
         since: context.snapshot.now,
     }));
     let message = format!("{} must be started as soon as its manager answers", member.node);

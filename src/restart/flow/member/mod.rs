@@ -9,9 +9,9 @@ pub(super) mod mounted;
 pub(super) mod replaced;
 pub(super) mod start;
 pub(super) mod stop;
+pub(super) mod update;
 
 use super::answers::{is_overtaken, overtaken, start_above};
-use super::observed::is_over_time;
 use super::turn::Turn;
 use crate::changes::Changes;
 use crate::context::Context;
@@ -28,7 +28,7 @@ pub(super) fn advance_member(
 ) -> Changes {
     let turn = match member.step {
         Step::Finished => return Changes::default(),
-        Step::Scheduled => match replaced::before_its_turn(context, member) {
+        Step::Scheduled => match before_its_turn(context, restart, member) {
             Some(turn) => turn,
             None => return Changes::default(),
         },
@@ -37,6 +37,15 @@ pub(super) fn advance_member(
         Step::Aborting => abort::bring_back(context, ledger, member),
     };
     changes_of(context, ledger, index, member, turn)
+}
+
+/// What happens to a member that waits for its turn; none if nothing does.
+fn before_its_turn(context: &Context<'_>, restart: &Restart, member: &Member) -> Option<Turn> {
+    replaced::before_its_turn(context, member).or_else(|| {
+        let pod = context.index.pod(&member.pod_uid)?;
+        let is_needless = update::is_for_updates(restart) && pod.update == Ok(None);
+        is_needless.then(|| Turn::untouched("its owner wants its pod as it is"))
+    })
 }
 
 /// The changes that follow from a member's turn.
@@ -84,10 +93,7 @@ fn restart_member(
     };
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
-        Err(blocker) if is_over_time(context, member, 2) => {
-            return Turn::Abort(format!("no answer in time: {}", blocker.message));
-        }
-        Err(blocker) => return Turn::Wait(blocker),
+        Err(blocker) => return update::without_manager(context, member, pod, blocker),
     };
     if is_overtaken(manager, member) {
         return overtaken(manager, member);

@@ -1,6 +1,9 @@
 //! A member whose pod is not listed, or was replaced by another pod.
 
+use std::collections::BTreeSet;
+
 use super::abort::owe_start_of_gone;
+use super::update::{phases, step_of};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::draft::LATER;
@@ -9,7 +12,7 @@ use crate::flow::engine::clean_up;
 use crate::flow::observed::{is_over_time, lists_new_process};
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
-use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Sources};
+use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Pod, Sources, UpdateStep};
 
 /// A member that waits for its turn while its pod is not listed; none if it is listed. The pod that
 /// replaces it becomes the member's pod.
@@ -54,12 +57,16 @@ pub(in crate::flow) fn is_listed_again(member: &Member) -> Result<(), Turn> {
 /// A member whose pod was replaced while it held a slot: the new pod has a new process on what is
 /// mounted there.
 pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+    let phases = phases(member);
     let Some(successor) = context.index.successor(member) else {
-        if is_over_time(context, member, 2) {
+        if is_over_time(context, member, phases) {
             return Turn::Abort("the pod is gone and no other took its place".into());
         }
         return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
     };
+    if let Some(other) = other_claims(member, successor) {
+        return Turn::Abort(other);
+    }
     let joined = lists_new_process(context, member);
     let runs = context.index.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
     let other = match (&successor.sources, runs) {
@@ -73,16 +80,40 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     if joined && context.index.is_up(successor) {
         return match clean_up(context, ledger, member) {
             Err(turn) => turn,
+            Ok(()) if step_of(member) == UpdateStep::Replace => Turn::finish(Ending::done()),
             Ok(()) => Turn::finish(Ending {
                 outcome: Outcome::Done,
                 reason: "the pod was replaced in the middle; the new one runs".into(),
             }),
         };
     }
-    if is_over_time(context, member, 2) {
-        return Turn::Abort("the pod was replaced and the new one has not joined".into());
+    let unschedulable = successor.live.as_ref().and_then(|live| live.unschedulable.as_ref());
+    let message = match unschedulable {
+        Some(why) => format!("no Kubernetes node takes the new pod: {why}"),
+        None => "the pod was replaced; waiting for the new one to join".to_owned(),
+    };
+    match (is_over_time(context, member, phases), unschedulable) {
+        (true, Some(_)) => Turn::Abort(message),
+        (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
+        (false, _) => wait(Code::Joining, message),
     }
-    wait(Code::Joining, "the pod was replaced; waiting for the new one to join")
+}
+
+/// Why the pod that we had made anew is not the one wanted, if it mounts other volume claims.
+fn other_claims(member: &Member, successor: &Pod) -> Option<String> {
+    let fixed = member.update.as_ref().filter(|one| one.update.step == UpdateStep::Replace)?;
+    let live = successor.live.as_ref()?;
+    (live.claims != fixed.claims).then(|| {
+        let list = |claims: &BTreeSet<String>| match claims.is_empty() {
+            true => "none".to_owned(),
+            false => claims.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        format!(
+            "the new pod mounts other volume claims: {} instead of {}",
+            list(&live.claims),
+            list(&fixed.claims)
+        )
+    })
 }
 
 /// The pod that replaced a member's pod becomes the member's pod, with new sequences. While no such
@@ -111,6 +142,8 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
     let mut new = member.clone();
     new.pod_uid.clone_from(&successor.uid);
     new.absent_since = None;
+    // It is another pod: what of it changes is fixed again before its stop.
+    new.update = None;
     take_sequences_above(&mut new, manager.sequence);
     Turn::Change(Box::new(new), Box::new(changes))
 }

@@ -2,6 +2,7 @@
 
 use super::mounted::until_mounted;
 use super::stop::resume_on;
+use super::update::{self, labels::relabel};
 use crate::context::Context;
 use crate::flow::answers::{
     describe_state, is_ending, runs_as_expected, start_failure, was_refused,
@@ -10,11 +11,20 @@ use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
-use crate::{Action, Code, Ending, Ledger, Manager, Member, Pod};
+use crate::{Action, Code, Ending, Ledger, Manager, Member, Outcome, Pod};
 use stayput_api::{ConfigChoice, State};
 
 /// The stop was accepted: waits until the engine is stopped, and sends the start.
 pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
+    let phases = update::phases(member);
+    if runs_as_expected(manager, member) && !update::is_carried_out(member, pod) {
+        // Its pod cannot be changed while the engine runs.
+        let message = "its manager has started its engine before its pod was changed";
+        return match is_over_time(context, member, 1) {
+            true => Turn::Abort(message.into()),
+            false => wait(Code::NewContainer, message),
+        };
+    }
     if runs_as_expected(manager, member) {
         // We or the apiserver were away, and the manager has started its engine by itself.
         if is_over_time(context, member, 1) {
@@ -25,7 +35,7 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
         }
         return send_start(member);
     }
-    if is_over_time(context, member, 2) {
+    if is_over_time(context, member, phases) {
         return Turn::Abort(format!("not started in time: {}", describe_state(manager)));
     }
     if manager.state != State::Stopped {
@@ -33,8 +43,8 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
             return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
         }
         let resume = Some(resume_on(member.expected.clone()));
-        if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, false)
-        {
+        let exit = update::exits(member, pod);
+        if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, exit) {
             return Turn::act(action);
         }
         let drain = describe(context, pod, manager);
@@ -44,7 +54,9 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
     if lists_old_process(context, member) {
         return wait(Code::StillListed, "stopped, but the cluster still lists its old process");
     }
-    match until_mounted(context, member, pod, manager, true) {
+    let ready = update::until_carried_out(member, pod)
+        .and_then(|()| until_mounted(context, member, pod, manager, true));
+    match ready {
         Err(turn) => turn,
         Ok(()) => send_start(member),
     }
@@ -80,7 +92,12 @@ pub(super) fn prove(
     if let Some(reason) = start_failure(manager, member) {
         return Turn::Abort(reason);
     }
-    if is_over_time(context, member, 2) {
+    let is_late = is_over_time(context, member, update::phases(member));
+    if is_late && is_updated(context, member, pod, manager) {
+        // What is left concerns only its labels and the engine's settings, which are debts.
+        return Turn::finish(done(member, pod));
+    }
+    if is_late {
         return Turn::Abort(format!("not back in time: {}", describe_state(manager)));
     }
     match has_joined(context, member) {
@@ -91,8 +108,33 @@ pub(super) fn prove(
     if manager.state != State::Running || manager.ready == Some(false) {
         return wait(Code::NotReady, "it has joined and is not ready yet");
     }
+    if !update::is_carried_out(member, pod) {
+        return wait(Code::NewContainer, "it is back, and its pod is not as it was changed");
+    }
+    let wanted = member.update.as_ref().zip(pod.live.as_ref());
+    if let Some(action) = wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update)) {
+        return Turn::act_and_wait(action, Code::Relabelling, "its labels are being changed");
+    }
     match clean_up(context, ledger, member) {
         Err(turn) => turn,
         Ok(()) => Turn::finish(Ending::done()),
     }
+}
+
+/// Whether a member whose pod has changed is back, proven: then there is no way back any more.
+fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> bool {
+    member.update.is_some()
+        && update::is_carried_out(member, pod)
+        && has_joined(context, member) == Ok(true)
+        && manager.state == State::Running
+        && manager.ready != Some(false)
+}
+
+/// The end of a member that is back late; its labels may still be the old ones.
+fn done(member: &Member, pod: &Pod) -> Ending {
+    let wanted = member.update.as_ref().zip(pod.live.as_ref());
+    let is_labelled = wanted.is_none_or(|(fixed, live)| live.revision == fixed.update.to);
+    let left = "it runs as its owner wants it; its labels could not be changed";
+    let reason = if is_labelled { String::new() } else { left.to_owned() };
+    Ending { outcome: Outcome::Done, reason }
 }

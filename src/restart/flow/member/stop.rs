@@ -3,6 +3,7 @@
 
 use super::last_check::{may_stop, why_not};
 use super::mounted::until_mounted;
+use super::update;
 use crate::context::Context;
 use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over};
 use crate::flow::observed::{expected_now, is_over_time};
@@ -35,7 +36,7 @@ pub(super) fn stop(
             sequence: member.stop_sequence,
             drain: context.policy.drain.longest(),
             resume: Some(resume_on(member.expected.clone())),
-            exit: false,
+            exit: update::exits(member, pod),
         }),
     }
 }
@@ -73,6 +74,7 @@ fn prepare_stop(
         return Err(Turn::Abort(format!("not stopped in time: {why}")));
     }
     preflight(pod)?;
+    update::refresh(context, restart, member, pod)?;
     until_mounted(context, member, pod, manager, false)?;
     if has_failed {
         return prepare_failed(context, ledger, restart, member);

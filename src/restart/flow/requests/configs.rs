@@ -10,10 +10,11 @@ use crate::flow::drifts;
 use crate::ledger::LedgerChange;
 use crate::{Ledger, Outcome, Pod, Step, Strategy};
 
-/// Remembers the decisive settings of configs that engines run on or are to run on.
+/// Remembers the decisive settings of configs that engines are to run on. With a new one, those are
+/// forgotten that no engine runs on any more.
 pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let seen = &context.snapshot.configs;
-    if !context.snapshot.cluster.has_status || (seen.is_empty() && ledger.configs.is_empty()) {
+    if !context.snapshot.cluster.has_status || ledger.configs.contains(seen) {
         return Changes::default();
     }
     let managers: Vec<_> = context.index.pods().map(|pod| pod.manager.as_ref()).collect();

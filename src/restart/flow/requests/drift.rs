@@ -50,9 +50,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         return changes;
     }
     let id = change_id(context);
-    if has_tried(ledger, &id) {
-        let entry = ledger.history.iter().rev().find(|entry| entry.id == id);
-        let ended = entry.map_or("ended", |entry| entry.outcome.as_str());
+    if let Some(ended) = outcome_of_tried(ledger, &id) {
         let message =
             format!("its change was rolled out as {id}, which {ended}: ask for a restart");
         for pod in drifting {
@@ -130,16 +128,24 @@ fn change_id(context: &Context<'_>) -> String {
         })
         .collect();
     wanted.sort_unstable();
-    let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
-    let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
-    format!("config-{short}")
+    short_id("config", wanted)
 }
 
-/// Whether this is the change that was requested last. An older change that comes back is requested
-/// again.
-fn has_tried(ledger: &Ledger, id: &str) -> bool {
-    let mut ours = ledger.handled.iter().rev().filter(|id| id.starts_with("config-"));
-    ours.next().is_some_and(|last| last == id)
+/// An id of this kind for what is wanted, by name.
+pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
+    let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
+    let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
+    format!("{kind}-{short}")
+}
+
+/// How the change with this id ended, if it is the one of its kind that was requested last. An older
+/// change that comes back is requested again.
+pub(super) fn outcome_of_tried(ledger: &Ledger, id: &str) -> Option<&'static str> {
+    let kind = id.split_inclusive('-').next().unwrap_or_default();
+    let mut ours = ledger.handled.iter().rev().filter(|id| id.starts_with(kind));
+    ours.next().filter(|last| *last == id)?;
+    let entry = ledger.history.iter().rev().find(|entry| entry.id == id);
+    Some(entry.map_or("ended", |entry| entry.outcome.as_str()))
 }
 
 /// Whether a pod's engine runs on another config than its sources have. Does not check that the

@@ -9,6 +9,7 @@ pub(super) mod kept_phase;
 pub(super) mod open;
 pub(super) mod pod_phases;
 pub(super) mod policy_names;
+pub(super) mod update;
 
 use crate::changes::Changes;
 use crate::{Code, Reason};

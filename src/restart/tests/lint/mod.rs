@@ -13,6 +13,7 @@ mod patches;
 mod requests;
 mod slots;
 mod superseding;
+mod updates;
 mod votes;
 mod waits;
 
@@ -31,11 +32,13 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
     for action in &plan.actions {
         match action {
             Action::WriteLedger(ledger) => ledger_writes::check(&facts, ledger, &mut wrong),
-            Action::Stop { uid, sequence, resume, .. } => {
+            Action::Stop { uid, sequence, resume, exit, .. } => {
+                updates::exit(&facts, uid, *sequence, *exit, &mut wrong);
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
-            Action::EndDrain { uid, sequence, drain, resume, .. } => {
+            Action::EndDrain { uid, sequence, drain, resume, exit } => {
+                updates::exit(&facts, uid, *sequence, *exit, &mut wrong);
                 drains::end(&facts, uid, *sequence, *drain, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
@@ -63,10 +66,16 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                     wrong.push(format!("an event without a message: {event:?}"));
                 }
             }
-            Action::PatchMetadata { .. }
-            | Action::PatchImages { .. }
-            | Action::Resize { .. }
-            | Action::DeletePod { .. } => wrong.push(format!("no step plans this: {action:?}")),
+            Action::PatchMetadata { uid, labels, .. } => {
+                updates::metadata(&facts, uid, labels, &mut wrong);
+            }
+            Action::PatchImages { uid, images } => {
+                updates::patch(&facts, uid, images, updates::Field::Images, &mut wrong);
+            }
+            Action::Resize { uid, resources } => {
+                updates::patch(&facts, uid, resources, updates::Field::Resources, &mut wrong);
+            }
+            Action::DeletePod { uid } => updates::delete(&facts, uid, &mut wrong),
             Action::AddFinalizer
             | Action::RemoveFinalizer
             | Action::ClaimTrigger { .. }

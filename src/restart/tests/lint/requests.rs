@@ -349,6 +349,9 @@ fn start_of_turn(
     let run = facts.manager(&pod.uid).and_then(|manager| manager.run.as_ref());
     let runs_it =
         member.expected.is_some() && run.is_some_and(|run| run.checksum == member.expected);
+    if let Some(why) = super::updates::why_not_carried_out(pod, member).filter(|_| !runs_it) {
+        wrong.push(format!("{name} is started before its pod is as it is wanted: {why}"));
+    }
     match facts.manager(&pod.uid) {
         None => wrong.push(format!("{name} is started and its manager is not known")),
         Some(manager) => {

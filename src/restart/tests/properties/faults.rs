@@ -49,6 +49,8 @@ pub(super) enum Fault {
     AskAgain,
     AskCoordinated(usize),
     AllSourcesMove,
+    /// The owner wants another template, or an earlier one again; one of [`TEMPLATES`].
+    Template(usize),
     Crash,
     /// Reconciler or apiserver are lost for so many minutes.
     ControllerAway(usize),
@@ -167,6 +169,7 @@ impl Fault {
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
             Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
             Self::AllSourcesMove => "change config logs-* v4".into(),
+            Self::Template(which) => format!("template logs-* {}", TEMPLATES[which]),
             Self::Crash => "crash".into(),
             Self::ControllerAway(minutes) => {
                 play_line(driver, "crash");
@@ -215,8 +218,8 @@ impl Fault {
             | KeepStopped(node)
             | LetRun(node) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
-            | Pause | Resume | Cancel | AskAgain | AskCoordinated(_) | AllSourcesMove | Crash
-            | Stale | BlindToEngine | ControllerAway(_) => None,
+            | Template(_) | Pause | Resume | Cancel | AskAgain | AskCoordinated(_)
+            | AllSourcesMove | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
@@ -241,6 +244,36 @@ impl Fault {
         let made = driver.make(&snapshot);
         driver.follow(&snapshot, version, &made);
     }
+}
+
+/// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
+/// that a Kubernetes node can give, and others.
+const TEMPLATES: [&str; 14] = [
+    "image=a",
+    "image=b",
+    "image=bad",
+    "image=broken",
+    "env=b",
+    "env=a",
+    "memory=a",
+    "memory=2Gi",
+    "memory=infeasible",
+    "memory=deferred",
+    "label=b sidecar=b",
+    "asked=b",
+    "affinity=b",
+    "image=a env=a memory=a label=a sidecar=a asked=a affinity=a",
+];
+
+/// Any fault, and the owner changes its template again and again.
+pub(super) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let change = (0..TEMPLATES.len()).prop_map(Fault::Template);
+    let changes = prop::collection::vec((0..within, change), 1..8);
+    (changes, faults(within)).prop_map(|(mut changes, faults)| {
+        changes.extend(faults.into_iter().take(10));
+        changes.sort_by_key(|(at, _)| *at);
+        changes
+    })
 }
 
 /// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
@@ -282,6 +315,8 @@ pub(super) fn repair_all(driver: &mut Driver) {
     for at in 0..driver.world.pods.len() {
         let name = driver.world.pods[at].name.clone();
         let now = driver.world.now;
+        driver.world.pod(&name).living.is_repaired();
+        driver.world.pod(&name).is_scheduled(now);
         let machine = &mut driver.world.pod(&name).machine;
         machine.unreachable = false;
         machine.habits.refuses.clear();

@@ -185,6 +185,21 @@ impl Case {
         (page, wrong)
     }
 
+    /// As [`Self::play`], while the owner of the pods changes its template, and changes it back.
+    fn play_with_templates(&self) -> (String, Vec<String>) {
+        let mut driver = self.driver();
+        for line in [
+            "policy update relabel,restart,container,resize,replace",
+            "image bad cannot be pulled",
+            "image broken breaks the engine",
+            "memory infeasible is infeasible",
+            "memory deferred is deferred",
+        ] {
+            play_line(&mut driver, line);
+        }
+        self.run_with_faults(&mut driver)
+    }
+
     /// Faults happen and are repaired. Returns what is wrong at the end.
     fn run_with_faults(&self, driver: &mut Driver) -> (String, Vec<String>) {
         let begin = driver.world.now;
@@ -277,6 +292,25 @@ proptest! {
     #[test]
     fn every_restart_ends_and_leaves_nothing_behind(case in case()) {
         let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}
+
+/// A cluster whose owner changes the template of its pods.
+fn templates() -> impl Strategy<Value = Case> {
+    (case(), faults::templates(FAULT_TIME)).prop_map(|(mut case, faults)| {
+        case.faults = faults;
+        case.allow_outage = true;
+        case
+    })
+}
+
+proptest! {
+    #![proptest_config(always_the_same(32))]
+
+    #[test]
+    fn every_template_is_carried_out_or_given_up_whole(case in templates()) {
+        let (page, wrong) = case.play_with_templates();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 }

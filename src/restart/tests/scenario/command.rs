@@ -1,9 +1,13 @@
 //! The lines of a script, one command each.
 
 use super::wait;
-use crate::tests::driver::Driver;
+use crate::tests::driver::{ActionFate, Driver};
+use crate::tests::world::template::Limits;
 use crate::tests::world::{Asked, Services, SimPod, Tool};
-use crate::{Disabled, Drain, OnConfigChange, Request, Share, Sources, Strategy, Time, annotation};
+use crate::{
+    Disabled, Drain, OnConfigChange, Request, Share, Sources, Strategy, Time, UpdateStep,
+    annotation,
+};
 use stayput_api::{Span, StartRequest, StopRequest};
 
 /// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`; `data-a*2:data@a` is
@@ -84,6 +88,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         }
         ["delete", "the", "searchcluster"] => driver.world.object.touch().deleting = true,
         ["crash"] => driver.crash(),
+        ["crash", "after", "every", "action"] => {
+            driver.fates = vec![ActionFate::CrashAfter; 60];
+        }
         ["controller", "off"] => driver.is_off = true,
         ["controller", "on"] => driver.is_off = false,
         ["flushes", "take", span] => driver.flush_time = span_of(span),
@@ -113,7 +120,27 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["thaw", "manager", pod] => driver.world.thaw(pod),
         ["disconnect", "manager", pod] => driver.world.pod(pod).machine.unreachable = true,
         ["reconnect", "manager", pod] => driver.world.pod(pod).machine.unreachable = false,
-        ["container", "of", pod, "restarts"] => driver.world.pod(pod).machine.comes_back(now),
+        ["container", "of", pod, "restarts"] => {
+            let pod = driver.world.pod(pod);
+            if !pod.gone && !pod.living.is_without_container() {
+                pod.container_restarts(now);
+            }
+        }
+        ["template", pods, ref fields @ ..] => template(driver, pods, fields),
+        ["image", image, "cannot", "be", "pulled"] => limits(driver, |limits| {
+            limits.bad_images.insert(image.into());
+        }),
+        ["image", image, "breaks", "the", "engine"] => limits(driver, |limits| {
+            limits.broken_images.insert(image.into());
+        }),
+        ["memory", size, "is", "infeasible"] => limits(driver, |limits| {
+            limits.infeasible.insert(size.into());
+        }),
+        ["memory", size, "is", "deferred"] => limits(driver, |limits| {
+            limits.deferred.insert(size.into());
+        }),
+        ["no", "room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = true),
+        ["room", "for", pod] => driver.world.pod(pod).is_scheduled(now),
         ["sidecar", "of", pod, "crashes"] => driver.world.pod(pod).sidecar_crashes = true,
         ["sidecar", "of", pod, "runs"] => driver.world.pod(pod).sidecar_crashes = false,
         ["disk", "of", pod, "is", "read-only"] => driver.world.pod(pod).machine.read_only = true,
@@ -241,10 +268,47 @@ fn policy(driver: &mut Driver, words: &[&str]) {
         ["maxUnavailable", count] => policy.max_unavailable = share(count),
         ["disable", names @ ..] => policy.disabled = Disabled::of(names.iter().copied()),
         ["phaseTimeout", span] => policy.phase_timeout = span_of(span),
+        ["update", steps] => {
+            let step = |name: &str| {
+                let all = [
+                    UpdateStep::Relabel,
+                    UpdateStep::Restart,
+                    UpdateStep::Container,
+                    UpdateStep::Resize,
+                    UpdateStep::Replace,
+                ];
+                all.into_iter().find(|step| step.name() == name).expect("a step")
+            };
+            policy.update = steps.split(',').filter(|name| *name != "none").map(step).collect();
+            for pod in &mut driver.world.pods {
+                pod.living.is_read = true;
+            }
+        }
         ["onConfigChange", "rolling"] => policy.on_config_change = OnConfigChange::Rolling,
         ["onConfigChange", "auto"] => policy.on_config_change = OnConfigChange::Auto,
         ["onConfigChange", "coordinated"] => policy.on_config_change = OnConfigChange::Coordinated,
         other => panic!("no policy: {other:?}"),
+    }
+}
+
+/// The owner of these pods wants another template: `template logs-* image=b env=b`.
+fn template(driver: &mut Driver, pods: &str, fields: &[&str]) {
+    for name in matching(driver, pods) {
+        let pod = driver.world.pod(&name);
+        for field in fields {
+            let (field, value) = field.split_once('=').expect("field=value");
+            pod.living.wanted.insert(field.into(), value.into());
+        }
+        let wanted = pod.living.wanted.clone();
+        if !driver.world.templates.contains(&wanted) {
+            driver.world.templates.push(wanted);
+        }
+    }
+}
+
+fn limits(driver: &mut Driver, change: impl Fn(&mut Limits)) {
+    for pod in &mut driver.world.pods {
+        change(&mut pod.living.limits);
     }
 }
 
@@ -266,6 +330,7 @@ fn replace(driver: &mut Driver, name: &str) {
     let Sources::Checksum(config) = pod.sources.clone() else { panic!("sources of {name}") };
     let incarnation: u32 = pod.uid.rsplit("uid").next().unwrap().parse().unwrap();
     let mut next = SimPod::new(name, incarnation + 1, &config, now);
+    next.living = pod.living.remade();
     next.machine.boots_now(now);
     *pod = next;
 }

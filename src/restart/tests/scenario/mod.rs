@@ -194,4 +194,17 @@ scenarios! {
     zone_with_a_whole_tier
     zone_with_all_masters
     zone_without_zones
+    update_bad_image
+    update_broken_image
+    update_crashes
+    update_engine_crashes
+    update_env
+    update_image
+    update_of_a_person
+    update_pending
+    update_relabel
+    update_replace
+    update_reverted
+    update_size
+    update_size_infeasible
 }

@@ -18,6 +18,8 @@ pub(crate) struct Habits {
     pub(crate) start: u64,
     /// Checksums of configs on which it ends soon after its start.
     pub(crate) refuses: BTreeSet<String>,
+    /// It ends soon after its start, on every config.
+    pub(crate) fails: bool,
     /// It does not react to signals, not even to SIGKILL.
     pub(crate) immortal: bool,
 }
@@ -93,6 +95,7 @@ impl Machine {
                 stop: 5_000,
                 start: 20_000,
                 refuses: BTreeSet::new(),
+                fails: false,
                 immortal: false,
             },
             mounted: Some(config.to_owned()),
@@ -134,6 +137,14 @@ impl Machine {
             }
         };
         self.happens(now, Event::Boot(recovered));
+    }
+
+    /// The container is gone, and with it all of its processes.
+    pub(crate) fn container_ends(&mut self) {
+        self.process = None;
+        self.queue.clear();
+        self.frozen = false;
+        self.exited = false;
     }
 
     pub(crate) fn freeze(&mut self) {
@@ -318,8 +329,8 @@ impl Machine {
         self.runs += 1;
         let uid = self.life.policy().pod.clone().unwrap_or_default();
         let id = format!("{uid}-run{}", self.runs);
-        let refused =
-            prepared.checksum.as_ref().is_some_and(|sum| self.habits.refuses.contains(sum));
+        let refused = self.habits.fails
+            || prepared.checksum.as_ref().is_some_and(|sum| self.habits.refuses.contains(sum));
         self.process = Some(Process {
             run: id.clone(),
             checksum: prepared.checksum,

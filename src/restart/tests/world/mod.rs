@@ -7,6 +7,7 @@ mod object;
 pub(crate) mod perform;
 mod pods;
 mod shards;
+pub(crate) mod template;
 pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,8 @@ pub(crate) struct World {
     /// Requests that have not arrived yet, by their time of arrival.
     /// With the version of the object when they were sent.
     late: BTreeMap<(u64, u64), (u64, crate::Action)>,
+    /// Every template that an owner had.
+    pub(crate) templates: Vec<template::Template>,
     /// Number of late requests that have arrived.
     pub(crate) arrived: usize,
     count: u64,
@@ -81,6 +84,7 @@ impl World {
             configs: BTreeMap::new(),
             looked_at: None,
             late: BTreeMap::new(),
+            templates: vec![template::first()],
             arrived: 0,
             count: 0,
             judged: Vec::new(),
@@ -143,10 +147,11 @@ impl World {
         for pod in &mut self.pods {
             pod.follow_drain(now);
         }
-        let up = self.pods.iter().filter(|pod| !pod.gone).filter_map(|pod| {
-            let run = pod.machine.up(now)?;
-            Some((pod.name.clone(), run.to_owned()))
-        });
+        let up =
+            self.pods.iter().filter(|pod| !pod.gone && !pod.living.is_pending).filter_map(|pod| {
+                let run = pod.machine.up(now)?;
+                Some((pod.name.clone(), run.to_owned()))
+            });
         let up: BTreeMap<String, String> = up.collect();
         self.engine.settle(now, &up);
     }
@@ -181,9 +186,17 @@ impl World {
                     "late",
                     format!("a request arrives: {}", perform::describe_action(&action)),
                 );
-                // The only patch that names the version it was decided on.
-                let is_claim = matches!(action, crate::Action::ClaimTrigger { .. });
-                if !is_claim || version == self.object.version {
+                // These name the version of the object they were decided on.
+                let same = match &action {
+                    crate::Action::ClaimTrigger { .. } => version == self.object.version,
+                    crate::Action::PatchImages { uid, .. }
+                    | crate::Action::Resize { uid, .. }
+                    | crate::Action::DeletePod { uid } => {
+                        self.by_uid(uid).is_some_and(|pod| pod.living.version == version)
+                    }
+                    _ => true,
+                };
+                if same {
                     self.carry_out(&action);
                 }
             }

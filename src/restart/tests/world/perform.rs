@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Asked, Judgement, Verdict, World};
+use super::{Asked, Judgement, SimPod, Verdict, World};
 use crate::{Action, Change, annotation};
 use stayput_api::{Span, StartRequest, State, StopRequest};
 
@@ -31,9 +31,9 @@ pub(crate) fn describe_action(action: &Action) -> String {
             };
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
-        Action::PatchMetadata { uid, .. } => format!("label {uid} as its owner does"),
-        Action::PatchImages { uid, .. } => format!("change images of {uid}"),
-        Action::Resize { uid, .. } => format!("resize {uid}"),
+        Action::PatchMetadata { uid, labels, .. } => format!("label {uid}: {}", values(labels)),
+        Action::PatchImages { uid, images } => format!("images of {uid}: {}", values(images)),
+        Action::Resize { uid, resources } => format!("resize {uid}: {}", values(resources)),
         Action::DeletePod { uid } => format!("delete {uid}"),
         Action::Stop { uid, sequence, .. } => format!("stop {sequence} to {uid}"),
         Action::EndDrain { uid, sequence, drain, .. } => {
@@ -62,11 +62,25 @@ pub(crate) fn describe_action(action: &Action) -> String {
     }
 }
 
+/// The values that changes bring.
+fn values(changes: &BTreeMap<String, Change>) -> String {
+    let value = |(key, change): (&String, &Change)| {
+        format!("{key}={}", change.wanted.as_deref().unwrap_or("-"))
+    };
+    changes.iter().map(value).collect::<Vec<_>>().join(", ")
+}
+
 impl World {
     /// The action arrives late.
     pub(crate) fn carry_out_at(&mut self, at: u64, action: Action) {
         let count = self.fresh();
-        self.late.insert((at, count), (self.object.version, action));
+        let version = match &action {
+            Action::PatchImages { uid, .. }
+            | Action::Resize { uid, .. }
+            | Action::DeletePod { uid } => self.by_uid(uid).map_or(0, |pod| pod.living.version),
+            _ => self.object.version,
+        };
+        self.late.insert((at, count), (version, action));
     }
 
     /// Does what the executor does; the driver handles ledger and flush. Returns whether the action
@@ -106,11 +120,20 @@ impl World {
                 true
             }
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
-            // No world has templates yet.
-            Action::PatchMetadata { .. }
-            | Action::PatchImages { .. }
-            | Action::Resize { .. }
-            | Action::DeletePod { .. } => false,
+            Action::PatchMetadata { uid, labels, annotations } => {
+                let known = self.templates.clone();
+                self.living(uid, |pod, _| pod.living.relabel(labels, annotations, &known))
+            }
+            Action::PatchImages { uid, images } => {
+                self.living(uid, |pod, now| pod.living.patch_images(images, now))
+            }
+            Action::Resize { uid, resources } => {
+                self.living(uid, |pod, _| pod.living.resize(resources))
+            }
+            Action::DeletePod { uid } => self.living(uid, |pod, now| {
+                pod.is_deleted(now);
+                true
+            }),
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
                 let request = StopRequest {
@@ -146,6 +169,11 @@ impl World {
         done
     }
 
+    fn living(&mut self, uid: &str, change: impl FnOnce(&mut SimPod, u64) -> bool) -> bool {
+        let now = self.now;
+        self.by_uid(uid).filter(|pod| !pod.gone).is_some_and(|pod| change(pod, now))
+    }
+
     fn patch(&mut self, uid: &str, changes: &BTreeMap<String, Change>) -> bool {
         let now = self.now;
         let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
@@ -177,8 +205,15 @@ impl World {
     pub(crate) fn ask(&mut self, uid: &str, asked: Asked, by: &str) -> bool {
         let now = self.now;
         let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
+        if pod.living.is_without_container() {
+            return false;
+        }
         let before = pod.machine.life().state();
         let verdict = pod.machine.asks(now, asked.clone(), by);
+        if matches!(verdict, Verdict::Accepted) {
+            // Its readiness changes.
+            pod.living.version += 1;
+        }
         let after = pod.machine.life().state();
         let name = pod.name.clone();
         self.note(uid, name, &asked, by, verdict.clone(), before != after);

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::machine::Machine;
+use super::template::{self, Living};
 use crate::{Endpoint, Known, Pod, Sources, Unknown};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
 /// The time until it syncs them after a patch of the pod, in milliseconds.
 const NUDGED: u64 = 1_000;
+
+/// Until an owner has made another pod, in milliseconds.
+const REMADE: u64 = 2_000;
 
 /// From the begin of a drain until EndpointSlices show the pod as not ready, in milliseconds.
 const PROBED: u64 = 1_000;
@@ -45,6 +49,12 @@ pub(crate) struct SimPod {
     pub(crate) machine: Machine,
     /// A container beside the engine's crashes again and again.
     pub(crate) sidecar_crashes: bool,
+    /// What its owner wants of it, and what it has.
+    pub(crate) living: Living,
+    /// When its owner makes another one in its place.
+    remade_at: Option<u64>,
+    /// What the kubelet did to an engine that ran.
+    pub(crate) killed: Vec<String>,
     /// The kubelet does not sync the config.
     pub(crate) mount_is_stuck: bool,
     kubelet_at: Option<u64>,
@@ -70,6 +80,9 @@ impl SimPod {
             services: Services::Unknown,
             sources: Sources::Checksum(config.to_owned()),
             sidecar_crashes: false,
+            living: Living::new(&template::first()),
+            remade_at: None,
+            killed: Vec::new(),
             mount_is_stuck: false,
             kubelet_at: None,
             container_back_at: None,
@@ -118,6 +131,11 @@ impl SimPod {
         let turns = self.machine.process_turns_at().filter(|at| *at > now);
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
         let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
+        let living = [self.living.kubelet_at, self.living.back_at, self.remade_at];
+        if self.gone {
+            return self.remade_at;
+        }
+        let turns = turns.chain(living.into_iter().flatten());
         let own = turns.chain(self.machine.next()).chain(kubelet);
         own.chain(self.container_back_at).chain(probed).min()
     }
@@ -135,14 +153,66 @@ impl SimPod {
                 self.machine.mounted = Some(checksum.clone());
             }
         }
+        if self.remade_at.is_some_and(|at| at <= now) {
+            self.is_remade(now);
+            return;
+        }
         self.machine.wake(now);
         self.follow_drain(now);
+        if self.living.kubelet_looks(now) {
+            if self.machine.checksum().is_some() {
+                self.killed.push(format!("a new image ended the engine of {}", self.name));
+            }
+            self.machine.container_ends();
+        }
+        if self.living.back_at.is_some_and(|at| at <= now) {
+            self.living.back_at = None;
+            self.container_restarts(now);
+        }
         if self.machine.has_exited() && self.container_back_at.is_none() {
             self.container_back_at = Some(now + 1_000);
         }
         if self.container_back_at.is_some_and(|at| at <= now) {
             self.container_back_at = None;
-            self.machine.comes_back(now);
+            if !self.living.is_without_container() {
+                self.container_restarts(now);
+            }
+        }
+    }
+
+    /// The kubelet makes its manager's container anew.
+    pub(crate) fn container_restarts(&mut self, now: u64) {
+        self.living.has_new_container();
+        let broken = &self.living.limits.broken_images;
+        self.machine.habits.fails = broken.contains(&self.living.running_image);
+        self.machine.comes_back(now);
+    }
+
+    /// It is deleted; its owner makes another one.
+    pub(crate) fn is_deleted(&mut self, now: u64) {
+        if self.machine.checksum().is_some() {
+            self.killed.push(format!("a deletion ended the engine of {}", self.name));
+        }
+        self.gone = true;
+        self.absent_since.get_or_insert(now);
+        self.remade_at = Some(now + REMADE);
+    }
+
+    fn is_remade(&mut self, now: u64) {
+        let Sources::Checksum(config) = self.sources.clone() else { return };
+        let incarnation: u32 = self.uid.rsplit("uid").next().unwrap().parse().unwrap();
+        let mut next = Self::new(&self.name, incarnation + 1, &config, now);
+        next.living = self.living.remade();
+        next.killed = std::mem::take(&mut self.killed);
+        next.machine.boots_now(now);
+        *self = next;
+    }
+
+    /// A Kubernetes node takes it after all.
+    pub(crate) fn is_scheduled(&mut self, now: u64) {
+        self.living.limits.is_full = false;
+        if std::mem::take(&mut self.living.is_pending) {
+            self.machine.boots_now(now);
         }
     }
 
@@ -159,7 +229,8 @@ impl SimPod {
     }
 
     pub(crate) fn observe(&self, now: u64) -> Pod {
-        let silent = self.machine.frozen || self.machine.unreachable;
+        let silent =
+            self.machine.frozen || self.machine.unreachable || self.living.is_without_container();
         let manager = if silent || self.container_back_at.is_some() {
             Err(Unknown { message: format!("the manager of {} does not answer", self.name) })
         } else {
@@ -175,17 +246,24 @@ impl SimPod {
             uid: self.uid.clone(),
             name: self.name.clone(),
             node: self.name.clone(),
-            container: None,
+            container: self.living.is_read.then(|| "engine".to_owned()),
             annotations: self.annotations.clone(),
-            ready: self.machine.up(now).is_some() && !self.terminating && !self.sidecar_crashes,
+            ready: !self.living.is_pending
+                && self.machine.up(now).is_some()
+                && !self.terminating
+                && !self.sidecar_crashes,
             terminating: self.terminating,
             crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             phase_applied_by: self.phase_applied_by.clone(),
             endpoint: self.endpoint(now),
-            update: Ok(None),
-            live: None,
+            update: Ok(self
+                .living
+                .is_read
+                .then(|| template::update(&self.living.labelled, &self.living.wanted))
+                .flatten()),
+            live: self.living.observe(self.container_back_at.is_some()),
             sources: self.sources.clone(),
             manager,
         }

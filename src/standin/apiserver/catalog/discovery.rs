@@ -84,6 +84,15 @@ fn rows(resource: &Resource) -> Vec<Value> {
             "verbs": ["get", "patch", "update"],
         }));
     }
+    if resource.storage == "pods" {
+        rows.push(json!({
+            "name": "pods/resize",
+            "singularName": "",
+            "namespaced": true,
+            "kind": "Pod",
+            "verbs": ["get", "patch", "update"],
+        }));
+    }
     if resource.plural == "serviceaccounts" {
         rows.push(json!({
             "name": "serviceaccounts/token",

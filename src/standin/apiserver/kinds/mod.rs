@@ -19,6 +19,8 @@ mod pod;
 pub(super) enum Part {
     Main,
     Status,
+    /// CPU and memory of a pod.
+    Resize,
 }
 
 /// Fields of the metadata that only the server writes.
@@ -75,6 +77,7 @@ pub(super) fn prepare_update(resource: &Resource, old: &Value, new: &mut Value, 
             }
         }
         Part::Status => keep(new, old, "spec"),
+        Part::Resize => *new = pod::resized(old, new),
     }
     meta_mut(new);
     for field in SERVER_SIDE {
@@ -86,7 +89,7 @@ pub(super) fn prepare_update(resource: &Resource, old: &Value, new: &mut Value, 
     }
     fill_in(resource, new);
     if resource.has_generation()
-        && part == Part::Main
+        && part != Part::Status
         && wanted(resource, old) != wanted(resource, new)
     {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;

@@ -47,6 +47,21 @@ fn default(object: &mut Value, field: &str, value: Value) {
     }
 }
 
+/// The old pod with the sizes of the new one: a write of `pods/resize` changes nothing else.
+pub(super) fn resized(old: &Value, new: &Value) -> Value {
+    let mut resized = old.clone();
+    resized["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"].clone();
+    for list in ["containers", "initContainers"] {
+        for container in resized["spec"][list].as_array_mut().into_iter().flatten() {
+            let sizes = new["spec"][list].as_array().into_iter().flatten();
+            if let Some(new) = sizes.into_iter().find(|new| new["name"] == container["name"]) {
+                container["resources"] = new["resources"].clone();
+            }
+        }
+    }
+    resized
+}
+
 pub(super) fn validate(old: Option<&Value>, new: &Value, causes: &mut Vec<Cause>) {
     let containers = new["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
     if containers.is_empty() {

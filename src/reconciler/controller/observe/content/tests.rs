@@ -109,7 +109,7 @@ async fn it_goes_with_an_update_of_the_template() {
         (UpdateStep::Relabel, UpdateStep::Container, true),
         (UpdateStep::Restart, UpdateStep::Container, true),
         (UpdateStep::Container, UpdateStep::Container, true),
-        (UpdateStep::Resize, UpdateStep::Resize, false),
+        (UpdateStep::Resize, UpdateStep::Resize, true),
         (UpdateStep::Replace, UpdateStep::Replace, false),
     ] {
         let both = update(&new, &pod, Some(template(of_template))).unwrap();

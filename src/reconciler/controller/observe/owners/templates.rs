@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use stayput_restart::PodUpdate;
 use stayput_reuse::{Abilities, UpdateStep};
 
@@ -89,6 +90,11 @@ impl Templates {
         let patch = patch([&actual.template, &wanted.template], pod, live);
         self.compared.insert(key, (step, because.clone()));
         Ok(PodUpdate { from: from.to_owned(), to: to.to_owned(), step, because, patch })
+    }
+
+    /// The template of a revision, if that was read.
+    pub(super) fn template(&self, key: &Key) -> Option<&Value> {
+        Some(&self.revisions.get(key)?.as_ref().ok()?.as_ref()?.template)
     }
 
     /// A revision as it was read, where everything can be resized.

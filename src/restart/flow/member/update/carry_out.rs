@@ -1,0 +1,110 @@
+//! After the stop: the pod of a stopped engine is changed, until the engine may be started.
+
+use super::container::{is_made_anew, until_made_anew};
+use super::fixed::{due_images, due_resources, is_managers};
+use crate::flow::turn::{Turn, wait};
+use crate::{Action, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
+
+/// Passes once the pod is as the member's engine is to be started in it. The engine is stopped, and
+/// the cluster does not list it any more.
+pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> Result<(), Turn> {
+    let Some(fixed) = &member.update else { return Ok(()) };
+    let Some(live) = &pod.live else {
+        return Err(wait(Code::UpdateUnknown, "what its pod shows was not read"));
+    };
+    match fixed.update.step {
+        UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
+        UpdateStep::Restart => change_images(member, fixed, pod, live),
+        UpdateStep::Container => {
+            change_images(member, fixed, pod, live)?;
+            until_made_anew(fixed, pod, live)
+        }
+        UpdateStep::Resize => {
+            // The new container sees the new size.
+            resize(fixed, pod, live)?;
+            change_images(member, fixed, pod, live)?;
+            until_made_anew(fixed, pod, live)
+        }
+        UpdateStep::Replace => Err(replace(pod)),
+    }
+}
+
+/// Whether the pod has everything that a new process can be started with; its labels follow after the
+/// proof.
+pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> bool {
+    let Some(fixed) = &member.update else { return true };
+    let Some(live) = &pod.live else { return false };
+    match fixed.update.step {
+        UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => true,
+        UpdateStep::Restart => due_images(fixed, live).is_empty(),
+        UpdateStep::Container | UpdateStep::Resize => {
+            due_images(fixed, live).is_empty()
+                && due_resources(fixed, live).is_empty()
+                && is_in_effect(fixed, live)
+                && is_made_anew(fixed, live)
+        }
+        // It is another pod then.
+        UpdateStep::Replace => false,
+    }
+}
+
+/// Changes the images. The container that runs now is written down before: one that was made in the
+/// meantime is not the one with the new image.
+fn change_images(
+    member: &Member,
+    fixed: &MemberUpdate,
+    pod: &Pod,
+    live: &LivePod,
+) -> Result<(), Turn> {
+    let images = due_images(fixed, live);
+    if images.is_empty() {
+        return Ok(());
+    }
+    let is_the_managers = images.keys().any(|container| is_managers(pod, container));
+    if is_the_managers && live.container_id.is_some() && live.container_id != fixed.container_id {
+        let container_id = live.container_id.clone();
+        let seen = MemberUpdate { container_id, ..fixed.clone() };
+        return Err(Turn::change(Member { update: Some(Box::new(seen)), ..member.clone() }));
+    }
+    let action = Action::PatchImages { uid: pod.uid.clone(), images };
+    Err(Turn::act_and_wait(action, Code::NewContainer, "its images are being changed"))
+}
+
+/// Changes the size, and waits until the kubelet has put it into effect.
+fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
+    let resources = due_resources(fixed, live);
+    if !resources.is_empty() {
+        let action = Action::Resize { uid: pod.uid.clone(), resources };
+        return Err(Turn::act_and_wait(action, Code::Resizing, "its size is being changed"));
+    }
+    match &live.resize {
+        Some(ResizeState::Infeasible(why)) => {
+            Err(Turn::Abort(format!("its Kubernetes node cannot give it the new size: {why}")))
+        }
+        Some(ResizeState::Pending(why)) => Err(wait(
+            Code::Resizing,
+            format!("the kubelet has not put its new size into effect: {why}"),
+        )),
+        None if !is_in_effect(fixed, live) => {
+            Err(wait(Code::Resizing, "the kubelet has not put its new size into effect yet"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the kubelet has put the sizes in the spec into effect.
+fn is_in_effect(fixed: &MemberUpdate, live: &LivePod) -> bool {
+    let resources = &fixed.update.patch.resources;
+    resources.keys().all(|container| live.resized.contains(container))
+}
+
+/// Deletes the pod: its owner makes another one of its name, on the same volume claims.
+fn replace(pod: &Pod) -> Turn {
+    let message = "its pod is being deleted; its owner makes another one of its name";
+    match pod.terminating {
+        true => wait(Code::PodGone, message),
+        false => {
+            Turn::act_and_wait(Action::DeletePod { uid: pod.uid.clone() }, Code::PodGone, message)
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What of a member's pod changes is fixed when the member takes its slot, and looked at again before
+//! the stop: what the owner wants may change meanwhile.
+
+use std::collections::BTreeMap;
+
+use super::{makes_a_container, step_of};
+use crate::blocker::refuse;
+use crate::context::Context;
+use crate::flow::turn::{GiveBack, Turn};
+use crate::{
+    Blocker, Change, Code, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy, Restart,
+    Strategy, UpdateStep,
+};
+
+/// `by` of a restart that is requested to update pods.
+pub(in crate::flow) const BY_UPDATE: &str = "spec.update";
+
+/// What a restart with this strategy changes of a pod besides its process; none if its owner wants
+/// nothing else, if the policy does not allow that step, or if it is not known. A coordinated
+/// restart starts all nodes in one moment, and does not wait for containers.
+pub(crate) fn planned_update<'a>(
+    policy: &Policy,
+    strategy: Strategy,
+    pod: &'a Pod,
+) -> Option<&'a PodUpdate> {
+    let update = pod.update.as_ref().ok()?.as_ref()?;
+    let is_of_a_restart = (UpdateStep::Restart..UpdateStep::Move).contains(&update.step);
+    let is_allowed = is_of_a_restart && policy.update.contains(&update.step);
+    (is_allowed && strategy != Strategy::Coordinated).then_some(update)
+}
+
+/// What is to change of a pod, with what it has before; none if nothing is.
+pub(in crate::flow) fn fix(
+    context: &Context<'_>,
+    restart: &Restart,
+    pod: &Pod,
+) -> Result<Option<Box<MemberUpdate>>, Blocker> {
+    if let Err(unknown) = &pod.update
+        && is_for_updates(restart)
+    {
+        refuse(Code::UpdateUnknown, &unknown.message)?;
+    }
+    let strategy = restart.request.strategy;
+    let Some(update) = planned_update(context.policy, strategy, pod) else { return Ok(None) };
+    let unknown = |message: &str| Blocker { code: Code::UpdateUnknown, message: message.into() };
+    let live = pod.live.as_ref().ok_or_else(|| unknown("what its pod shows was not read"))?;
+    if makes_a_container(update.step) && live.container_id.is_none() {
+        return Err(unknown("the id of its manager's container is not known yet"));
+    }
+    let mut update = update.clone();
+    see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
+    see(&mut update.patch.resources, &live.resources, covers);
+    Ok(Some(Box::new(MemberUpdate {
+        update,
+        container_id: live.container_id.clone(),
+        claims: live.claims.clone(),
+        given_up_id: None,
+    })))
+}
+
+/// Whether it was requested to update pods.
+pub(in crate::flow::member) fn is_for_updates(restart: &Restart) -> bool {
+    restart.request.by.as_deref() == Some(BY_UPDATE)
+}
+
+/// Passes if what is fixed is what is wanted now, of the container that runs now.
+pub(in crate::flow::member) fn refresh(
+    context: &Context<'_>,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) -> Result<(), Turn> {
+    let now = match (&pod.update, &member.update, &pod.live) {
+        // It is only not known for now.
+        (Err(_), Some(fixed), Some(live)) => {
+            let container_id = live.container_id.clone();
+            Some(Box::new(MemberUpdate { container_id, ..(**fixed).clone() }))
+        }
+        _ => fix(context, restart, pod)?,
+    };
+    if now == member.update {
+        return Ok(());
+    }
+    if now.is_none() && is_for_updates(restart) {
+        let reason = "its owner wants its pod as it is again".to_owned();
+        return Err(Turn::GiveBack(GiveBack { reason, by_rule: false }));
+    }
+    Err(Turn::change(Member { update: now, ..member.clone() }))
+}
+
+/// Whether the stop of a member tells its manager to end, so that the kubelet makes a new container.
+/// A new image does the same.
+pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
+    makes_a_container(step_of(member)) && !is_engine_image_due(member, pod)
+}
+
+/// Whether the image of the manager's container is still to be changed.
+pub(super) fn is_engine_image_due(member: &Member, pod: &Pod) -> bool {
+    let (Some(fixed), Some(live)) = (&member.update, &pod.live) else { return false };
+    let due = due(&fixed.update.patch.images, &live.images, |seen, wanted| seen == wanted);
+    due.keys().any(|container| is_managers(pod, container))
+}
+
+/// Whether it is the manager's container. If that is not certain, each may be.
+pub(super) fn is_managers(pod: &Pod, container: &str) -> bool {
+    pod.container.as_deref().is_none_or(|managers| managers == container)
+}
+
+/// The changes that a living pod does not have yet, from what it has.
+pub(super) fn due(
+    changes: &BTreeMap<String, Change>,
+    live: &BTreeMap<String, String>,
+    is_same: fn(&str, &str) -> bool,
+) -> BTreeMap<String, Change> {
+    let mut due = changes.clone();
+    see(&mut due, live, is_same);
+    due.retain(|_, change| change.seen != change.wanted);
+    due
+}
+
+/// What of the images is still to be changed.
+pub(super) fn due_images(fixed: &MemberUpdate, live: &LivePod) -> BTreeMap<String, Change> {
+    due(&fixed.update.patch.images, &live.images, |seen, wanted| seen == wanted)
+}
+
+/// What of the sizes is still to be changed.
+pub(super) fn due_resources(fixed: &MemberUpdate, live: &LivePod) -> BTreeMap<String, Change> {
+    due(&fixed.update.patch.resources, &live.resources, covers)
+}
+
+/// Replaces the values of a template by those of the living pod: admission may have changed them. A
+/// value that is as wanted counts as the one wanted.
+fn see(
+    changes: &mut BTreeMap<String, Change>,
+    live: &BTreeMap<String, String>,
+    is_same: fn(&str, &str) -> bool,
+) {
+    for (container, change) in changes {
+        let seen = live.get(container);
+        let same = seen.zip(change.wanted.as_ref()).is_some_and(|(one, two)| is_same(one, two));
+        change.seen = if same { change.wanted.clone() } else { seen.cloned() };
+    }
+}
+
+/// Whether resources, as JSON, have all that is wanted: a living pod has defaults besides.
+pub(super) fn covers(seen: &str, wanted: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    seen == wanted || read(seen).zip(read(wanted)).is_some_and(|(seen, wanted)| has(&seen, &wanted))
+}
+
+fn has(seen: &serde_json::Value, wanted: &serde_json::Value) -> bool {
+    match (seen.as_object(), wanted.as_object()) {
+        (Some(seen), Some(wanted)) => {
+            wanted.iter().all(|(key, wanted)| seen.get(key).is_some_and(|seen| has(seen, wanted)))
+        }
+        _ => seen == wanted,
+    }
+}

@@ -1,0 +1,35 @@
+//! What of a member's pod changes between its stop and its start, so that it is as its owner wants
+//! it: labels, images, sizes, or the whole pod. And the way back.
+//!
+//! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
+//! engine may be started. [`container`]: the kubelet makes the manager's container anew.
+//! [`labels`]: after the proof. [`back`]: images and sizes as they were.
+
+pub(in crate::flow) mod back;
+mod carry_out;
+mod container;
+mod fixed;
+pub(in crate::flow) mod labels;
+
+use crate::{Member, UpdateStep};
+
+pub(super) use carry_out::{is_carried_out, until_carried_out};
+pub(super) use container::without_manager;
+pub(crate) use fixed::planned_update;
+pub(in crate::flow) use fixed::{BY_UPDATE, exits, fix};
+pub(super) use fixed::{is_for_updates, refresh};
+
+/// The step by which a member is restarted.
+pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
+    member.update.as_ref().map_or(UpdateStep::Restart, |fixed| fixed.update.step)
+}
+
+/// In how many phases a member must be back: the one between stop and start is one more.
+pub(super) fn phases(member: &Member) -> u64 {
+    2 + u64::from(step_of(member) > UpdateStep::Restart)
+}
+
+/// Whether the kubelet makes the manager's container anew on this step.
+const fn makes_a_container(step: UpdateStep) -> bool {
+    matches!(step, UpdateStep::Container | UpdateStep::Resize)
+}

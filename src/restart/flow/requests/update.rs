@@ -1,0 +1,139 @@
+//! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
+
+use super::drift::{outcome_of_tried, short_id};
+use super::open::{open, remember};
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update};
+use crate::flow::observed::is_to_be_stopped;
+use crate::{
+    Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
+};
+use stayput_reuse::Note;
+
+/// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
+/// wanted templates. Says why a pod stays as it is.
+pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let cluster = &context.snapshot.cluster;
+    if context.policy.update.is_empty() || !cluster.has_status || !cluster.overlaps.is_empty() {
+        return changes;
+    }
+    let is_idle = ledger.restart.is_none() && ledger.debts.start.is_empty();
+    let mut wanted: Vec<(&Pod, &PodUpdate)> = Vec::new();
+    for pod in context.index.pods().filter(|pod| is_left_alone(ledger, pod)) {
+        let update = match &pod.update {
+            Err(unknown) => {
+                changes.wait(&pod.uid, Code::UpdateUnknown, unknown.message.clone());
+                continue;
+            }
+            Ok(None) => continue,
+            Ok(Some(update)) => update,
+        };
+        if !context.policy.update.contains(&update.step) {
+            changes.wait(&pod.uid, Code::UpdateNotAllowed, not_allowed(update));
+        } else if update.step == UpdateStep::Relabel && !cluster.paused {
+            changes.actions.extend(relabel_at_once(pod, update));
+        } else if is_idle
+            && !is_to_be_stopped(context, pod)
+            && planned_update(context.policy, Strategy::Rolling, pod).is_some()
+        {
+            wanted.push((pod, update));
+        }
+    }
+    if !wanted.is_empty() && !cluster.paused {
+        changes.merge(request(context, ledger, &wanted));
+    }
+    changes
+}
+
+/// Whether neither a restart nor a debt concerns this pod.
+fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
+    let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
+    !owed && !ledger.under_way().any(|member| member.pod_uid == pod.uid)
+}
+
+/// The next patch of a pod whose engine goes on: images of containers beside it first, since the label
+/// of the revision says that all is done.
+fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
+    let live = pod.live.as_ref()?;
+    let mut images = update.patch.images.clone();
+    images.retain(|container, change| {
+        change.seen = live.images.get(container).cloned();
+        change.seen != change.wanted
+    });
+    if !images.is_empty() {
+        return Some(Action::PatchImages { uid: pod.uid.clone(), images });
+    }
+    relabel(pod, live, update)
+}
+
+/// Requests a restart of these pods, unless one for the same templates was requested last.
+fn request(context: &Context<'_>, ledger: &Ledger, wanted: &[(&Pod, &PodUpdate)]) -> Changes {
+    let mut changes = Changes::default();
+    let id = update_id(context);
+    if let Some(ended) = outcome_of_tried(ledger, &id) {
+        for (pod, update) in wanted {
+            let message = format!(
+                "its new pod template was carried out as {id}, which {ended}: change the template, \
+                 or ask for a restart to try it again ({})",
+                fields(update)
+            );
+            changes.wait(&pod.uid, Code::UpdateTried, message);
+        }
+        return changes;
+    }
+    let mut nodes: Vec<String> = wanted.iter().map(|(pod, _)| pod.node.clone()).collect();
+    nodes.sort();
+    changes.change(remember(context, &id));
+    let request = Request {
+        id,
+        strategy: Strategy::Rolling,
+        target: Target { nodes, ..Target::default() },
+        by: Some(BY_UPDATE.into()),
+        ..Request::default()
+    };
+    changes.merge(open(context, request));
+    changes
+}
+
+/// An id for the templates that all pods should be made from, and for what their containers are to
+/// read. It is the same before and after some of
+/// them are: what was given up is not tried again by itself.
+fn update_id(context: &Context<'_>) -> String {
+    let revision = |pod: &'_ Pod| match &pod.update {
+        Ok(Some(update)) => Some(update.to.clone()),
+        Ok(None) => pod.live.as_ref().map(|live| live.revision.clone()),
+        Err(_) => None,
+    };
+    let content = |pod: &'_ Pod| {
+        let update = pod.update.as_ref().ok()?.as_ref()?;
+        let note = update.patch.annotations.get(annotation::CONTENT)?.wanted.as_deref()?;
+        // Not of which container it is.
+        Note { restarts: 0, ..Note::parse(note)? }.text()
+    };
+    let pods = || context.index.pods();
+    let mut wanted: Vec<String> =
+        pods().filter_map(revision).chain(pods().filter_map(content)).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let contents = wanted.iter().map(|revision| (revision.as_str(), &[][..])).collect();
+    short_id("update", contents)
+}
+
+/// Why the update of a pod is not carried out, and what to do.
+fn not_allowed(update: &PodUpdate) -> String {
+    let step = update.step.name();
+    format!(
+        "its pod template has changed and needs the step {step}, which spec.update.allow does not \
+         have: add it there, or delete the pod yourself ({})",
+        fields(update)
+    )
+}
+
+fn fields(update: &PodUpdate) -> String {
+    match update.because.is_empty() {
+        true => format!("{} to {}", update.from, update.to),
+        false => update.because.join("; "),
+    }
+}

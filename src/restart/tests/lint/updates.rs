@@ -1,0 +1,254 @@
+//! Changes of pods: each only in its place.
+
+use std::collections::BTreeMap;
+
+use super::facts::Facts;
+use crate::{Change, LivePod, Member, Pod, PodPatch, Step, UpdateStep};
+use stayput_api::{Desired, RequestKind, State};
+
+const REVISION: &str = "controller-revision-hash";
+
+/// What of a pod a patch changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Images,
+    Resources,
+}
+
+impl Field {
+    fn of(self, patch: &PodPatch) -> &BTreeMap<String, Change> {
+        match self {
+            Self::Images => &patch.images,
+            Self::Resources => &patch.resources,
+        }
+    }
+
+    fn live(self, live: &LivePod) -> &BTreeMap<String, String> {
+        match self {
+            Self::Images => &live.images,
+            Self::Resources => &live.resources,
+        }
+    }
+}
+
+/// Images or sizes: of a stopped engine, or of a pod whose container does not run, or of containers
+/// beside the engine's.
+pub(super) fn patch(
+    facts: &Facts,
+    uid: &str,
+    changes: &BTreeMap<String, Change>,
+    field: Field,
+    wrong: &mut Vec<String>,
+) {
+    let Some((pod, live)) = living(facts, uid, wrong) else { return };
+    let name = &pod.name;
+    for (container, change) in changes {
+        if field.live(live).get(container) != change.seen.as_ref() {
+            wrong.push(format!("{name}: {container} was not seen as {:?}", change.seen));
+        }
+        if change.seen == change.wanted || change.wanted.is_none() {
+            wrong.push(format!("{name}: {container} is changed to nothing else"));
+        }
+    }
+    let goes_to = |wanted: &dyn Fn(&Change) -> Option<String>, all: &BTreeMap<String, Change>| {
+        changes.iter().all(|(container, change)| {
+            all.get(container).is_some_and(|known| wanted(known) == change.wanted)
+        })
+    };
+    let forward = |change: &Change| change.wanted.clone();
+    let back = |change: &Change| change.seen.clone();
+    let member = facts.member(uid).filter(|member| member.is_under_way());
+    let fixed = member.and_then(|member| member.update.as_ref());
+    let owed = facts.start_debt(uid).and_then(|debt| debt.undo.as_ref());
+    match (member, fixed) {
+        (Some(member), Some(fixed)) if member.step == Step::Restarting => {
+            if !is_stopped_by(facts, uid, member.stop_sequence) {
+                wrong.push(format!("S12: {name} is changed before it is stopped"));
+            }
+            if !goes_to(&forward, field.of(&fixed.update.patch)) {
+                wrong.push(format!("S12: {name} is changed to what its entry does not have"));
+            }
+            if field == Field::Resources && fixed.update.step != UpdateStep::Resize {
+                wrong.push(format!("S12: {name} is resized on the step {:?}", fixed.update.step));
+            }
+        }
+        (Some(member), Some(fixed)) if member.step == Step::Aborting => {
+            is_down(facts, pod, live, wrong);
+            if !goes_to(&back, field.of(&fixed.update.patch)) {
+                wrong.push(format!("S12: {name} is not set back to what it was"));
+            }
+        }
+        (Some(member), _) => {
+            wrong.push(format!("S12: {name} is {:?} and is changed", member.step));
+        }
+        (None, _) if owed.is_some_and(|undo| goes_to(&forward, field.of(undo))) => {
+            is_down(facts, pod, live, wrong);
+        }
+        (None, _) => {
+            let update = pod.update.as_ref().ok().and_then(Option::as_ref);
+            let is_beside = update.is_some_and(|update| {
+                update.step == UpdateStep::Relabel
+                    && facts.policy.update.contains(&UpdateStep::Relabel)
+                    && goes_to(&forward, field.of(&update.patch))
+            });
+            let is_engines = changes.keys().any(|one| pod.container.as_ref() == Some(one));
+            if !is_beside || is_engines || field == Field::Resources {
+                wrong.push(format!("S12: {name} is changed, and its engine may run"));
+            }
+        }
+    }
+}
+
+/// The label of the revision says that all of it is there.
+pub(super) fn metadata(
+    facts: &Facts,
+    uid: &str,
+    labels: &BTreeMap<String, Change>,
+    wrong: &mut Vec<String>,
+) {
+    let Some((pod, live)) = living(facts, uid, wrong) else { return };
+    let name = &pod.name;
+    let Some(label) = labels.get(REVISION) else {
+        // It may have its revision, and lack the note of what its container was started with.
+        if !labels.is_empty() {
+            wrong.push(format!("S12: {name} is labelled without its revision"));
+        }
+        return;
+    };
+    if label.seen.as_deref() != Some(&*live.revision) {
+        wrong.push(format!("{name}: its revision was not seen as {:?}", label.seen));
+    }
+    let member = facts.member(uid).filter(|member| member.is_under_way());
+    let update = match member {
+        Some(member) => {
+            let is_proven = member.step == Step::Restarting
+                && facts.is_back(member)
+                && why_not_carried_out(pod, member).is_none();
+            if !is_proven {
+                wrong.push(format!("S3: {name} is labelled before the proof"));
+            }
+            member.update.as_ref().map(|fixed| &fixed.update)
+        }
+        None => {
+            let update = pod.update.as_ref().ok().and_then(Option::as_ref);
+            update.filter(|update| {
+                update.step == UpdateStep::Relabel && facts.policy.update.contains(&update.step)
+            })
+        }
+    };
+    let Some(update) = update else {
+        wrong.push(format!("S12: {name} is labelled and nothing asks for it"));
+        return;
+    };
+    if label.wanted.as_ref() != Some(&update.to) {
+        wrong.push(format!("S12: {name} is labelled {:?}, not {}", label.wanted, update.to));
+    }
+    if lacks(&update.patch.images, &live.images) {
+        wrong.push(format!("S3: {name} is labelled and has other images"));
+    }
+}
+
+/// Only of a stopped member whose step it is, and whose process the cluster does not list any more.
+pub(super) fn delete(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
+    let Some((pod, _)) = living(facts, uid, wrong) else { return };
+    let name = &pod.name;
+    let member = facts.member(uid).filter(|member| {
+        let step = member.update.as_ref().map(|fixed| fixed.update.step);
+        member.step == Step::Restarting && step == Some(UpdateStep::Replace)
+    });
+    let Some(member) = member else {
+        wrong.push(format!("S12: {name} is deleted and is not to be replaced"));
+        return;
+    };
+    if !is_stopped_by(facts, uid, member.stop_sequence) {
+        wrong.push(format!("S12: {name} is deleted before it is stopped"));
+    }
+    let listed = facts.node(&member.node);
+    if listed.is_some_and(|node| Some(&node.ephemeral_id) == member.ephemeral_id.as_ref()) {
+        wrong.push(format!("S12: {name} is deleted while the cluster lists it"));
+    }
+    if pod.terminating {
+        wrong.push(format!("{name} is deleted twice"));
+    }
+}
+
+/// A manager is told to end only where a new container is wanted, and no new image makes one.
+pub(super) fn exit(facts: &Facts, uid: &str, sequence: u64, exit: bool, wrong: &mut Vec<String>) {
+    let turn = facts
+        .member(uid)
+        .filter(|member| member.step == Step::Restarting && member.stop_sequence == sequence);
+    let fixed = turn.and_then(|member| member.update.as_ref());
+    let is_wanted = fixed.is_some_and(|fixed| {
+        let live = facts.pod(uid).and_then(|pod| pod.live.as_ref());
+        let engine = facts.pod(uid).and_then(|pod| pod.container.as_ref());
+        let image = engine.and_then(|engine| fixed.update.patch.images.get(engine));
+        let has_it = live.zip(engine).is_some_and(|(live, engine)| {
+            image.is_none_or(|image| live.images.get(engine) == image.wanted.as_ref())
+        });
+        matches!(fixed.update.step, UpdateStep::Container | UpdateStep::Resize) && has_it
+    });
+    if exit != is_wanted {
+        wrong.push(format!("S12: the manager of {uid} is told to end: {exit}, not {is_wanted}"));
+    }
+}
+
+/// What of a member's pod is not as it is wanted; its labels come later.
+pub(super) fn why_not_carried_out(pod: &Pod, member: &Member) -> Option<String> {
+    let fixed = member.update.as_ref()?;
+    let Some(live) = &pod.live else { return Some("its pod was not read".into()) };
+    let step = fixed.update.step;
+    if lacks(&fixed.update.patch.images, &live.images) {
+        return Some("it has other images".into());
+    }
+    if step == UpdateStep::Resize && lacks(&fixed.update.patch.resources, &live.resources) {
+        return Some("it has another size".into());
+    }
+    let resources = &fixed.update.patch.resources;
+    if step == UpdateStep::Resize && resources.keys().any(|one| !live.resized.contains(one)) {
+        return Some("its size is not in effect".into());
+    }
+    let is_old = live.container_id.is_none() || live.container_id == fixed.container_id;
+    if matches!(step, UpdateStep::Container | UpdateStep::Resize) && is_old {
+        return Some("its container is the old one".into());
+    }
+    (step == UpdateStep::Replace).then(|| "it is the old pod".into())
+}
+
+fn lacks(wanted: &BTreeMap<String, Change>, live: &BTreeMap<String, String>) -> bool {
+    wanted.iter().any(|(container, change)| live.get(container) != change.wanted.as_ref())
+}
+
+fn living<'a>(
+    facts: &Facts<'a>,
+    uid: &str,
+    wrong: &mut Vec<String>,
+) -> Option<(&'a Pod, &'a LivePod)> {
+    let pod = facts.pod(uid);
+    let living = pod.and_then(|pod| Some((pod, pod.live.as_deref()?)));
+    if living.is_none() {
+        wrong.push(format!("{uid} is changed and was not seen"));
+    }
+    living
+}
+
+/// The manager reports that its engine is stopped by this request.
+fn is_stopped_by(facts: &Facts, uid: &str, sequence: u64) -> bool {
+    facts.manager(uid).is_some_and(|manager| {
+        let last = manager.last_request.as_ref();
+        manager.state == State::Stopped
+            && manager.desired == Desired::Stopped
+            && manager.sequence == sequence
+            && last.is_none_or(|last| last.kind == RequestKind::Stop && last.accepted)
+    })
+}
+
+/// No engine runs in the pod.
+fn is_down(facts: &Facts, pod: &Pod, live: &LivePod, wrong: &mut Vec<String>) {
+    let is_down = match facts.manager(&pod.uid) {
+        Some(manager) => manager.state == State::Stopped && manager.desired == Desired::Stopped,
+        None => live.waiting.is_some(),
+    };
+    if !is_down {
+        wrong.push(format!("S12: {} is set back, and its engine may run", pod.name));
+    }
+}

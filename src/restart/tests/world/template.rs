@@ -1,0 +1,305 @@
+//! The template that an owner wants for a pod, and what kubelet and scheduler do with a pod that is
+//! made from it, or changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Change, ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState, UpdateStep};
+
+/// Until the kubelet sees a change of a pod, in milliseconds.
+const SEEN: u64 = 500;
+/// Until a new container runs, in milliseconds.
+const MADE: u64 = 1_000;
+
+/// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`.
+pub(crate) type Template = BTreeMap<String, String>;
+
+/// The template of every pod at the beginning.
+pub(crate) fn first() -> Template {
+    let fields = ["image", "sidecar", "env", "memory", "label", "asked", "affinity"];
+    fields.into_iter().map(|field| (field.to_owned(), "a".to_owned())).collect()
+}
+
+/// The revision's name: the same template has the same name again.
+pub(crate) fn revision(template: &Template) -> String {
+    let differing = template.iter().filter(|(_, value)| *value != "a");
+    let named: Vec<String> = differing.map(|(field, value)| format!("{field}-{value}")).collect();
+    if named.is_empty() { "rev".into() } else { format!("rev-{}", named.join("-")) }
+}
+
+fn step(field: &str) -> UpdateStep {
+    match field {
+        "label" | "sidecar" => UpdateStep::Relabel,
+        "asked" => UpdateStep::Restart,
+        "image" | "env" => UpdateStep::Container,
+        "memory" => UpdateStep::Resize,
+        _ => UpdateStep::Replace,
+    }
+}
+
+fn change(from: &str, to: &str) -> Change {
+    Change { seen: Some(from.into()), wanted: Some(to.into()) }
+}
+
+fn json(memory: &str) -> String {
+    format!("{{\"limits\":{{\"memory\":\"{memory}\"}}}}")
+}
+
+/// How a pod gets from one template to the other.
+pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
+    let differing: Vec<&String> =
+        to.keys().filter(|field| from.get(*field) != to.get(*field)).collect();
+    let highest = differing.iter().map(|field| step(field)).max()?;
+    let mut patch = PodPatch::default();
+    for field in &differing {
+        let change = change(&from[*field], &to[*field]);
+        match field.as_str() {
+            "image" => drop(patch.images.insert("engine".into(), change)),
+            "sidecar" => drop(patch.images.insert("sidecar".into(), change)),
+            "memory" => {
+                let change = self::change(&json(&from["memory"]), &json(&to["memory"]));
+                patch.resources.insert("engine".into(), change);
+            }
+            "label" => drop(patch.labels.insert("team".into(), change)),
+            "asked" => drop(patch.annotations.insert("restartedAt".into(), change)),
+            _ => {}
+        }
+    }
+    let because = differing.iter().filter(|field| step(field) == highest);
+    let because = because.map(|field| format!("{field} {} → {}", from[*field], to[*field]));
+    Some(PodUpdate {
+        from: revision(from),
+        to: revision(to),
+        step: highest,
+        because: because.collect(),
+        patch,
+    })
+}
+
+/// What a Kubernetes node can do.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Limits {
+    /// Images that cannot be pulled.
+    pub(crate) bad_images: BTreeSet<String>,
+    /// Images in which the engine ends soon after its start.
+    pub(crate) broken_images: BTreeSet<String>,
+    /// Sizes that it can never give.
+    pub(crate) infeasible: BTreeSet<String>,
+    /// Sizes for which there is no room now.
+    pub(crate) deferred: BTreeSet<String>,
+    /// No Kubernetes node takes a new pod.
+    pub(crate) is_full: bool,
+}
+
+/// The pod's part of spec and status, and its kubelet's work.
+#[derive(Debug, Clone)]
+pub(crate) struct Living {
+    /// Templates are read.
+    pub(crate) is_read: bool,
+    /// The template of the revision that its label names.
+    pub(crate) labelled: Template,
+    /// The template that its owner wants.
+    pub(crate) wanted: Template,
+    /// `metadata.resourceVersion`.
+    pub(crate) version: u64,
+    /// The image in its spec, that of its container, and when the kubelet looks.
+    pub(crate) image: String,
+    sidecar: String,
+    pub(crate) running_image: String,
+    pub(crate) env: String,
+    memory: String,
+    pub(crate) memory_in_effect: String,
+    containers: u64,
+    pub(crate) kubelet_at: Option<u64>,
+    pub(crate) back_at: Option<u64>,
+    /// The manager's container does not exist.
+    is_down: bool,
+    pub(crate) limits: Limits,
+    /// It waits for a Kubernetes node.
+    pub(crate) is_pending: bool,
+}
+
+impl Living {
+    pub(crate) fn new(template: &Template) -> Self {
+        Self {
+            is_read: false,
+            labelled: template.clone(),
+            wanted: template.clone(),
+            version: 1,
+            image: template["image"].clone(),
+            sidecar: template["sidecar"].clone(),
+            running_image: template["image"].clone(),
+            env: template["env"].clone(),
+            memory: template["memory"].clone(),
+            memory_in_effect: template["memory"].clone(),
+            containers: 1,
+            kubelet_at: None,
+            back_at: None,
+            is_down: false,
+            limits: Limits::default(),
+            is_pending: false,
+        }
+    }
+
+    /// The pod that its owner makes in its place.
+    pub(crate) fn remade(&self) -> Self {
+        let made = Self::new(&self.wanted);
+        let is_pending = self.limits.is_full;
+        Self { is_read: self.is_read, limits: self.limits.clone(), is_pending, ..made }
+    }
+
+    /// No container of the manager runs.
+    pub(crate) fn is_without_container(&self) -> bool {
+        self.is_down || self.is_pending
+    }
+
+    /// A container that was made anew.
+    pub(crate) fn has_new_container(&mut self) {
+        self.containers += 1;
+        self.is_down = false;
+        self.version += 1;
+        self.running_image.clone_from(&self.image);
+        // It is read when a container is made.
+        self.env.clone_from(&self.wanted["env"]);
+    }
+
+    pub(crate) fn patch_images(&mut self, images: &BTreeMap<String, Change>, now: u64) -> bool {
+        let seen = |name: &String| match name.as_str() {
+            "engine" => &self.image,
+            _ => &self.sidecar,
+        };
+        if images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name))) {
+            return false;
+        }
+        for (name, change) in images {
+            let wanted = change.wanted.clone().expect("an image");
+            match name.as_str() {
+                "engine" => {
+                    self.image = wanted;
+                    self.kubelet_at = Some(now + SEEN);
+                }
+                _ => self.sidecar = wanted,
+            }
+        }
+        self.version += 1;
+        true
+    }
+
+    /// The kubelet sees the image; whether it ends the container.
+    pub(crate) fn kubelet_looks(&mut self, now: u64) -> bool {
+        if self.kubelet_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        self.kubelet_at = None;
+        self.version += 1;
+        let differs = self.running_image != self.image;
+        let is_bad = self.limits.bad_images.contains(&self.image);
+        let had_one = !self.is_down;
+        self.is_down |= differs;
+        self.back_at = (self.is_down && !is_bad).then_some(now + MADE);
+        had_one && differs
+    }
+
+    pub(crate) fn resize(&mut self, resources: &BTreeMap<String, Change>) -> bool {
+        let Some(change) = resources.get("engine") else { return false };
+        if change.seen != Some(json(&self.memory)) {
+            return false;
+        }
+        let wanted = change.wanted.clone().unwrap_or_default();
+        self.memory = wanted.split('"').nth(5).unwrap_or_default().to_owned();
+        self.version += 1;
+        let no = self.limits.infeasible.contains(&self.memory)
+            || self.limits.deferred.contains(&self.memory);
+        if !no {
+            self.memory_in_effect.clone_from(&self.memory);
+        }
+        true
+    }
+
+    pub(crate) fn relabel(
+        &mut self,
+        labels: &BTreeMap<String, Change>,
+        annotations: &BTreeMap<String, Change>,
+        known: &[Template],
+    ) -> bool {
+        let Some(change) = labels.get("controller-revision-hash") else { return false };
+        if change.seen != Some(revision(&self.labelled)) {
+            return false;
+        }
+        let of = |changes: &BTreeMap<String, Change>, key: &str, field: &str| {
+            changes.get(key).is_none_or(|change| change.seen.as_ref() == self.labelled.get(field))
+        };
+        if !of(labels, "team", "label") || !of(annotations, "restartedAt", "asked") {
+            return false;
+        }
+        let named = known.iter().find(|one| Some(revision(one)) == change.wanted);
+        let Some(named) = named else { return false };
+        self.labelled = named.clone();
+        self.version += 1;
+        true
+    }
+
+    /// Why its label does not say what it is; none if it does.
+    pub(crate) fn is_mislabelled(&self) -> Option<String> {
+        let is = |field: &str, value: &String| self.labelled[field] == *value;
+        let whole = is("image", &self.image)
+            && is("image", &self.running_image)
+            && is("sidecar", &self.sidecar)
+            && is("memory", &self.memory)
+            && is("memory", &self.memory_in_effect);
+        (!whole).then(|| format!("is labelled {} and is {self:?}", revision(&self.labelled)))
+    }
+
+    /// There is room for every size, and what could not be given now is.
+    pub(crate) fn is_repaired(&mut self) {
+        self.limits.deferred.clear();
+        if !self.limits.infeasible.contains(&self.memory) {
+            self.memory_in_effect.clone_from(&self.memory);
+        }
+    }
+
+    pub(crate) fn observe(&self, has_exited: bool) -> Option<Box<LivePod>> {
+        let waits = |reason: &str, message: &str| ContainerWaiting {
+            reason: reason.into(),
+            message: message.into(),
+        };
+        let waiting = if self.is_pending {
+            None
+        } else if self.is_down && self.back_at.is_none() && self.kubelet_at.is_none() {
+            let message = format!("Back-off pulling image \"{}\"", self.image);
+            Some(waits("ImagePullBackOff", &message))
+        } else if self.is_down || has_exited {
+            Some(waits("ContainerCreating", ""))
+        } else {
+            None
+        };
+        let is_in_effect = self.memory == self.memory_in_effect;
+        let resize = if self.limits.infeasible.contains(&self.memory) && !is_in_effect {
+            Some(ResizeState::Infeasible("Node didn't have enough capacity: memory".into()))
+        } else if !is_in_effect {
+            Some(ResizeState::Pending("Deferred: not enough memory now".into()))
+        } else {
+            None
+        };
+        self.is_read.then(|| {
+            Box::new(LivePod {
+                revision: revision(&self.labelled),
+                images: BTreeMap::from([
+                    ("engine".into(), self.image.clone()),
+                    ("sidecar".into(), self.sidecar.clone()),
+                ]),
+                resources: BTreeMap::from([("engine".into(), json(&self.memory))]),
+                resized: is_in_effect.then(|| "engine".to_owned()).into_iter().collect(),
+                resize,
+                container_id: waiting
+                    .is_none()
+                    .then(|| format!("container-{}", self.containers))
+                    .filter(|_| !self.is_pending),
+                waiting,
+                claims: BTreeSet::from(["data".to_owned()]),
+                unschedulable: self
+                    .is_pending
+                    .then(|| "0/3 nodes are available: 3 Insufficient memory.".to_owned()),
+            })
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! What the kubelet does with containers: one that has ended, or whose image is another, is made
+//! anew in the same pod.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::fixture::{Fixture, NODES};
+use super::manager::Manager;
+
+/// The task that watches over the containers of all pods.
+pub(super) struct Containers(JoinHandle<()>);
+
+impl Containers {
+    /// Gives each pod the status of its container, and goes on until it is ended.
+    pub(super) async fn run(fixture: &Fixture) -> Self {
+        let (pods, managers) = (fixture.api::<Pod>(), Arc::clone(&fixture.managers));
+        let mut known = BTreeMap::new();
+        for name in NODES {
+            look(&pods, name, &managers, &mut known).await;
+        }
+        Self(tokio::spawn(async move {
+            loop {
+                for name in NODES {
+                    look(&pods, name, &managers, &mut known).await;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }))
+    }
+
+    pub(super) fn end(self) {
+        self.0.abort();
+    }
+}
+
+/// One look at one container: its image and how many there were before it.
+async fn look(
+    pods: &Api<Pod>,
+    name: &'static str,
+    managers: &Mutex<BTreeMap<String, Manager>>,
+    known: &mut BTreeMap<&'static str, (String, u32)>,
+) {
+    let Ok(pod) = pods.get(name).await else { return };
+    let image = pod.spec.and_then(|spec| spec.containers.first()?.image.clone());
+    let image = image.unwrap_or_default();
+    let (before, number) = known.get(name).cloned().unwrap_or((image.clone(), 0));
+    let is_new = {
+        let mut managers = managers.lock().expect("a lock");
+        let manager = managers.get_mut(name).expect("a manager");
+        let is_over = manager.has_ended() || image != before;
+        if is_over {
+            manager.renew();
+        }
+        is_over
+    };
+    if known.contains_key(name) && !is_new {
+        return;
+    }
+    let number = number + 1;
+    let status = json!({"status": {"containerStatuses": [{
+        "name": "search", "image": image, "imageID": "", "ready": true,
+        "restartCount": number, "containerID": format!("test://{name}/{number}"),
+        "state": {"running": {}},
+    }]}});
+    let status = Patch::Merge(status);
+    pods.patch_status(name, &PatchParams::default(), &status).await.expect("it is taken");
+    known.insert(name, (image, number));
+}

@@ -1,0 +1,198 @@
+//! Edited templates of an OnDelete StatefulSet, carried out in the pods that exist.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use stayput_restart::Outcome;
+
+use super::containers::Containers;
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::eventually;
+
+const REVISION: &str = "controller-revision-hash";
+
+/// The pods' StatefulSet; the test does what its controller does.
+struct Set<'a> {
+    fixture: &'a Fixture,
+    edits: u32,
+}
+
+impl<'a> Set<'a> {
+    /// A set that owns the pods and was never edited.
+    async fn new(fixture: &'a Fixture, strategy: &str) -> Self {
+        let mut set = Self { fixture, edits: 0 };
+        let object = json!({
+            "metadata": {"name": "logs"},
+            "spec": {
+                "replicas": 3, "serviceName": "logs",
+                "selector": {"matchLabels": {"app": "logs"}},
+                "updateStrategy": {"type": strategy},
+                "template": template("search", "hot"),
+            },
+        });
+        let made: StatefulSet = fixture.create(object).await;
+        set.edit(template("search", "hot")).await;
+        let owner = json!([{
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs",
+            "uid": made.metadata.uid, "controller": true,
+        }]);
+        for name in NODES {
+            let labels = json!({REVISION: "logs-1", "tier": "hot"});
+            let metadata = json!({"metadata": {"labels": labels, "ownerReferences": owner}});
+            merge(&fixture.api::<Pod>(), name, metadata).await;
+        }
+        set
+    }
+
+    /// Another template, as its controller has seen it.
+    async fn edit(&mut self, template: Value) -> String {
+        self.edits += 1;
+        let revision = format!("logs-{}", self.edits);
+        let mut kept = template.clone();
+        kept["$patch"] = json!("replace");
+        let object = json!({
+            "metadata": {"name": revision},
+            "revision": self.edits,
+            "data": {"spec": {"template": kept}},
+        });
+        self.fixture.create::<ControllerRevision>(object).await;
+        let sets = self.fixture.api::<StatefulSet>();
+        merge(&sets, "logs", json!({"spec": {"template": template}})).await;
+        let generation = sets.get("logs").await.expect("it is there").metadata.generation;
+        let status = json!({"status": {
+            "replicas": 3, "observedGeneration": generation, "updateRevision": revision,
+        }});
+        let status = Patch::Merge(status);
+        sets.patch_status("logs", &PatchParams::default(), &status).await.expect("it is taken");
+        revision
+    }
+
+    /// Waits until each pod names the revision.
+    async fn until_all_have(&self, revision: &str) {
+        eventually(&format!("all pods are of {revision}"), async || {
+            for name in NODES {
+                let labels = self.fixture.pod(name).await.metadata.labels.unwrap_or_default();
+                if labels.get(REVISION).is_none_or(|label| label != revision) {
+                    return None;
+                }
+            }
+            Some(())
+        })
+        .await;
+    }
+}
+
+/// The engine's container reads a label of its pod in a variable.
+fn template(image: &str, tier: &str) -> Value {
+    let tier_variable = json!({"name": "TIER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}}});
+    json!({
+        "metadata": {"labels": {"app": "logs", "tier": tier}},
+        "spec": {"containers": [{"name": "search", "image": image, "env": [tier_variable]}]},
+    })
+}
+
+async fn merge<K>(api: &Api<K>, name: &str, patch: Value)
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let patch = Patch::Merge(patch);
+    api.patch(name, &PatchParams::default(), &patch).await.expect("it is taken");
+}
+
+/// Uid and container of each pod.
+async fn pods(fixture: &Fixture) -> BTreeMap<&'static str, (Option<String>, Option<String>)> {
+    let mut found = BTreeMap::new();
+    for name in NODES {
+        let pod = fixture.pod(name).await;
+        let statuses = pod.status.and_then(|status| status.container_statuses);
+        let container = statuses.and_then(|all| all.first()?.container_id.clone());
+        found.insert(name, (pod.metadata.uid, container));
+    }
+    found
+}
+
+#[tokio::test]
+async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
+    let fixture = Fixture::new("").await;
+    let containers = Containers::run(&fixture).await;
+    let mut set = Set::new(&fixture, "OnDelete").await;
+    fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let first = pods(&fixture).await;
+
+    // A label: nothing is restarted.
+    let processes = fixture.processes();
+    let mut labelled = template("search", "hot");
+    labelled["metadata"]["labels"]["team"] = json!("a");
+    let revision = set.edit(labelled).await;
+    set.until_all_have(&revision).await;
+    assert_eq!(fixture.pod("logs-1").await.metadata.labels.expect("labels")["team"], "a");
+    assert_eq!(fixture.processes(), processes, "every process goes on");
+    assert_eq!(pods(&fixture).await, first);
+
+    // An image: new containers in the same pods.
+    let mut image = template("search:2", "hot");
+    image["metadata"]["labels"]["team"] = json!("a");
+    let revision = set.edit(image.clone()).await;
+    set.until_all_have(&revision).await;
+    let second = pods(&fixture).await;
+    for name in NODES {
+        assert_eq!(first[name].0, second[name].0, "the pod {name} stays");
+        assert_ne!(first[name].1, second[name].1, "the container of {name} is another");
+        let spec = fixture.pod(name).await.spec.expect("a spec");
+        assert_eq!(spec.containers[0].image.as_deref(), Some("search:2"));
+    }
+
+    // A variable: the manager ends, and the kubelet makes a new container.
+    let mut variable = image;
+    variable["metadata"]["labels"]["tier"] = json!("warm");
+    let revision = set.edit(variable).await;
+    set.until_all_have(&revision).await;
+    let third = pods(&fixture).await;
+    for name in NODES {
+        assert_eq!(first[name].0, third[name].0, "the pod {name} stays");
+        assert_ne!(second[name].1, third[name].1, "the container of {name} is another");
+        assert_eq!(fixture.pod(name).await.metadata.labels.expect("labels")["tier"], "warm");
+    }
+    let over = fixture
+        .until("both restarts are over", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| {
+                status.ledger.restart.is_none() && status.ledger.history.len() == 2
+            })
+        })
+        .await;
+    for entry in &over.status.expect("a status").ledger.history {
+        assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    }
+    let deleted = |asked: &stayput_standin::apiserver::Asked| {
+        asked.verb == "delete" && asked.resource == "pods"
+    };
+    assert_eq!(fixture.server.counts().matching(deleted), 0);
+    reconciler.end().await;
+    containers.end();
+}
+
+/// The words are in the status before anything is edited: then it would be too late.
+#[tokio::test]
+async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
+    let fixture = Fixture::new("").await;
+    let _set = Set::new(&fixture, "RollingUpdate").await;
+    fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    // Any change ends the wait until the next look.
+    fixture.respec(json!({"restart": {"rollback": false}})).await;
+    let command = "kubectl patch statefulset logs --namespace default";
+    fixture
+        .until("the command is shown", |cluster| {
+            let status = json!(cluster.status).to_string();
+            status.contains(command)
+        })
+        .await;
+    reconciler.end().await;
+}
