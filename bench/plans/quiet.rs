@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stayput_api::{ConfigChoice, Desired, State};
 use stayput_restart::{
-    Allocation, Cluster, Color, Engine, Health, KeptStopped, Ledger, Manager, Node, Pod, Policy,
-    Run, ShardCopy, Snapshot, Sources, Time, Voting, annotation,
+    Allocation, Cluster, Color, Engine, Health, KeptStopped, KnownConfigs, Ledger, Manager, Node,
+    Pod, Policy, Run, ShardCopy, Snapshot, Sources, Time, Voting, annotation,
 };
 
 /// Shard copies of each node.
@@ -28,6 +28,7 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
         },
         ledger: Ledger { cluster_uuid: Some("uuid".into()), ..Ledger::default() },
         pods,
+        configs: KnownConfigs::default(),
         engine: Ok(engine(nodes)),
         flushed: BTreeSet::new(),
     }

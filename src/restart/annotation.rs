@@ -11,6 +11,8 @@ pub const LAST_RESTART: &str = "stayput.dev/last-restart";
 pub const STOPPED: &str = "stayput.dev/stopped";
 /// On a pod: changed so that the kubelet syncs the pod's volumes now; `<checksum> <time>`.
 pub const NUDGE: &str = "stayput.dev/nudge";
+/// On a pod: digests of the Secrets and ConfigMaps that its container was started with, as JSON.
+pub const CONTENT: &str = "stayput.dev/content";
 /// On the SearchCluster: a request, as JSON ([`super::Request`]).
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.
@@ -20,4 +22,5 @@ pub const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key that a snapshot contains.
-pub const ALL: [&str; 8] = [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, REQUEST, CANCEL, DISABLE];
+pub const ALL: [&str; 9] =
+    [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, CONTENT, REQUEST, CANCEL, DISABLE];

@@ -73,6 +73,8 @@ pub enum Code {
     Stranded,
     /// The restart costs an outage that was not allowed.
     OutageNotAllowed,
+    /// The changed config needs all nodes at once, and nobody has asked for that.
+    NeedsCoordinated,
     /// The deadline of the request has passed.
     DeadlinePassed,
     // Preflight.
@@ -150,6 +152,7 @@ impl Code {
             Self::UnreplicatedIndex => "unreplicated_index",
             Self::Stranded => "stranded",
             Self::OutageNotAllowed => "outage_not_allowed",
+            Self::NeedsCoordinated => "needs_coordinated",
             Self::DeadlinePassed => "deadline_passed",
             Self::ManagerUnreachable => "manager_unreachable",
             Self::WrongPod => "wrong_pod",
@@ -185,6 +188,7 @@ impl Code {
             Self::UnreplicatedIndex
                 | Self::Stranded
                 | Self::OutageNotAllowed
+                | Self::NeedsCoordinated
                 | Self::NotDurable
                 | Self::LivenessWouldKill
                 | Self::LiveMismatch
@@ -231,6 +235,7 @@ impl Code {
             | Self::UnreplicatedIndex
             | Self::Stranded
             | Self::OutageNotAllowed
+            | Self::NeedsCoordinated
             | Self::DeadlinePassed
             | Self::ManagerUnreachable
             | Self::WrongPod

@@ -8,9 +8,11 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 pub mod annotation;
+mod at_once;
 mod blocker;
 mod changes;
 mod code;
+mod configs;
 mod context;
 mod disabled;
 mod draft;
@@ -36,6 +38,7 @@ use blocker::Blocker;
 use context::Context;
 
 pub use code::Code;
+pub use configs::KnownConfigs;
 pub use disabled::Disabled;
 pub use flow::starts_in_ledger;
 pub use forecast::{
@@ -60,7 +63,7 @@ pub use snapshot::{
     LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,
     ResizeState, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
 };
-pub use stayput_reuse::UpdateStep;
+pub use stayput_reuse::{Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 
 /// In which order a restart would take these pods; without an engine, roles and the elected master
@@ -107,9 +110,11 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
 }
 
 /// Whether the engine is to be read: also while a pod is not ready, because only the engine knows
-/// whether its node is in the cluster.
+/// whether its node is in the cluster, and while its version decides how a config can be changed.
 pub fn reads_engine(snapshot: &Snapshot) -> bool {
-    needs_engine(snapshot) || snapshot.pods.iter().any(|pod| !pod.ready)
+    needs_engine(snapshot)
+        || snapshot.pods.iter().any(|pod| !pod.ready)
+        || at_once::needs_version(snapshot)
 }
 
 #[cfg(test)]

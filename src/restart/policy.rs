@@ -92,6 +92,8 @@ pub enum OnConfigChange {
     Rolling,
     /// Restart the nodes concerned together: an outage.
     Coordinated,
+    /// One by one, or together where the change needs all nodes at once.
+    Auto,
 }
 
 /// A number of nodes, or a percentage of them.

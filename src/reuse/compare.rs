@@ -1,8 +1,10 @@
 //! The least step that brings a pod to what is wanted.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use crate::content::{Content, SourceKind};
+use crate::content::Content;
 use crate::difference::{Leaf, differences};
 use crate::fields::{Rule, rule};
 use crate::path::Segment;
@@ -10,7 +12,7 @@ use crate::resize;
 use crate::step::UpdateStep;
 use crate::template::{containers, is_sidecar};
 use crate::tolerations;
-use crate::uses::{Arrival, uses};
+use crate::uses::{Arrival, Use, uses};
 
 /// What a pod is, or was, made from.
 #[derive(Clone, Copy, Debug)]
@@ -164,21 +166,26 @@ fn of_content(
     actual: &Declaration<'_>,
     engine_container: &str,
 ) -> Vec<Difference> {
+    content_differences(&uses(wanted.template, engine_container), wanted.content, actual.content)
+}
+
+/// What of the used content is not as it is wanted. An object that is not known in both is no
+/// difference.
+pub(crate) fn content_differences(
+    uses: &BTreeSet<Use>,
+    wanted: &Content,
+    actual: &Content,
+) -> Vec<Difference> {
     let mut found = Vec::new();
-    for used in uses(wanted.template, engine_container) {
-        let kind = match used.source.kind {
-            SourceKind::Secret => "Secret",
-            SourceKind::ConfigMap => "ConfigMap",
-        };
+    for used in uses {
         let step = match used.arrival {
             Arrival::Mounted => UpdateStep::Restart,
             Arrival::NewContainer => UpdateStep::Container,
             Arrival::NewPod => UpdateStep::Replace,
         };
-        let only = used.key.as_deref();
-        let changed = wanted.content.changed_keys(actual.content, &used.source, only);
+        let changed = wanted.changed_keys(actual, &used.source, used.key.as_deref());
         found.extend(changed.into_iter().map(|change| Difference {
-            field: format!("{kind} {}, key {}, in {}", used.source.name, change.key, used.field),
+            field: format!("{}, key {}, in {}", used.source, change.key, used.field),
             from: change.from.map(|digest| shortened(&digest)),
             to: change.to.map(|digest| shortened(&digest)),
             step,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::uses::Use;
+
 /// Secret or ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceKind {
@@ -18,6 +20,30 @@ pub struct Source {
     pub kind: SourceKind,
     /// Its name, in the pod's namespace.
     pub name: String,
+}
+
+/// `Secret logs-config`.
+impl std::fmt::Display for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            SourceKind::ConfigMap => "ConfigMap",
+            SourceKind::Secret => "Secret",
+        };
+        write!(formatter, "{kind} {}", self.name)
+    }
+}
+
+impl Source {
+    /// Reads what its `Display` writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once(' ')?;
+        let kind = match kind {
+            "ConfigMap" => SourceKind::ConfigMap,
+            "Secret" => SourceKind::Secret,
+            _ => return None,
+        };
+        Some(Self { kind, name: name.to_owned() })
+    }
 }
 
 /// What the objects contain that could be read. An object that is not here is unknown, and never a
@@ -64,6 +90,27 @@ impl Content {
             }
         }
         noted
+    }
+
+    /// The objects and the digests of their keys.
+    pub(crate) fn objects(&self) -> &BTreeMap<Source, BTreeMap<String, String>> {
+        &self.objects
+    }
+
+    /// Only what is used.
+    #[must_use]
+    pub fn used(&self, uses: &BTreeSet<Use>) -> Self {
+        let is_used = |source: &Source, key: &str| {
+            uses.iter().any(|used| {
+                used.source == *source && used.key.as_deref().is_none_or(|only| only == key)
+            })
+        };
+        let mut kept = self.clone();
+        kept.objects.retain(|source, keys| {
+            keys.retain(|key, _| is_used(source, key));
+            uses.iter().any(|used| used.source == *source)
+        });
+        kept
     }
 
     fn ignores(&self, source: &Source, key: &str) -> bool {

@@ -116,6 +116,32 @@ const ROWS: [Row; 9] = [
     },
 ];
 
+/// Every name that the table reads.
+const NAMES: [&str; 14] = [
+    "cluster.name",
+    "discovery.type",
+    "opendistro_security.disabled",
+    "opendistro_security.ssl.transport.enabled",
+    "opendistro_security_config.ssl_dual_mode_enabled",
+    "plugins.security.disabled",
+    "plugins.security.ssl.transport.enabled",
+    "plugins.security_config.ssl_dual_mode_enabled",
+    "transport.port",
+    "transport.tcp.port",
+    "xpack.license.self_generated.type",
+    "xpack.security.enabled",
+    "xpack.security.fips_mode.enabled",
+    "xpack.security.transport.ssl.enabled",
+];
+
+/// Of these settings those that [`needs_coordinated`] reads: what has to be remembered of a config.
+/// None of them is secret.
+#[must_use]
+pub fn decisive(settings: &Settings) -> Settings {
+    let of = |name: &&str| Some(((*name).to_owned(), settings.get(*name)?.clone()));
+    NAMES.iter().filter_map(of).collect()
+}
+
 /// The settings whose change needs all nodes at once; empty if the nodes can follow one by one.
 pub fn needs_coordinated(old: &Settings, new: &Settings, engine: EngineVersion) -> Vec<Reason> {
     ROWS.iter()

@@ -12,6 +12,7 @@ mod content;
 mod coordinated;
 mod difference;
 mod fields;
+mod note;
 mod path;
 mod quantity;
 mod resize;
@@ -24,7 +25,8 @@ mod uses;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, Source, SourceKind};
-pub use coordinated::{Reason, needs_coordinated};
+pub use coordinated::{Reason, decisive, needs_coordinated};
+pub use note::{Age, Compared, Note, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use settings::{EngineVersion, Settings, settings};

@@ -9,6 +9,7 @@ mod leftovers;
 mod lost_apiserver;
 mod manager;
 mod mistakes;
+mod needs_coordinated;
 mod node_down;
 mod objects;
 mod program;

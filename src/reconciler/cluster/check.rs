@@ -144,6 +144,7 @@ impl Problems {
         }
         if engine.scheme == Scheme::Http
             && engine.credentials_secret.is_some()
+            && engine.ca_secret.is_none()
             && !engine.allow_plain_credentials
         {
             self.add(

@@ -13,14 +13,15 @@ use serde::{Deserialize, Serialize};
                     engine's certificates, or set engine.scheme to http",
     },
     {
-        "rule": "self.scheme == 'https' || !has(self.credentialsSecret) || \
+        "rule": "self.scheme == 'https' || !has(self.credentialsSecret) || has(self.caSecret) || \
                  self.allowPlainCredentials",
         "message": "engine.credentialsSecret would be sent over plain http, where it can be read \
                     on the network: set engine.scheme to https, or engine.allowPlainCredentials to true",
     },
 ]))]
 pub struct Engine {
-    /// `https`, or `http` for an engine without TLS.
+    /// `https`, or `http` for an engine without TLS. `http` with `caSecret`: TLS as soon as the
+    /// engine has it; without TLS no credentials are sent unless that is allowed.
     #[serde(default)]
     pub scheme: Scheme,
     /// Port of its REST API.

@@ -79,6 +79,9 @@ pub enum OnConfigChange {
     Rolling,
     /// Restart the nodes concerned together.
     Coordinated,
+    /// One by one, or together where the change needs all nodes at once; that is an outage, and
+    /// waits for allowOutage or for a request.
+    Auto,
 }
 
 impl From<OnConfigChange> for restart::OnConfigChange {
@@ -87,6 +90,7 @@ impl From<OnConfigChange> for restart::OnConfigChange {
             OnConfigChange::None => Self::None,
             OnConfigChange::Rolling => Self::Rolling,
             OnConfigChange::Coordinated => Self::Coordinated,
+            OnConfigChange::Auto => Self::Auto,
         }
     }
 }

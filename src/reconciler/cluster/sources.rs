@@ -117,6 +117,22 @@ impl Sources {
         objects
     }
 
+    /// The objects and keys that the engine's settings of this pod are made from, if they are there.
+    pub fn settings(&self, pod: &str) -> Vec<(Object, String)> {
+        let of_part = |part: &Part| {
+            let keys: Vec<String> = match part.items.is_empty() {
+                true => SETTINGS.map(str::to_owned).into(),
+                false => {
+                    let items = part.items.iter().filter(|(_, path)| is_settings(path));
+                    items.map(|(key, _)| key.clone()).collect()
+                }
+            };
+            let object = part.object(pod);
+            keys.into_iter().map(move |key| (object.clone(), key))
+        };
+        self.parts.iter().flat_map(of_part).collect()
+    }
+
     /// The checksum that this pod's manager will have of its config once the kubelet has brought it
     /// there. `read` looks up an object's content; none if the object is absent.
     ///
@@ -153,6 +169,13 @@ impl Sources {
         }
         Ok(files)
     }
+}
+
+/// The files that an engine reads its settings from.
+const SETTINGS: [&str; 2] = ["elasticsearch.yml", "opensearch.yml"];
+
+fn is_settings(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| SETTINGS.contains(&name))
 }
 
 impl Part {

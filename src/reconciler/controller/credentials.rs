@@ -109,6 +109,11 @@ impl Credentials {
         }
     }
 
+    /// The engine did not answer in the way in which it was asked.
+    pub(super) fn try_other_scheme(&mut self, engine: &Engine) {
+        self.engine.try_other_scheme(engine);
+    }
+
     /// Another spec may name other Secrets.
     pub(super) fn forget_secrets(&mut self) {
         self.secrets.clear();

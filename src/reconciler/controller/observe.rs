@@ -2,6 +2,7 @@
 //! with the reason; nothing is guessed.
 
 mod ages;
+mod content;
 mod endpoints;
 mod engine;
 mod flushes;
@@ -61,6 +62,7 @@ pub(super) struct Observer {
     pub(super) endpoints: Endpoints,
     credentials: Credentials,
     sources: sources::SourceReader,
+    content: content::ContentReader,
     pub(super) owners: owners::Owners,
     metrics: Arc<Metrics>,
 }
@@ -82,6 +84,7 @@ impl Observer {
             endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
             sources: sources::SourceReader::default(),
+            content: content::ContentReader::default(),
             owners: owners::Owners::default(),
             api,
             metrics,
@@ -108,22 +111,24 @@ impl Observer {
         let (awaited, others): (Vec<_>, Vec<_>) =
             clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
         self.managers.ask_in_background(others, &self.metrics);
-        let access = match is_active || reads_engine(&snapshot) {
+        let asks_engine = is_active || reads_engine(&snapshot);
+        let access = match asks_engine {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
         };
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let (mut answers, answered, engine, (), ()) = tokio::join!(
+        let (mut answers, answered, engine, (), (), ()) = tokio::join!(
             managers::ask(awaited, metrics),
             self.managers.background.answers(),
             async {
                 let access = access?;
                 let zone = &checked.policy.zone_attribute;
-                Some(self.engine.observe(access, endpoints, zone, metrics).await)
+                Some(self.engine.observe(access, endpoints.clone(), zone, metrics).await)
             },
             self.sources.read(api, namespace, &checked.sources, &pods, &ages),
+            self.content.read(api, namespace, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );
         answers.extend(answered);
@@ -146,13 +151,23 @@ impl Observer {
                 pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
-                pod.update = self.owners.update(facts, spec.manager.port);
+                let of_template = self.owners.update(facts, spec.manager.port);
+                let container = facts.engine_container(spec.manager.port);
+                pod.update = self.content.added_to(of_template, facts, container);
                 pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(&checked.sources, &facts.name);
                 pod.manager = self.managers.of(&facts.uid);
                 pod
             })
             .collect();
+        snapshot.configs = self.sources.configs(&checked.sources, &snapshot.pods);
+        if !asks_engine && reads_engine(&snapshot) {
+            // Only the sources have shown that its version decides.
+            let access = self.credentials.engine(&spec.engine).await;
+            let zone = &checked.policy.zone_attribute;
+            let engine = self.engine.observe(access, endpoints, zone, &self.metrics).await;
+            snapshot.engine = self.known_engine(cluster, engine);
+        }
         // After the managers: a drain that they report has begun.
         self.endpoints.read(&self.api, namespace, &checked.policy, &mut snapshot.pods).await;
         snapshot.flushed = self.flushes.nodes().clone();
@@ -182,6 +197,9 @@ impl Observer {
         engine.map_err(|error| {
             if error.is_about_credentials() {
                 self.credentials.reread_engine(&cluster.spec.engine);
+            }
+            if error.may_be_of_scheme() {
+                self.credentials.try_other_scheme(&cluster.spec.engine);
             }
             unknown(error.to_string())
         })

@@ -4,6 +4,7 @@
 mod facts;
 mod live;
 mod probes;
+mod start;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,9 @@
 //!    template for them, `request_for_drift` asks for a restart of nodes whose config has changed,
 //!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
 //!    that are unknown, `apply_people_changes` reads phases that people wrote on pods, and
-//!    `end_at_deadline` ends a restart whose deadline has passed. A SearchCluster that is being
+//!    `end_at_deadline` ends a restart whose deadline has passed. `remember_configs` writes down what
+//!    a change of config is compared with, and `end_one_by_one` ends a rolling restart that it
+//!    rules out. A SearchCluster that is being
 //!    deleted accepts nothing (`end_for_deletion`).
 //! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` pay debts of
 //!    earlier steps, `delete_late_records` removes what a late request of ours has left.
@@ -69,7 +71,7 @@ use super::context::Context;
 use super::draft::{Draft, PlanStep, Run};
 use super::{LATE_REQUEST_WINDOW, Ledger, Restart, Step, Strategy, ended_recently};
 use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
-use requests::{accept, cancel, drift, pod_phases, policy_names, update};
+use requests::{accept, cancel, configs, drift, pod_phases, policy_names, update};
 
 /// All steps for this snapshot, in their order.
 pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
@@ -117,7 +119,8 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 11] = [
+const ACCEPT: [PlanStep; 13] = [
+    once("remember_configs", configs::remember_configs),
     once("claim_phase", accept::claim_phase),
     once("accept_request", accept::accept_request),
     once("accept_cancel", cancel::accept_cancel),
@@ -129,6 +132,7 @@ const ACCEPT: [PlanStep; 11] = [
     once("report_unknown_names", policy_names::report_unknown_names),
     once("apply_people_changes", pod_phases::apply_people_changes),
     once("end_at_deadline", finish::end_at_deadline),
+    once("end_one_by_one", configs::end_one_by_one),
 ];
 
 const ACCEPT_NOTHING: [PlanStep; 2] = [

@@ -5,7 +5,7 @@ use super::{
     Member, Once, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 use crate::lookup::Names;
-use crate::{Request, Time};
+use crate::{KnownConfigs, Request, Time};
 
 /// One change of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub(crate) enum LedgerChange {
     SetKeptPhase(Option<String>),
     AddHistory(HistoryEntry),
     SetClusterUuid(String),
+    SetConfigs(KnownConfigs),
     /// Everything is gone that could be paid, kept stopped or asked for.
     ForgetDebts,
     AddStartDebt(StartDebt),
@@ -99,6 +100,7 @@ impl LedgerChange {
             Self::SetKeptPhase(phase) => ledger.kept_phase = phase,
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),
+            Self::SetConfigs(configs) => ledger.configs = configs,
             Self::ForgetDebts => {
                 ledger.debts = Debts::default();
                 ledger.queued = None;

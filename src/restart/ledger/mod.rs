@@ -10,7 +10,7 @@ mod written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Request;
+use super::{KnownConfigs, Request};
 
 pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
@@ -55,6 +55,9 @@ pub struct Ledger {
     /// Restarts that have ended, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
+    /// What is known of the configs that engines run on: sources have only what is wanted.
+    #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
+    pub configs: KnownConfigs,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
     /// address is not ours to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]

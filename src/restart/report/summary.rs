@@ -147,6 +147,10 @@ pub(super) fn message(
             "{nodes} on another config than {their} sources have: request a restart"
         ));
     }
+    let pending = plan.waiting.iter().find(|waiting| waiting.code == Code::PendingRestart);
+    if let Some(waiting) = pending.filter(|_| is_idle) {
+        return Some(waiting.message.clone());
+    }
     let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
     kept.map(|phase| why_kept(&snapshot.cluster, phase))
 }

@@ -60,6 +60,7 @@ fn pod(name: &str) -> Pod {
 
 fn three() -> Snapshot {
     Snapshot {
+        configs: crate::KnownConfigs::default(),
         now: Time(100_000),
         fresh_id: String::new(),
         cluster: Cluster { name: "search/logs".into(), has_status: true, ..Cluster::default() },

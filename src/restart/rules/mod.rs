@@ -34,6 +34,7 @@ pub(crate) use failed_sets::{FailedSets, set_of};
 pub(crate) use order::{order, reason_for_order};
 pub(crate) use preflight::preflight;
 pub(crate) use selection::{Selection, list_names, select};
+pub(crate) use version::numbers;
 
 /// The number of shards besides the one that is named.
 fn more_shards(lost: usize) -> String {

@@ -15,7 +15,7 @@ impl Evaluation<'_> {
 }
 
 /// `8.19.0-SNAPSHOT` is 8, 19, 0.
-pub(super) fn numbers(version: &str) -> Option<Vec<u64>> {
+pub(crate) fn numbers(version: &str) -> Option<Vec<u64>> {
     let release = version.split(['-', '+']).next().unwrap_or_default();
     release.split('.').map(|number| number.parse().ok()).collect()
 }

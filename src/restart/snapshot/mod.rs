@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, Time};
+use super::{KnownConfigs, Ledger, Time};
 
 pub use cluster::Cluster;
 pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardCopy, Voting};
@@ -54,6 +54,9 @@ pub struct Snapshot {
     pub ledger: Ledger,
     /// The pods its selector matches, in any order.
     pub pods: Vec<Pod>,
+    /// What is known of the configs that the sources have now.
+    #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
+    pub configs: KnownConfigs,
     /// What the engine reports; not read while nothing depends on it ([`super::reads_engine`]).
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Engine>")]

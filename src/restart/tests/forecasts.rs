@@ -221,3 +221,26 @@ fn the_roles_of_a_node_that_is_down_for_its_restart_are_known() {
         "{seen:#?}"
     );
 }
+
+#[test]
+fn a_rolling_restart_to_a_config_that_needs_all_at_once_is_refused_and_a_coordinated_one_is_not() {
+    let mut driver = pools();
+    for line in [
+        "config v1 has cluster.name=logs",
+        "config v2 has cluster.name=other",
+        "run 1s",
+        "change config logs-* v2",
+    ] {
+        play_line(&mut driver, line);
+    }
+    let rolling = asked(Strategy::Rolling, Target::default());
+    let seen = forecast_of(&mut driver, Some(&rolling));
+    assert_eq!(summary(&seen), ["blocked by invalid_input"]);
+    let says = &seen.blocked_by.as_ref().unwrap().message;
+    assert!(says.starts_with("the request is refused: cluster.name changes from"), "{says}");
+    let coordinated = asked(Strategy::Coordinated, Target::default());
+    let seen = forecast_of(&mut driver, Some(&coordinated));
+    assert_eq!(seen.blocked_by, None);
+    // All are stopped; then the masters are started, and then the others.
+    assert_eq!(seen.steps.len(), 3, "{:?}", summary(&seen));
+}

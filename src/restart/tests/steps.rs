@@ -273,15 +273,17 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 13] = [
+const NEVER_REFUSED: [&str; 15] = [
     "accept_cancel",
     "delete_late_records",
     "end_at_deadline",
     "end_for_deletion",
+    "end_one_by_one",
     "expect_late_requests",
     "finish_restart",
     "forget_replaced",
     "release_finalizer",
+    "remember_configs",
     "report_progress",
     "report_queued",
     "report_unknown_names",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{EngineVersion, needs_coordinated, settings};
+use crate::{EngineVersion, decisive, needs_coordinated, settings};
 
 const ES8: EngineVersion = EngineVersion::Elasticsearch(8, 19);
 const ES7: EngineVersion = EngineVersion::Elasticsearch(7, 17);
@@ -29,6 +29,8 @@ fn each_pair_needs_what_it_needs() {
     let open = "plugins.security.disabled";
     let open_tls = "plugins.security.ssl.transport.enabled";
     let dual = "plugins.security_config.ssl_dual_mode_enabled";
+    let old_tls = "opendistro_security.ssl.transport.enabled";
+    let old_dual = "opendistro_security_config.ssl_dual_mode_enabled";
     let none: &[&str] = &[];
     for (name, engine, old, new, expected) in [
         ("nothing", ES8, json!({}), json!({}), none),
@@ -95,12 +97,22 @@ fn each_pair_needs_what_it_needs() {
         ),
         ("TLS of HTTP", ES8, json!({}), json!({"xpack.security.http.ssl.enabled": true}), none),
         ("roles", ES8, json!({}), json!({"node.roles": ["data"]}), none),
+        ("old TLS off", OS2, json!({}), json!({old_tls: false}), &[open_tls]),
+        (
+            "old dual mode",
+            OS2,
+            json!({old_dual: true, open_tls: false}),
+            json!({old_dual: true}),
+            none,
+        ),
         ("first masters", ES8, json!({"cluster.initial_master_nodes": ["a"]}), json!({}), none),
     ] {
         let found = needs_coordinated(&settings(&old), &settings(&new), engine);
         let names: Vec<&str> = found.iter().map(|reason| reason.setting).collect();
         assert_eq!(names, expected, "{name}, {engine:?}: {found:?}");
         let back = needs_coordinated(&settings(&new), &settings(&old), engine);
+        let remembered = [&old, &new].map(|file| decisive(&settings(file)));
+        assert_eq!(needs_coordinated(&remembered[0], &remembered[1], engine), found, "{name}");
         assert_eq!(back.len(), found.len(), "the way back of {name}, {engine:?}: {back:?}");
     }
 }

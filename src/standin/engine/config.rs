@@ -48,7 +48,7 @@ pub(super) struct Transport {
     pub(super) publish_host: Option<String>,
     /// `transport.port`, default 9300.
     pub(super) port: u16,
-    /// `transport.encrypted`: nodes with different values cannot work together.
+    /// `transport.encrypted`, or OpenSearch's setting of TLS between nodes: nodes with different values cannot work together.
     pub(super) encrypted: bool,
 }
 
@@ -177,7 +177,9 @@ impl Config {
             "http.port" => self.http_port = parse(key, value)?,
             "transport.host" => draft.transport_host = Some(value.to_owned()),
             "transport.port" => draft.transport_port = Some(parse(key, value)?),
-            "transport.encrypted" => draft.encrypted = parse(key, value)?,
+            "transport.encrypted" | "plugins.security.ssl.transport.enabled" => {
+                draft.encrypted = parse(key, value)?;
+            }
             "discovery.seed_hosts" => draft.seeds = Some(yaml::list(value).collect()),
             "discovery.type" => draft.single_node = value == "single-node",
             "standin.refuse" => return Err(Refusal::config(value)),

@@ -192,6 +192,15 @@ impl Fixture {
         api.patch(&of_pod, &PatchParams::default(), &patch).await.expect("it is taken");
     }
 
+    /// Mounts what the config source of a node has, without a change of its pod.
+    pub(super) async fn mount(&self, name: &str) {
+        let secret =
+            self.api::<Secret>().get(&format!("{name}-config")).await.expect("it is there");
+        let file = &secret.data.expect("data")["elasticsearch.yml"].0;
+        let text = std::str::from_utf8(file).expect("text");
+        self.with(name, |manager| manager.mount(text));
+    }
+
     /// Changes annotations of the SearchCluster.
     pub(super) async fn annotate(&self, key: &str, value: Option<&str>) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));

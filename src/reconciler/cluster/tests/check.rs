@@ -270,6 +270,9 @@ fn credentials_over_plain_http_need_a_word() {
     assert!(read(object).check().is_ok());
     let https = json!({"caSecret": "logs-ca", "credentialsSecret": "logs-admin"});
     assert!(read(with("engine", https)).check().is_ok());
+    // They are sent once the engine has TLS.
+    let later = json!({"scheme": "http", "caSecret": "logs-ca", "credentialsSecret": "logs-admin"});
+    assert!(read(with("engine", later)).check().is_ok());
 }
 
 #[test]

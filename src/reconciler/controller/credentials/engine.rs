@@ -8,11 +8,23 @@ use crate::cluster::{self, Scheme, key};
 use crate::engine_client::{self, Access, AllowPlain};
 use stayput_net::https::Identity;
 
-/// The last access, and what it was made from.
+/// The last access.
 #[derive(Debug, Default)]
-pub(super) struct EngineAccess(Option<(String, Access)>);
+pub(super) struct EngineAccess {
+    /// It, and what it was made from.
+    made: Option<(String, Access)>,
+    /// Where the engine may have TLS and may not: it is asked with TLS.
+    with_tls: bool,
+}
 
 impl EngineAccess {
+    /// The engine does not answer in the way in which it was asked: where it may have got TLS, or
+    /// not have it yet, it is asked in the other way next. An answer is never taken from TLS to
+    /// plain http where the spec says https.
+    pub(super) fn try_other_scheme(&mut self, engine: &cluster::Engine) {
+        self.with_tls = !self.with_tls && may_have_tls(engine);
+    }
+
     /// How to reach the engine, and a text that changes whenever that does.
     pub(super) async fn get(
         &mut self,
@@ -25,6 +37,7 @@ impl EngineAccess {
         };
         let ca = match (&engine.ca_secret, engine.scheme) {
             (Some(name), Scheme::Https) => Some((name, secrets.get(name).await?)),
+            (Some(name), Scheme::Http) if self.with_tls => Some((name, secrets.get(name).await?)),
             (_, Scheme::Http) => None,
             (None, Scheme::Https) => {
                 return Err(CredentialsError::NoEngineCa);
@@ -32,8 +45,8 @@ impl EngineAccess {
         };
         let versions: Vec<&str> =
             [&shown, &ca].into_iter().flatten().map(|(_, secret)| version(secret)).collect();
-        let made_from = format!("{engine:?} {versions:?}");
-        if let Some((from, access)) = &self.0
+        let made_from = format!("{engine:?} {versions:?}, {}", ca.is_some());
+        if let Some((from, access)) = &self.made
             && *from == made_from
         {
             return Ok((access.clone(), made_from));
@@ -52,6 +65,9 @@ impl EngineAccess {
                 let tls = engine_client::tls(&ca, identity.as_ref())?;
                 Access::Tls { tls, server_name: engine.server_name.clone(), credentials }
             }
+            (None, Some(_)) if may_have_tls(engine) && !engine.allow_plain_credentials => {
+                Access::Plain
+            }
             // An invalid spec is still used to finish what was begun.
             (None, Some(_)) if !engine.allow_plain_credentials => {
                 return Err(CredentialsError::PlainHttp);
@@ -59,9 +75,14 @@ impl EngineAccess {
             (None, Some(credentials)) => Access::PlainWithCredentials(credentials, AllowPlain),
             (None, None) => Access::Plain,
         };
-        self.0 = Some((made_from.clone(), access.clone()));
+        self.made = Some((made_from.clone(), access.clone()));
         Ok((access, made_from))
     }
+}
+
+/// Without TLS now, and with TLS as soon as the engine has it.
+fn may_have_tls(engine: &cluster::Engine) -> bool {
+    engine.scheme == Scheme::Http && engine.ca_secret.is_some()
 }
 
 fn has(secret: &Secret, key: &str) -> bool {
@@ -98,4 +119,31 @@ fn identity(name: &str, secret: &Secret) -> Result<Option<Identity>, Credentials
     }
     let certificate = pem(secret, name, key::TLS_CERT)?;
     Ok(Some(Identity { certificate, key: pem(secret, name, key::TLS_KEY)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(scheme: Scheme, ca: Option<&str>) -> cluster::Engine {
+        let engine = serde_json::json!({"caSecret": ca, "port": 9200});
+        let engine: cluster::Engine = serde_json::from_value(engine).unwrap();
+        cluster::Engine { scheme, ..engine }
+    }
+
+    #[test]
+    fn only_where_the_spec_says_http_and_has_a_ca_the_other_scheme_is_tried() {
+        let tried = |scheme, ca| {
+            let mut access = EngineAccess::default();
+            let engine = engine(scheme, ca);
+            [(); 3].map(|()| {
+                access.try_other_scheme(&engine);
+                access.with_tls
+            })
+        };
+        assert_eq!(tried(Scheme::Http, Some("ca")), [true, false, true]);
+        assert_eq!(tried(Scheme::Http, None), [false; 3]);
+        // The spec's TLS does not depend on this, and is never left.
+        assert_eq!(tried(Scheme::Https, Some("ca")), [false; 3]);
+    }
 }

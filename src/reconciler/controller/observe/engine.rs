@@ -60,6 +60,21 @@ pub(super) enum ViewError {
 }
 
 impl ViewError {
+    /// Whether nobody may have answered because one side speaks TLS and the other does not.
+    pub(super) fn may_be_of_scheme(&self) -> bool {
+        matches!(
+            self,
+            // Without its CA, TLS cannot be tried.
+            Self::Credentials(_)
+                | Self::Engine(
+                    EngineError::NotReachable(_)
+                        | EngineError::Untrusted(_)
+                        | EngineError::Unanswered(_)
+                        | EngineError::Protocol(_)
+                )
+        )
+    }
+
     /// Whether the engine did not accept our credentials, or its certificate is not trusted.
     pub(super) fn is_about_credentials(&self) -> bool {
         matches!(

@@ -9,7 +9,9 @@ use kube::core::{Selector, SelectorExt};
 use crate::cluster::SearchCluster;
 use crate::controller::applied::phase_applied_by;
 use crate::controller::pods::{Facts, Pods};
-use stayput_restart::{Cluster, LivePod, Pod, Snapshot, Sources, Time, Unknown, annotation};
+use stayput_restart::{
+    Cluster, KnownConfigs, LivePod, Pod, Snapshot, Sources, Time, Unknown, annotation,
+};
 
 /// A snapshot without what managers, engine and apiserver have to be asked for.
 pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
@@ -41,6 +43,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
         },
         ledger: cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default(),
         pods: pods.iter().map(|facts| pod(facts)).collect(),
+        configs: KnownConfigs::default(),
         engine: Err(unknown("not asked yet")),
         flushed: BTreeSet::new(),
     }
@@ -69,6 +72,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
     Snapshot {
         cluster: Cluster { overlaps, ..bare.cluster },
         pods: bare.pods.into_iter().zip(pods.iter()).map(asked).collect(),
+        configs: seen.configs.clone(),
         engine: seen.engine.clone(),
         flushed: seen.flushed.clone(),
         ..bare

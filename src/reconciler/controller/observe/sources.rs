@@ -1,4 +1,7 @@
-//! The config in its Secrets and ConfigMaps. Only digests of their contents are kept.
+//! The config in its Secrets and ConfigMaps. Only digests of their contents are kept, and of the
+//! engine's settings those that may need all nodes at once.
+
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,10 +14,16 @@ use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
-use stayput_restart as restart;
+use stayput_restart::{self as restart, Settings};
 
-/// Digest of each key's content.
-type Content = BTreeMap<String, ContentDigest>;
+/// What is kept of an object.
+#[derive(Debug)]
+struct Content {
+    /// Digest of each key's content.
+    digests: BTreeMap<String, ContentDigest>,
+    /// The decisive settings in the keys that have the engine's; none if they cannot be read.
+    settings: BTreeMap<String, Option<Settings>>,
+}
 
 /// The content; none if the object is absent.
 type ReadContent = Result<Option<Content>, Arc<ApiError>>;
@@ -50,18 +59,23 @@ impl SourceReader {
         ages: &Ages<'_>,
     ) {
         let mut named = BTreeSet::new();
-        let mut due = BTreeSet::new();
+        let mut due: BTreeMap<Object, BTreeSet<String>> = BTreeMap::new();
         for pod in pods {
             for object in sources.objects(&pod.name) {
                 if ages.is_over(&pod.uid, self.known.get(&object).map(|(read, _)| *read)) {
-                    due.insert(object.clone());
+                    due.entry(object.clone()).or_default();
                 }
                 named.insert(object);
             }
+            for (object, key) in sources.settings(&pod.name) {
+                if let Some(keys) = due.get_mut(&object) {
+                    keys.insert(key);
+                }
+            }
         }
         self.known.retain(|object, _| named.contains(object));
-        let read = async |object: Object| {
-            let content = read(api, namespace, &object).await;
+        let read = async |(object, settings): (Object, BTreeSet<String>)| {
+            let content = read(api, namespace, &object, &settings).await;
             (object, (Instant::now(), content.map_err(Arc::new)))
         };
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
@@ -99,6 +113,37 @@ impl SourceReader {
         mounted.keys().find(|path| !wanted.contains(**path)).map(|path| (*path).to_owned())
     }
 
+    /// What is known of the configs that the sources of these pods have.
+    pub(super) fn configs(
+        &self,
+        sources: &Sources,
+        pods: &[restart::Pod],
+    ) -> restart::KnownConfigs {
+        let mut known = restart::KnownConfigs::default();
+        for pod in pods {
+            if let restart::Sources::Checksum(checksum) = &pod.sources
+                && !known.is_full()
+                && known.of(checksum).is_none()
+                && let Some(settings) = self.settings(sources, &pod.name)
+            {
+                known.add(checksum, &settings);
+            }
+        }
+        known
+    }
+
+    /// The decisive settings of a pod; none if it has no file of them, or one that cannot be read.
+    fn settings(&self, sources: &Sources, pod: &str) -> Option<Settings> {
+        let mut all: Option<Settings> = None;
+        for (object, key) in sources.settings(pod) {
+            let (_, Ok(Some(content))) = self.known.get(&object)? else { return None };
+            if let Some(settings) = content.settings.get(&key) {
+                all.get_or_insert_default().extend(settings.clone()?);
+            }
+        }
+        all
+    }
+
     fn files(&self, sources: &Sources, pod: &str) -> Result<Vec<FileDigest>, SourceError> {
         for object in sources.objects(pod) {
             if let Some((_, Err(source))) = self.known.get(&object) {
@@ -106,7 +151,7 @@ impl SourceReader {
             }
         }
         let files = sources.files(pod, |object| match self.known.get(object) {
-            Some((_, Ok(Some(content)))) => Some(content),
+            Some((_, Ok(Some(content)))) => Some(&content.digests),
             Some((_, Ok(None) | Err(_))) | None => None,
         })?;
         let digest = |(path, digest): (String, &ContentDigest)| FileDigest {
@@ -117,26 +162,38 @@ impl SourceReader {
     }
 }
 
-/// None if it is absent.
+/// None if it is absent. `settings` are the keys that have the engine's settings.
 async fn read(
     api: &Apiserver,
     namespace: &str,
     object: &Object,
+    settings: &BTreeSet<String>,
 ) -> Result<Option<Content>, ApiError> {
-    let content = match object.kind {
+    let keep = |values: BTreeMap<String, Vec<u8>>| Content {
+        settings: values
+            .iter()
+            .filter(|(key, _)| settings.contains(*key))
+            .map(|(key, value)| (key.clone(), settings::of(value)))
+            .collect(),
+        digests: values
+            .iter()
+            .map(|(key, value)| (key.clone(), ContentDigest::of(value)))
+            .collect(),
+    };
+    let values = match object.kind {
         ObjectKind::Secret => api.secret(namespace, &object.name).await.map(|secret| {
             let data = secret.data.into_iter().flatten();
-            data.map(|(key, value)| (key, ContentDigest::of(&value.0))).collect()
+            data.map(|(key, value)| (key, value.0)).collect()
         }),
         ObjectKind::ConfigMap => api.config_map(namespace, &object.name).await.map(|map| {
             let text = map.data.into_iter().flatten();
-            let text = text.map(|(key, value)| (key, ContentDigest::of(value.as_bytes())));
+            let text = text.map(|(key, value)| (key, value.into_bytes()));
             let binary = map.binary_data.into_iter().flatten();
-            text.chain(binary.map(|(key, value)| (key, ContentDigest::of(&value.0)))).collect()
+            text.chain(binary.map(|(key, value)| (key, value.0))).collect()
         }),
     };
-    match content {
-        Ok(content) => Ok(Some(content)),
+    match values {
+        Ok(values) => Ok(Some(keep(values))),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }

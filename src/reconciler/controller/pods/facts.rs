@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::live::LiveFacts;
 use super::probes::{ProbeTarget, probe_targets};
+use super::start::StartFacts;
 use crate::cluster::{SearchClusterSpec, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
@@ -56,6 +57,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) owner: Option<Owner>,
     /// What an update of it needs, if its cluster updates pods.
     pub(in super::super) live: Option<LiveFacts>,
+    /// What its containers were started with, if its cluster updates pods.
+    pub(in super::super) starts: Vec<StartFacts>,
     containers: Vec<ContainerPorts>,
     default_container: Option<String>,
     probes: Vec<ProbeTarget>,
@@ -116,6 +119,7 @@ impl Facts {
             crash_looping,
             owner,
             live: reading.updates.then(|| LiveFacts::of(pod)),
+            starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
             containers: ContainerPorts::of(pod),
             default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),

@@ -5,7 +5,7 @@ use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Member, OnConfigChange, Restart, Step};
+use stayput_restart::{Code, Member, OnConfigChange, Restart, Step};
 
 /// `no_forecast` is why there is no dry run.
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
@@ -67,17 +67,25 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
 fn add_idle(view: &ClusterView, pending: u32, page: &mut Page) {
     let text = match (view.on_config_change, pending) {
         (_, 0) => "nothing: no restart is requested, and every node runs on its config".to_owned(),
+        (_, count) if view.is_blocked_by(Code::NeedsCoordinated) => format!(
+            "nothing by itself: {} on another config than their sources have; all nodes need it at \
+             once, an outage: `kubectl stayput restart {} --coordinated`",
+            node_count(count as usize),
+            view.name
+        ),
         (OnConfigChange::None, count) => format!(
             "nothing: no restart is requested; {} on another config than their sources have: \
              restart with `kubectl stayput restart {}`",
             if count == 1 { "1 node runs".to_owned() } else { format!("{count} nodes run") },
             view.name
         ),
-        (OnConfigChange::Rolling | OnConfigChange::Coordinated, count) => format!(
-            "{} on another config than their sources have will be restarted \
-             (spec.restart.onConfigChange)",
-            node_count(count as usize)
-        ),
+        (OnConfigChange::Rolling | OnConfigChange::Coordinated | OnConfigChange::Auto, count) => {
+            format!(
+                "{} on another config than their sources have will be restarted \
+                 (spec.restart.onConfigChange)",
+                node_count(count as usize)
+            )
+        }
     };
     page.fact("next", text);
     for pod in view.pods.iter().filter(|pod| view.is_kept_stopped(pod)) {

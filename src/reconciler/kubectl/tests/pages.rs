@@ -198,6 +198,16 @@ next        nothing: no restart is requested; 2 nodes run on another config than
 no dry run  nobody answers
 "
     );
+    pending["blocked"] = "needs_coordinated".into();
+    pending["message"] = "cluster.name changes from a to b".into();
+    assert_eq!(
+        pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
+        "\
+blocked by  needs_coordinated: cluster.name changes from a to b
+next        nothing by itself: 2 nodes on another config than their sources have; all nodes need it at once, an outage: `kubectl stayput restart logs --coordinated`
+no dry run  nobody answers
+"
+    );
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //! sources have.
 
 use super::open::{open, remember};
+use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
 use crate::index::Index;
-use crate::{Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 use stayput_api::State;
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
@@ -23,13 +24,24 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     if drifting.is_empty() {
         return changes;
     }
-    let strategy = match context.policy.on_config_change {
-        OnConfigChange::Rolling => Strategy::Rolling,
-        OnConfigChange::Coordinated => Strategy::Coordinated,
-        OnConfigChange::None => {
-            let message = "its config has changed since it was started; ask for a restart";
+    if context.policy.on_config_change == OnConfigChange::None {
+        let changed = "its config has changed since it was started";
+        let message = match at_once(context, ledger, &drifting) {
+            Ok(Some(change)) => {
+                format!("{changed}: {}; ask for a coordinated restart", change.sentence())
+            }
+            Ok(None) | Err(_) => format!("{changed}; ask for a restart"),
+        };
+        for pod in drifting {
+            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
+        }
+        return changes;
+    }
+    let (strategy, by) = match how(context, ledger, &drifting) {
+        Ok(how) => how,
+        Err(blocker) => {
             for pod in drifting {
-                changes.wait(&pod.uid, Code::PendingRestart, message);
+                changes.block(&pod.uid, blocker.clone());
             }
             return changes;
         }
@@ -55,11 +67,49 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         id,
         strategy,
         target: Target { nodes, ..Target::default() },
-        by: Some("spec.restart.onConfigChange".into()),
+        by: Some(by),
         ..Request::default()
     };
     changes.merge(open(context, request));
     changes
+}
+
+/// How the drifting nodes are restarted, and by whose word.
+fn how(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    drifting: &[&Pod],
+) -> Result<(Strategy, String), Blocker> {
+    let by = "spec.restart.onConfigChange".to_owned();
+    let is_auto = match context.policy.on_config_change {
+        OnConfigChange::Coordinated => return Ok((Strategy::Coordinated, by)),
+        OnConfigChange::Auto => true,
+        OnConfigChange::Rolling | OnConfigChange::None => false,
+    };
+    let change = match at_once(context, ledger, drifting) {
+        Ok(None) => return Ok((Strategy::Rolling, by)),
+        Ok(Some(change)) => change,
+        // One by one was asked for by name.
+        Err(_) if !is_auto => return Ok((Strategy::Rolling, by)),
+        Err(blocker) => {
+            let message = format!("{}; ask for a restart", blocker.message);
+            return Err(Blocker { message, ..blocker });
+        }
+    };
+    let sentence = change.sentence();
+    let wait = |message| Err(Blocker { code: Code::NeedsCoordinated, message });
+    if let Some(node) = &change.keeps {
+        return wait(format!("{sentence}; but the sources of {node} keep it: change them as well"));
+    }
+    if is_auto && context.policy.allow_outage {
+        return Ok((Strategy::Coordinated, format!("{by}, for {}", change.setting())));
+    }
+    let cluster = &context.snapshot.cluster.name;
+    let name = cluster.rsplit('/').next().unwrap_or(cluster);
+    wait(format!(
+        "{sentence}; ask for a coordinated restart, which is an outage: kubectl stayput restart {name} \
+         --coordinated"
+    ))
 }
 
 /// Whether the engine runs on another config than its sources have. False if a source is absent,

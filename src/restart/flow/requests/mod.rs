@@ -3,6 +3,7 @@
 
 pub(super) mod accept;
 pub(super) mod cancel;
+pub(super) mod configs;
 pub(super) mod drift;
 pub(super) mod kept_phase;
 pub(super) mod open;

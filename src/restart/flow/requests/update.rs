@@ -6,7 +6,10 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update};
 use crate::flow::observed::is_to_be_stopped;
-use crate::{Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep};
+use crate::{
+    Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
+};
+use stayput_reuse::Note;
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
 /// wanted templates. Says why a pod stays as it is.
@@ -96,7 +99,8 @@ fn request(context: &Context<'_>, ledger: &Ledger, wanted: &[(&Pod, &PodUpdate)]
     changes
 }
 
-/// An id for the templates that all pods should be made from. It is the same before and after some of
+/// An id for the templates that all pods should be made from, and for what their containers are to
+/// read. It is the same before and after some of
 /// them are: what was given up is not tried again by itself.
 fn update_id(context: &Context<'_>) -> String {
     let revision = |pod: &'_ Pod| match &pod.update {
@@ -104,7 +108,15 @@ fn update_id(context: &Context<'_>) -> String {
         Ok(None) => pod.live.as_ref().map(|live| live.revision.clone()),
         Err(_) => None,
     };
-    let mut wanted: Vec<String> = context.index.pods().filter_map(revision).collect();
+    let content = |pod: &'_ Pod| {
+        let update = pod.update.as_ref().ok()?.as_ref()?;
+        let note = update.patch.annotations.get(annotation::CONTENT)?.wanted.as_deref()?;
+        // Not of which container it is.
+        Note { restarts: 0, ..Note::parse(note)? }.text()
+    };
+    let pods = || context.index.pods();
+    let mut wanted: Vec<String> =
+        pods().filter_map(revision).chain(pods().filter_map(content)).collect();
     wanted.sort_unstable();
     wanted.dedup();
     let contents = wanted.iter().map(|revision| (revision.as_str(), &[][..])).collect();

@@ -223,6 +223,7 @@ fn stop_of_turn(
         }
     }
     if restart.request.strategy == Strategy::Rolling {
+        check_config(facts, pod, wrong);
         check_health(facts, pod, wrong);
     }
 }
@@ -406,5 +407,25 @@ fn start_of_turn(
         && !runs_it
     {
         wrong.push(format!("S3: {name} is started and its sources have moved to {now}"));
+    }
+}
+
+/// A rolling restart may not take a node to where the others are not.
+fn check_config(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+    let Sources::Checksum(checksum) = &pod.sources else { return };
+    let (seen, remembered) = (&facts.snapshot.configs, &facts.snapshot.ledger.configs);
+    let find = |checksum: &String| seen.of(checksum).or_else(|| remembered.of(checksum));
+    let name = |settings: &crate::Settings| settings.get("cluster.name").cloned();
+    let runs_on = |pod: &Pod| {
+        let run = pod.manager.as_ref().ok()?.run.as_ref()?;
+        find(run.checksum.as_ref()?).and_then(name)
+    };
+    let (Some(from), Some(to)) = (runs_on(pod), find(checksum).and_then(name)) else { return };
+    let stays = |other: &&Pod| other.uid != pod.uid && runs_on(other).as_ref() == Some(&from);
+    if from != to
+        && facts.engine().is_some()
+        && facts.snapshot.pods.iter().any(|other| stays(&other))
+    {
+        wrong.push(format!("{} is stopped for a config that needs all nodes at once", pod.name));
     }
 }

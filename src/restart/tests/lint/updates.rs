@@ -109,7 +109,10 @@ pub(super) fn metadata(
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
     let name = &pod.name;
     let Some(label) = labels.get(REVISION) else {
-        wrong.push(format!("S12: {name} is labelled without its revision"));
+        // It may have its revision, and lack the note of what its container was started with.
+        if !labels.is_empty() {
+            wrong.push(format!("S12: {name} is labelled without its revision"));
+        }
         return;
     };
     if label.seen.as_deref() != Some(&*live.revision) {

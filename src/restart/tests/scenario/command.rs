@@ -53,6 +53,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
                 driver.world.pod(&pod).change_sources(Sources::Checksum(to.into()), now);
             }
         }
+        ["config", checksum, "has", ref settings @ ..] => {
+            let one =
+                |text: &&str| text.split_once('=').map(|(name, value)| (name.into(), value.into()));
+            let settings = settings.iter().map(|text| one(text).expect("SETTING=VALUE")).collect();
+            driver.world.configs.insert(checksum.into(), settings);
+        }
         ["remove", "source", "of", pods] => {
             for pod in matching(driver, pods) {
                 let absent = Sources::Absent(format!("Secret {pod}-config is absent"));
@@ -282,6 +288,7 @@ fn policy(driver: &mut Driver, words: &[&str]) {
             }
         }
         ["onConfigChange", "rolling"] => policy.on_config_change = OnConfigChange::Rolling,
+        ["onConfigChange", "auto"] => policy.on_config_change = OnConfigChange::Auto,
         ["onConfigChange", "coordinated"] => policy.on_config_change = OnConfigChange::Coordinated,
         other => panic!("no policy: {other:?}"),
     }

@@ -128,6 +128,9 @@ scenarios! {
     kept_stopped_while_paused
     late_allocation
     manager_not_durable
+    needs_coordinated
+    needs_coordinated_in_parts
+    needs_coordinated_midway
     multi_az
     multi_az_all_masters_failed
     multi_az_even_masters

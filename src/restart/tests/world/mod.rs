@@ -44,6 +44,8 @@ pub(crate) struct World {
     pub(crate) object: Object,
     pub(crate) pods: Vec<SimPod>,
     pub(crate) engine: Searching,
+    /// Decisive settings of configs that have any, by checksum.
+    pub(crate) configs: BTreeMap<String, crate::Settings>,
     /// When a reconciler at rest has last looked for what late requests have left.
     pub(crate) looked_at: Option<u64>,
     /// Requests that have not arrived yet, by their time of arrival.
@@ -79,6 +81,7 @@ impl World {
             object: Object::new("search/logs"),
             pods: nodes.iter().map(|(name, _)| SimPod::new(name, 1, "v1", START)).collect(),
             engine: Searching::new(roles.collect()),
+            configs: BTreeMap::new(),
             looked_at: None,
             late: BTreeMap::new(),
             templates: vec![template::first()],
@@ -216,6 +219,7 @@ impl World {
             cluster: self.object.cluster.clone(),
             ledger: self.object.ledger.clone(),
             pods: listed.map(|pod| pod.observe(now)).collect(),
+            configs: self.known_configs(),
             engine: Err(not_read),
             flushed: flushed.clone(),
         };
@@ -223,6 +227,19 @@ impl World {
             snapshot.engine = self.engine.observe(now);
         }
         (snapshot, self.object.version)
+    }
+
+    /// What the sources have now.
+    fn known_configs(&self) -> crate::KnownConfigs {
+        let mut known = crate::KnownConfigs::default();
+        for pod in self.pods.iter().filter(|pod| !pod.gone && !pod.unlisted) {
+            if let crate::Sources::Checksum(checksum) = &pod.sources
+                && let Some(settings) = self.configs.get(checksum)
+            {
+                known.add(checksum, settings);
+            }
+        }
+        known
     }
 
     /// The look of a reconciler at rest: at the beginning, then every minute, and again at once when

@@ -3,15 +3,21 @@
 
 use std::collections::BTreeMap;
 
+use crate::annotation::CONTENT;
 use crate::{Action, Change, LivePod, Pod, PodUpdate};
 
 /// The label of a pod that names the revision of its owner that it was made from.
 pub(crate) const REVISION: &str = "controller-revision-hash";
 
-/// The patch that makes a pod one of the revision wanted; none if it is.
+/// The patch that makes a pod one of the revision wanted, with the note of what its container was
+/// started with; none if it has both.
 pub(in crate::flow) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<Action> {
+    let note = note(pod, update);
     if live.revision == update.to {
-        return None;
+        // All else has come with the label.
+        let annotations = BTreeMap::from([(CONTENT.to_owned(), note?)]);
+        let labels = BTreeMap::new();
+        return Some(Action::PatchMetadata { uid: pod.uid.clone(), labels, annotations });
     }
     let differs = |changes: &BTreeMap<String, Change>| -> BTreeMap<String, Change> {
         let differing = changes.iter().filter(|(_, change)| change.seen != change.wanted);
@@ -20,6 +26,15 @@ pub(in crate::flow) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) ->
     let mut labels = differs(&update.patch.labels);
     let seen = Some(live.revision.clone()).filter(|revision| !revision.is_empty());
     labels.insert(REVISION.to_owned(), Change { seen, wanted: Some(update.to.clone()) });
-    let annotations = differs(&update.patch.annotations);
+    let mut annotations = differs(&update.patch.annotations);
+    annotations.remove(CONTENT);
+    annotations.extend(note.map(|note| (CONTENT.to_owned(), note)));
     Some(Action::PatchMetadata { uid: pod.uid.clone(), labels, annotations })
+}
+
+/// The note that is still to be written, over the one that the pod has now.
+fn note(pod: &Pod, update: &PodUpdate) -> Option<Change> {
+    let wanted = update.patch.annotations.get(CONTENT)?.wanted.clone();
+    let seen = pod.annotations.get(CONTENT).cloned();
+    (seen != wanted).then_some(Change { seen, wanted })
 }

@@ -44,6 +44,7 @@ impl Case {
         let mut case = Self {
             name: String::new(),
             snapshot: Snapshot {
+                configs: crate::KnownConfigs::default(),
                 now: Time(0),
                 fresh_id: "fresh".into(),
                 cluster: Cluster { finalizer: true, ..Cluster::default() },

@@ -1,0 +1,194 @@
+//! The Secrets and ConfigMaps that containers read when they are started. Only digests of their
+//! contents are kept.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use stayput_api::checksum::ContentDigest;
+use stayput_reuse::{Age, Compared, Content, Source, SourceKind, UpdateStep, compare_content};
+use tokio::time::Instant;
+
+use super::ages::Ages;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
+use crate::controller::pods::Facts;
+use stayput_restart::{Change, Known, PodUpdate, annotation};
+
+/// Takes an object, or keys of it, out of what counts.
+const IGNORE: &str = "stayput.dev/ignore";
+/// How much of a digest is noted, in characters.
+const NOTED: usize = 8;
+/// The most differences that are shown.
+const SHOWN: usize = 5;
+
+/// The objects, as they were read.
+#[derive(Debug, Default)]
+pub(super) struct ContentReader {
+    /// When each was read, and what; none if it is absent or cannot be read: then it is unknown.
+    known: BTreeMap<Source, (Instant, Option<Seen>)>,
+}
+
+/// What is kept of an object.
+#[derive(Debug)]
+struct Seen {
+    digests: BTreeMap<String, String>,
+    ignore: Option<String>,
+    age: Age,
+}
+
+impl ContentReader {
+    /// Reads those that are due, and forgets those that no pod uses any more.
+    pub(super) async fn read(
+        &mut self,
+        api: &Apiserver,
+        namespace: &str,
+        pods: &[Arc<Facts>],
+        ages: &Ages<'_>,
+    ) {
+        let mut used = BTreeSet::new();
+        let mut due = BTreeSet::new();
+        for pod in pods {
+            for one in pod.starts.iter().flat_map(|start| &start.uses) {
+                let read = self.known.get(&one.source).map(|(read, _)| *read);
+                if !due.contains(&one.source) && ages.is_over(&pod.uid, read) {
+                    due.insert(one.source.clone());
+                }
+                if !used.contains(&one.source) {
+                    used.insert(one.source.clone());
+                }
+            }
+        }
+        self.known.retain(|source, _| used.contains(source));
+        let read = async |source: Source| {
+            let seen = match seen(api, namespace, &source).await {
+                Ok(seen) => Some(seen),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => {
+                    tracing::warn!("{source}, which pods use, cannot be read: {error}");
+                    None
+                }
+            };
+            (source, (Instant::now(), seen))
+        };
+        self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
+    }
+
+    /// The pod's update, with what its container was started with and is not wanted any more; or
+    /// with the note of it that is missing.
+    pub(super) fn added_to(
+        &self,
+        update: Known<Option<PodUpdate>>,
+        pod: &Facts,
+        container: &str,
+    ) -> Known<Option<PodUpdate>> {
+        let start = pod.starts.iter().find(|start| start.container == container);
+        let (Some(start), Some(owner)) = (start, &pod.owner) else { return update };
+        let (Ok(known), Some(started)) = (&update, start.started) else { return update };
+        let mut wanted = Content::default();
+        let mut ages = BTreeMap::new();
+        for used in &start.uses {
+            if let Some((_, Some(seen))) = self.known.get(&used.source) {
+                wanted.add(used.source.clone(), seen.digests.clone(), seen.ignore.as_deref());
+                ages.insert(used.source.clone(), seen.age);
+            }
+        }
+        let noted = pod.annotations.get(annotation::CONTENT);
+        let noted = noted.map(String::as_str);
+        let compared = compare_content(&start.uses, &wanted, &ages, started, noted);
+        Ok(merged(known.clone(), compared, noted, &owner.revision))
+    }
+}
+
+/// The update of the template and that of the content, in one stop.
+fn merged(
+    update: Option<PodUpdate>,
+    compared: Compared,
+    noted: Option<&str>,
+    revision: &str,
+) -> Option<PodUpdate> {
+    let Compared { differences, now, next } = compared;
+    let own = differences.iter().map(|difference| difference.step).max();
+    let (step, note) = match (own, update.as_ref().map(|update| update.step)) {
+        // A new container, for whatever reason, is started with what is wanted now.
+        (own, Some(UpdateStep::Container | UpdateStep::Resize)) => (own, next),
+        (Some(step), None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart)) => {
+            (Some(step), next)
+        }
+        // The next look notes what another pod was started with.
+        (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
+        (None, None | Some(UpdateStep::None | UpdateStep::Relabel)) => {
+            (now.is_some().then_some(UpdateStep::Relabel), now)
+        }
+        (None, Some(UpdateStep::Restart)) => (None, now),
+    };
+    if step.is_none() && note.is_none() {
+        return update;
+    }
+    let mut update = update.unwrap_or_else(|| PodUpdate {
+        from: revision.to_owned(),
+        to: revision.to_owned(),
+        step: UpdateStep::None,
+        because: vec![],
+        patch: stayput_restart::PodPatch::default(),
+    });
+    let because = differences.into_iter().map(|difference| difference.field);
+    if own >= Some(update.step) {
+        update.because.splice(0..0, because);
+    } else {
+        update.because.extend(because);
+    }
+    update.because.truncate(SHOWN);
+    update.step = update.step.max(step.unwrap_or(UpdateStep::None));
+    if let Some(note) = note.filter(|note| Some(note.as_str()) != noted) {
+        let change = Change { seen: noted.map(str::to_owned), wanted: Some(note) };
+        update.patch.annotations.insert(annotation::CONTENT.to_owned(), change);
+    }
+    Some(update)
+}
+
+async fn seen(api: &Apiserver, namespace: &str, source: &Source) -> Result<Seen, ApiError> {
+    match source.kind {
+        SourceKind::Secret => {
+            let secret = api.secret(namespace, &source.name).await?;
+            let data = secret.data.iter().flatten();
+            let data = data.map(|(key, value)| (key, value.0.as_slice()));
+            Ok(Seen::of(&secret.metadata, data))
+        }
+        SourceKind::ConfigMap => {
+            let map = api.config_map(namespace, &source.name).await?;
+            let text = map.data.iter().flatten().map(|(key, value)| (key, value.as_bytes()));
+            let binary = map.binary_data.iter().flatten();
+            let data = text.chain(binary.map(|(key, value)| (key, value.0.as_slice())));
+            Ok(Seen::of(&map.metadata, data))
+        }
+    }
+}
+
+impl Seen {
+    fn of<'a>(metadata: &ObjectMeta, data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Self {
+        // Who may read pods, and not Secrets, does not know the uid: without it a weak password could
+        // be guessed by its digest.
+        let uid = metadata.uid.as_deref().unwrap_or_default();
+        let digest = |key: &String, value: &[u8]| {
+            let framed = [format!("{uid}\n{}\n{key}\n", key.len()).as_bytes(), value].concat();
+            ContentDigest::of(&framed).to_string().chars().take(NOTED).collect()
+        };
+        let created = metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+        let changed = metadata.managed_fields.iter().flatten();
+        let changed = changed.map(|fields| fields.time.as_ref().map(|time| time.0.as_second()));
+        let annotations = metadata.annotations.as_ref();
+        Self {
+            digests: data.map(|(key, value)| (key.clone(), digest(key, value))).collect(),
+            ignore: annotations.and_then(|all| all.get(IGNORE)).cloned(),
+            age: Age {
+                created: created.unwrap_or(i64::MAX),
+                // If one of them does not say when, nobody knows.
+                changed: changed.max_by_key(|time| time.unwrap_or(i64::MAX)).flatten(),
+            },
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A pod whose container reads a variable from a ConfigMap.
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controller::pods::Reading;
+
+fn pod(noted: Option<&str>, restarts: i32) -> Facts {
+    let object = json!({
+        "metadata": {
+            "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
+            "annotations": noted.map(|note| json!({annotation::CONTENT: note})),
+            "labels": {"controller-revision-hash": "logs-1"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "s",
+                "controller": true,
+            }],
+        },
+        "spec": {"containers": [{
+            "name": "opensearch",
+            "env": [{
+                "name": "HEAP",
+                "valueFrom": {"configMapKeyRef": {"name": "env", "key": "HEAP"}},
+            }],
+        }]},
+        "status": {"containerStatuses": [{
+            "name": "opensearch", "image": "i", "imageID": "i", "ready": true,
+            "restartCount": restarts,
+            "state": {"running": {"startedAt": "2026-11-22T10:00:00Z"}},
+        }]},
+    });
+    let pod: Pod = serde_json::from_value(object).unwrap();
+    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
+}
+
+fn metadata(changed: &str, annotations: &Value) -> ObjectMeta {
+    serde_json::from_value(json!({
+        "name": "env", "uid": "known to few", "creationTimestamp": "2026-11-22T09:00:00Z",
+        "annotations": annotations,
+        "managedFields": [
+            {"manager": "a", "time": "2026-11-22T09:00:00Z"},
+            {"manager": "b", "time": changed},
+        ],
+    }))
+    .unwrap()
+}
+
+/// A reader that has seen the ConfigMap.
+fn seen(heap: &str, changed: &str, annotations: &Value) -> ContentReader {
+    let source = Source { kind: SourceKind::ConfigMap, name: "env".into() };
+    let key = "HEAP".to_owned();
+    let metadata = metadata(changed, annotations);
+    let seen = Seen::of(&metadata, [(&key, heap.as_bytes())].into_iter());
+    ContentReader { known: [(source, (Instant::now(), Some(seen)))].into() }
+}
+
+fn update(reader: &ContentReader, pod: &Facts, template: Option<PodUpdate>) -> Option<PodUpdate> {
+    reader.added_to(Ok(template), pod, "opensearch").unwrap()
+}
+
+fn note(update: &PodUpdate) -> String {
+    update.patch.annotations[annotation::CONTENT].wanted.clone().unwrap()
+}
+
+const BEFORE: &str = "2026-11-22T09:30:00Z";
+const AFTER: &str = "2026-11-22T11:00:00Z";
+
+#[tokio::test]
+async fn it_is_noted_and_a_change_of_it_needs_a_container_and_not_a_pod() {
+    let old = seen("1g", BEFORE, &Value::Null);
+    let first = update(&old, &pod(None, 0), None).unwrap();
+    assert_eq!((first.step, &*first.from, &*first.to), (UpdateStep::Relabel, "logs-1", "logs-1"));
+    let noted = note(&first);
+    assert!(!noted.contains("1g") && noted.len() < 100, "{noted}");
+    let pod_noted = pod(Some(&noted), 0);
+    assert_eq!(update(&old, &pod_noted, None), None);
+    let new = seen("2g", AFTER, &Value::Null);
+    let changed = update(&new, &pod_noted, None).unwrap();
+    assert_eq!(
+        (changed.step, &*changed.from, &*changed.to),
+        (UpdateStep::Container, "logs-1", "logs-1")
+    );
+    assert_eq!(
+        changed.because,
+        ["ConfigMap env, key HEAP, in spec.containers[opensearch].env[HEAP]"]
+    );
+    let change = &changed.patch.annotations[annotation::CONTENT];
+    assert_eq!(change.seen.as_deref(), Some(&*noted));
+    // The next container, with the note that is written once it is proven.
+    assert_eq!(update(&new, &pod(Some(&note(&changed)), 1), None), None);
+    // Before that it is not noted what the next container has.
+    assert_ne!(note(&changed), noted);
+}
+
+#[tokio::test]
+async fn it_goes_with_an_update_of_the_template() {
+    let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
+    let pod = pod(Some(&noted), 0);
+    let template = |step| PodUpdate {
+        from: "logs-1".into(),
+        to: "logs-2".into(),
+        step,
+        because: vec!["a field".into()],
+        patch: stayput_restart::PodPatch::default(),
+    };
+    let new = seen("2g", AFTER, &Value::Null);
+    for (of_template, expected, is_noted) in [
+        (UpdateStep::Relabel, UpdateStep::Container, true),
+        (UpdateStep::Restart, UpdateStep::Container, true),
+        (UpdateStep::Container, UpdateStep::Container, true),
+        (UpdateStep::Resize, UpdateStep::Resize, true),
+        (UpdateStep::Replace, UpdateStep::Replace, false),
+    ] {
+        let both = update(&new, &pod, Some(template(of_template))).unwrap();
+        assert_eq!((both.step, &*both.to), (expected, "logs-2"), "{of_template:?}");
+        assert_eq!(both.because.len(), 2, "{of_template:?}");
+        assert_eq!(!both.patch.annotations.is_empty(), is_noted, "{of_template:?}");
+    }
+    let unknown = Err(stayput_restart::Unknown { message: "revision gone".into() });
+    assert_eq!(new.added_to(unknown.clone(), &pod, "opensearch"), unknown);
+}
+
+#[tokio::test]
+async fn ignored_absent_or_changed_too_late_it_is_no_change() {
+    let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
+    let ignored = seen("2g", AFTER, &json!({IGNORE: "true"}));
+    let update_of = update(&ignored, &pod(Some(&noted), 0), None).unwrap();
+    assert_eq!(update_of.step, UpdateStep::Relabel, "only the note follows");
+    let counted = seen("2g", AFTER, &Value::Null);
+    assert_eq!(update(&counted, &pod(Some(&note(&update_of)), 0), None), None);
+    assert_eq!(update(&ContentReader::default(), &pod(Some(&noted), 0), None), None);
+    let unknown = update(&counted, &pod(None, 0), None).unwrap();
+    assert_eq!(note(&unknown), r#"{"restarts":0,"content":{}}"#);
+}
+
+#[test]
+fn a_digest_says_nothing_to_who_does_not_know_the_object() {
+    let digests = |uid: &str, key: &str, value: &str| {
+        let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
+        let key = key.to_owned();
+        Seen::of(&metadata, [(&key, value.as_bytes())].into_iter()).digests[&key].clone()
+    };
+    assert_eq!(digests("a", "key", "hush").len(), NOTED);
+    assert_ne!(digests("a", "key", "hush"), digests("b", "key", "hush"));
+    assert_ne!(digests("a", "k", "ey\nhush"), digests("a", "k\ney", "hush"));
+}

@@ -1,0 +1,164 @@
+//! Whether a changed config can be brought to nodes one by one, or needs all of them at once, since
+//! a node with the new one and a node with the old one cannot be in one cluster.
+
+use std::collections::BTreeMap;
+
+use stayput_reuse::{EngineVersion, Reason, Settings, needs_coordinated};
+
+use crate::context::Context;
+use crate::flow::drifts;
+use crate::rules::numbers;
+use crate::{Blocker, Code, KnownConfigs, Ledger, Pod, Snapshot, Sources};
+
+/// A change that needs all nodes at once.
+#[derive(Debug)]
+pub(crate) struct AtOnce {
+    reason: Reason,
+    /// Other settings of which the same is true.
+    others: Vec<&'static str>,
+    /// A node whose sources keep the old value: with it the cluster cannot be whole.
+    pub(crate) keeps: Option<String>,
+}
+
+impl AtOnce {
+    /// Which setting, and why.
+    pub(crate) fn sentence(&self) -> String {
+        let Reason { setting, from, to, why } = &self.reason;
+        let others = match &self.others[..] {
+            [] => String::new(),
+            others => format!(" (so does {})", others.join(", ")),
+        };
+        format!(
+            "{setting} changes from {from} to {to}{others}, which all nodes need at once, since {why}"
+        )
+    }
+
+    /// The setting, for a history.
+    pub(crate) const fn setting(&self) -> &'static str {
+        self.reason.setting
+    }
+}
+
+/// The settings that a pod's engine runs on, and those of its sources; none if not known.
+struct Known<'a> {
+    pod: &'a Pod,
+    runs_on: Option<&'a Settings>,
+    wanted: Option<&'a Settings>,
+}
+
+impl<'a> Known<'a> {
+    fn of(pod: &'a Pod, seen: &'a KnownConfigs, remembered: &'a KnownConfigs) -> Self {
+        let find = |checksum: &str| seen.of(checksum).or_else(|| remembered.of(checksum));
+        let run = pod.manager.as_ref().ok().and_then(|manager| manager.run.as_ref());
+        let runs_on = run.and_then(|run| find(run.checksum.as_ref()?));
+        let wanted = match &pod.sources {
+            Sources::Checksum(checksum) => find(checksum),
+            Sources::Undeclared | Sources::Absent(_) => None,
+        };
+        Self { pod, runs_on, wanted }
+    }
+}
+
+/// Whether nodes that drift have other decisive settings, so that the engine's version is needed to
+/// judge the change.
+pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
+    let (seen, remembered) = (&snapshot.configs, &snapshot.ledger.configs);
+    let differs = |pod: &Pod| {
+        let known = Known::of(pod, seen, remembered);
+        drifts(pod) && known.runs_on.is_some() && known.wanted != known.runs_on
+    };
+    !seen.are_alike(remembered) && snapshot.pods.iter().any(differs)
+}
+
+/// Whether bringing these drifting pods to the config of their sources needs all nodes at once.
+///
+/// # Errors
+/// It is not known: what an engine runs on was never seen in its sources, or the engine does not
+/// tell its version.
+pub(crate) fn at_once(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    drifting: &[&Pod],
+) -> Result<Option<AtOnce>, Blocker> {
+    let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
+    let unknown = |message: String| Blocker { code: Code::PendingRestart, message };
+    // Many pods have few pairs.
+    let mut changes: BTreeMap<(&Settings, &Settings), usize> = BTreeMap::new();
+    for pod in drifting {
+        let known = Known::of(pod, seen, remembered);
+        match (known.runs_on, known.wanted) {
+            (Some(old), Some(new)) if old == new => {}
+            (Some(old), Some(new)) => *changes.entry((old, new)).or_default() += 1,
+            (None, _) => {
+                return Err(unknown(format!(
+                    "the config that {} runs on was never seen in its sources, so nobody knows whether \
+                 the nodes can change it one by one",
+                    pod.node
+                )));
+            }
+            (_, None) => {
+                return Err(unknown(format!(
+                    "the sources of {} have no elasticsearch.yml or opensearch.yml that can be read",
+                    pod.node
+                )));
+            }
+        }
+    }
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let engine = context.index.engine()?;
+    let Some(version) = version(&engine.version) else {
+        return Err(unknown(format!("the engine's version {} is not known", engine.version)));
+    };
+    let all: Vec<Known<'_>> =
+        context.index.pods().map(|pod| Known::of(pod, seen, remembered)).collect();
+    let mut pairs: BTreeMap<(Option<&Settings>, Option<&Settings>), (usize, &str)> =
+        BTreeMap::new();
+    for known in &all {
+        let pair = pairs.entry((known.runs_on, known.wanted)).or_insert((0, &known.pod.node));
+        pair.0 += 1;
+    }
+    let mut found: Vec<Reason> = Vec::new();
+    let mut keeps = None;
+    for (old, new) in changes.into_keys() {
+        for reason in needs_coordinated(old, new, version) {
+            // As this one now: it would not find a node that has changed.
+            let has_it = |settings: &Settings| {
+                needs_coordinated(settings, new, version)
+                    .iter()
+                    .any(|other| (other.setting, &other.from) == (reason.setting, &reason.from))
+            };
+            let mut others = pairs.iter().filter(|((runs_on, wanted), (count, _))| {
+                let is_itself = (*runs_on, *wanted) == (Some(old), Some(new)) && *count == 1;
+                !is_itself && runs_on.is_some_and(has_it)
+            });
+            if others.clone().next().is_none() {
+                continue;
+            }
+            let stays = others.find(|((_, wanted), _)| wanted.is_none_or(has_it));
+            keeps = keeps.or(stays.map(|(_, (_, node))| (*node).to_owned()));
+            if found.iter().all(|known| known.setting != reason.setting) {
+                found.push(reason);
+            }
+        }
+    }
+    let mut found = found.into_iter();
+    Ok(found.next().map(|reason| {
+        let others = found.map(|reason| reason.setting).collect();
+        AtOnce { reason, others, keeps }
+    }))
+}
+
+/// `opensearch 2.19.3`.
+fn version(text: &str) -> Option<EngineVersion> {
+    let (distribution, version) = text.split_once(' ')?;
+    let numbers = numbers(version)?;
+    let number = |at: usize| u32::try_from(*numbers.get(at)?).ok();
+    let (major, minor) = (number(0)?, number(1)?);
+    match distribution {
+        "elasticsearch" => Some(EngineVersion::Elasticsearch(major, minor)),
+        "opensearch" => Some(EngineVersion::OpenSearch(major, minor)),
+        _ => None,
+    }
+}
