@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use stayput_reuse::Settings;
 
@@ -39,7 +41,8 @@ pub(crate) fn secret(cluster: &Cluster, set: &NodeSet) -> Object {
         "kind": "Secret",
         "metadata": metadata(cluster, &name, Some(&set.name)),
         "type": "Opaque",
-        "stringData": { file: yaml(cluster, set) },
+        // Not `stringData`: of that, an apply takes no key away.
+        "data": { file: STANDARD.encode(yaml(cluster, set)) },
     });
     Object { kind: Kind::Secret, name, body }
 }

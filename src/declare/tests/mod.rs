@@ -7,6 +7,8 @@ mod order;
 mod refusals;
 mod unneeded;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::stateful_set::DECLARED;
@@ -95,6 +97,14 @@ fn made(cluster: &Cluster) -> Observed {
 fn object<'a>(plan: &'a Plan, kind: Kind, name: &str) -> &'a Value {
     let found = plan.objects.iter().find(|object| object.kind == kind && object.name == name);
     &found.unwrap_or_else(|| panic!("no {kind} {name}")).body
+}
+
+/// The config of a set.
+fn config(plan: &Plan, set: &str) -> String {
+    let secret = object(plan, Kind::Secret, &crate::config_secret("logs", set));
+    let mut files = secret["data"].as_object().unwrap().values();
+    let text = STANDARD.decode(files.next().unwrap().as_str().unwrap()).unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 /// Kind and name of each, and how many replicas.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{applied, bootstrap, cluster, made, object, outline, planned, set, usual};
+use super::{applied, bootstrap, cluster, config, made, object, outline, planned, set, usual};
 use crate::{Distribution, Kind, Observed, Version};
 
 #[test]
@@ -119,8 +119,7 @@ fn elasticsearch_6_has_a_number_instead_of_names() {
     old.engine.version = Version(6, 8, 23);
     let plan = planned(&old, &Observed::default());
     assert!(!plan.objects.iter().any(|object| object.kind == Kind::ConfigMap));
-    let secret = object(&plan, Kind::Secret, "logs-nodes-config");
-    let text = secret["stringData"]["elasticsearch.yml"].as_str().unwrap();
+    let text = config(&plan, "nodes");
     assert!(text.contains("discovery.zen.minimum_master_nodes: 2\n"), "{text}");
     assert!(text.contains("discovery.zen.ping.unicast.hosts: [\"logs-nodes.search.svc\"]\n"));
     assert!(!text.contains("initial_master_nodes"), "{text}");
