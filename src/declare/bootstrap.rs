@@ -53,6 +53,12 @@ pub(crate) fn config_map(cluster: &Cluster, initial: &[String]) -> Object {
     Object { kind: Kind::ConfigMap, name, body }
 }
 
+/// What [`config_map`] wrote, from the object as it is there.
+pub fn first_masters(config_map: &Value) -> Vec<String> {
+    let written = config_map["data"][VARIABLE].as_str().unwrap_or_default();
+    written.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 /// The variable of the engine's container.
 pub(crate) fn variable(cluster: &Cluster) -> Value {
     let from = json!({ "name": names::bootstrap(&cluster.name), "key": VARIABLE });

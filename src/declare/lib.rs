@@ -25,16 +25,18 @@ mod roles;
 mod service;
 mod stateful_set;
 
+pub use bootstrap::first_masters;
 pub use check::check;
 pub use cluster::{Cluster, Manager, NodeSet};
 pub use engine::{Distribution, Engine, Version};
 pub use garbage::{SeenSecret, garbage};
 pub use labels::{CLUSTER, NODE_SET};
-pub use names::{bootstrap, config_secret, stateful_set};
+pub use names::bootstrap;
 pub use object::{Kind, Object};
 pub use observed::{Observed, ObservedSet};
 pub use plan::{Plan, plan};
 pub use refusal::Refusal;
+pub use stateful_set::DECLARED;
 
 #[cfg(test)]
 mod tests;

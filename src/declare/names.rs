@@ -1,12 +1,12 @@
 //! Names of the objects.
 
 /// Name of a set's StatefulSet; its pods, and with them the nodes, add `-0`, `-1`…
-pub fn stateful_set(cluster: &str, set: &str) -> String {
+pub(crate) fn stateful_set(cluster: &str, set: &str) -> String {
     format!("{cluster}-{set}")
 }
 
 /// Name of the Secret with a set's config.
-pub fn config_secret(cluster: &str, set: &str) -> String {
+pub(crate) fn config_secret(cluster: &str, set: &str) -> String {
     format!("{cluster}-{set}-config")
 }
 

@@ -8,7 +8,7 @@ use crate::{Cluster, Kind, NodeSet, Object, config, names};
 
 /// Annotation with what a later declaration is compared with. Kubernetes adds to what it is given,
 /// so that the object itself would not be equal.
-pub(crate) const DECLARED: &str = "stayput.dev/declared";
+pub const DECLARED: &str = "stayput.dev/declared";
 
 pub(crate) fn stateful_set(cluster: &Cluster, set: &NodeSet, replicas: u32) -> Object {
     let name = names::stateful_set(&cluster.name, &set.name);

@@ -84,8 +84,7 @@ fn applied(mut observed: Observed, objects: &[Object]) -> Observed {
 }
 
 fn bootstrap(object: &Object) -> Vec<String> {
-    let written = object.body["data"][crate::bootstrap::VARIABLE].as_str().unwrap();
-    written.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    crate::first_masters(&object.body)
 }
 
 /// The cluster as it is once it has been made and has formed.
@@ -101,7 +100,7 @@ fn object<'a>(plan: &'a Plan, kind: Kind, name: &str) -> &'a Value {
 
 /// The config of a set.
 fn config(plan: &Plan, set: &str) -> String {
-    let secret = object(plan, Kind::Secret, &crate::config_secret("logs", set));
+    let secret = object(plan, Kind::Secret, &crate::names::config_secret("logs", set));
     let mut files = secret["data"].as_object().unwrap().values();
     let text = STANDARD.decode(files.next().unwrap().as_str().unwrap()).unwrap();
     String::from_utf8(text).unwrap()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{config, object, planned, usual};
+use super::{config as text_of, object, planned, usual};
 use crate::{CLUSTER, Distribution, Kind, NODE_SET, Observed, Version};
 
 #[test]
@@ -22,7 +22,7 @@ fn everything_has_our_label_and_its_owner() {
 fn the_config_is_the_same_for_all_nodes_of_a_set() {
     let plan = planned(&usual(), &Observed::default());
     assert_eq!(
-        config(&plan, "data"),
+        text_of(&plan, "data"),
         "cluster.initial_cluster_manager_nodes: \"${INITIAL_MASTER_NODES}\"\n\
          cluster.name: \"logs\"\n\
          discovery.seed_hosts: [\"logs-nodes.search.svc\"]\n\
@@ -41,7 +41,7 @@ fn what_the_declaration_says_wins_over_our_defaults_nested_or_not() {
     config.insert("discovery".into(), json!({"seed_hosts": ["a"]}));
     config.insert("network.publish_host".into(), json!("_eth0_"));
     let plan = planned(&cluster, &Observed::default());
-    let text = config(&plan, "data");
+    let text = text_of(&plan, "data");
     assert!(text.contains("discovery: {\"seed_hosts\":[\"a\"]}\n"), "{text}");
     assert!(text.contains("network.publish_host: \"_eth0_\"\n"), "{text}");
     assert!(!text.contains("logs-nodes") && !text.contains("POD_IP"), "{text}");
@@ -73,7 +73,7 @@ fn each_distribution_has_its_own_names() {
     cluster.engine.distribution = Distribution::Elasticsearch;
     cluster.engine.version = Version(8, 19, 0);
     let plan = planned(&cluster, &Observed::default());
-    let text = config(&plan, "data");
+    let text = text_of(&plan, "data");
     assert!(text.contains("cluster.initial_master_nodes: "), "{text}");
     assert!(text.contains("xpack.security.enabled: false\n"), "{text}");
     let template = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"];
@@ -86,13 +86,13 @@ fn each_distribution_has_its_own_names() {
     cluster.node_sets[1].config.insert("xpack.security.authc.anonymous.roles".into(), json!("a"));
     cluster.engine.image = Some("registry/search:1".into());
     let plan = planned(&cluster, &Observed::default());
-    let text = config(&plan, "data");
+    let text = text_of(&plan, "data");
     assert!(!text.contains("xpack.security.enabled"), "{text}");
     let template = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"];
     assert_eq!(template["spec"]["containers"][0]["image"], "registry/search:1");
     cluster.engine.distribution = Distribution::OpenSearch;
     cluster.engine.version = Version(1, 3, 20);
     let plan = planned(&cluster, &Observed::default());
-    let text = config(&plan, "data");
+    let text = text_of(&plan, "data");
     assert!(text.contains("cluster.initial_master_nodes: "), "{text}");
 }

@@ -5,6 +5,7 @@ mod ages;
 mod endpoints;
 mod engine;
 mod flushes;
+mod formed;
 mod leftovers;
 mod managers;
 mod owners;

@@ -1,0 +1,96 @@
+//! Applies objects, in their order, and never takes over one of somebody else.
+
+use std::collections::BTreeMap;
+
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use super::Verdict;
+use super::read::is_owned;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
+use stayput_declare::{self as declare, Kind, Object};
+
+/// What was applied last, by kind and name, and the version that the object had after it.
+#[derive(Debug, Default)]
+pub(super) struct Applied(BTreeMap<(Kind, String), (Value, Option<String>)>);
+
+impl Applied {
+    /// Applies what differs, one after the other. An object is read before it is applied: if it is
+    /// there and the SearchCluster does not own it, nothing is applied at all.
+    pub(super) async fn make(
+        &mut self,
+        api: &Apiserver,
+        cluster: &declare::Cluster,
+        objects: &[Object],
+    ) -> Result<(), Verdict> {
+        let there = read(api, &cluster.namespace, objects).await.map_err(Verdict::Failed)?;
+        let foreign: Vec<String> = objects
+            .iter()
+            .zip(&there)
+            .filter(|(_, there)| {
+                there.as_ref().is_some_and(|there| !is_owned(&there.metadata, &cluster.uid))
+            })
+            .map(|(object, _)| format!("{} {}", object.kind, object.name))
+            .collect();
+        if !foreign.is_empty() {
+            return Err(Verdict::Foreign(foreign));
+        }
+        for (object, there) in objects.iter().zip(there) {
+            self.apply(api, cluster, object, there).await.map_err(Verdict::Failed)?;
+        }
+        Ok(())
+    }
+
+    async fn apply(
+        &mut self,
+        api: &Apiserver,
+        cluster: &declare::Cluster,
+        object: &Object,
+        there: Option<DynamicObject>,
+    ) -> Result<(), ApiError> {
+        let key = (object.kind, object.name.clone());
+        let is_same = |there: &DynamicObject| {
+            let last = self.0.get(&key);
+            last.is_some_and(|(body, seen)| {
+                *body == object.body && *seen == version(object.kind, there)
+            })
+        };
+        if there.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        let mut body = object.body.clone();
+        // The apiserver refuses it if the object is another one by now. And if somebody has made one
+        // since it was not there, their fields are not taken over.
+        if let Some(uid) = there.as_ref().and_then(|there| there.metadata.uid.as_ref()) {
+            body["metadata"]["uid"] = json!(uid);
+        }
+        let force = there.is_some();
+        let (kind, name) = (object.kind, object.name.as_str());
+        let written = api.apply(kind, &cluster.namespace, name, &body, force).await?;
+        let before = there.and_then(|there| there.metadata.resource_version);
+        if before != written.metadata.resource_version {
+            tracing::info!("applied {kind} {name}");
+        }
+        self.0.insert(key, (object.body.clone(), version(kind, &written)));
+        Ok(())
+    }
+}
+
+/// In the order of the objects.
+async fn read(
+    api: &Apiserver,
+    namespace: &str,
+    objects: &[Object],
+) -> Result<Vec<Option<DynamicObject>>, ApiError> {
+    let get = async |object: &Object| api.object(object.kind, namespace, &object.name).await;
+    join_limited(objects.iter().map(get).collect()).await.into_iter().collect()
+}
+
+/// Changes with what somebody has written. The status of a StatefulSet changes all the time.
+fn version(kind: Kind, object: &DynamicObject) -> Option<String> {
+    match kind {
+        Kind::StatefulSet => object.metadata.generation.map(|generation| generation.to_string()),
+        Kind::Secret | Kind::ConfigMap | Kind::Service => object.metadata.resource_version.clone(),
+    }
+}
