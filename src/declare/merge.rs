@@ -14,7 +14,7 @@ const KEYS: [(&str, &str); 7] = [
     ("imagePullSecrets", "name"),
 ];
 
-/// `over` wins; null takes a field away.
+/// `over` wins. Null takes a field away, `$patch: delete` an element of a list, as in `kubectl patch`.
 pub(crate) fn merge(base: Value, over: &Value) -> Value {
     if over.is_null() { base } else { merge_at("", base, over) }
 }
@@ -51,6 +51,10 @@ fn merge_at(field: &str, base: Value, over: &Value) -> Value {
 
 fn by_key(field: &str, key: &str, mut base: Vec<Value>, over: &[Value]) -> Vec<Value> {
     for element in over {
+        if element["$patch"] == "delete" {
+            base.retain(|one| one[key] != element[key]);
+            continue;
+        }
         match base.iter_mut().find(|one| one[key] == element[key]) {
             Some(one) => *one = merge_at(field, one.take(), element),
             None => base.push(element.clone()),

@@ -9,7 +9,7 @@ use crate::config::{minimum_master_nodes, secret};
 use crate::roles::roles;
 use crate::service::service;
 use crate::stateful_set::stateful_set;
-use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
+use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal, names};
 
 /// What to apply now.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,10 +107,12 @@ fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
             None => refusals.push(Refusal::new(
                 "spec.nodeSets",
                 format!(
-                    "node set {name} is not there any more, but its {} nodes are: removing a set is \
-                     not supported yet. Declare it again, or move its data away yourself and delete \
-                     the StatefulSet",
-                    there.replicas
+                    "node set {name} is not there any more, but its {} nodes are: stayput does not \
+                     take nodes away yet. Declare it again; or move their data away as \
+                     docs/declared.md says, then kubectl --namespace {} delete statefulset {}",
+                    there.replicas,
+                    cluster.namespace,
+                    names::stateful_set(&cluster.name, name)
                 ),
             )),
         }
@@ -126,9 +128,15 @@ fn change(cluster: &Cluster, set: &NodeSet, there: &ObservedSet) -> Vec<Refusal>
             &set.name,
             "count",
             format!(
-                "is {}, and there are {} nodes: a lower count is not supported yet, because it would \
-                 need the data moved away first. Write {} or more",
-                set.count, there.replicas, there.replicas
+                "is {}, and there are {} nodes: stayput does not take nodes away yet. Move their data \
+                 away as docs/declared.md says, then kubectl --namespace {} scale statefulset {} \
+                 --replicas={}; or write {} or more",
+                set.count,
+                there.replicas,
+                cluster.namespace,
+                names::stateful_set(&cluster.name, &set.name),
+                set.count,
+                there.replicas
             ),
         ));
     }

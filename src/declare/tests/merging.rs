@@ -11,7 +11,10 @@ fn named_elements_are_merged_others_replaced_and_null_takes_away() {
             "name": "opensearch",
             "command": ["a", "b"],
             "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "B"}],
-            "volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": true}],
+            "volumeMounts": [
+                {"name": "v", "mountPath": "/v", "readOnly": true},
+                {"name": "data", "mountPath": "/usr/data"},
+            ],
             "readinessProbe": {"periodSeconds": 1},
         }],
         "volumes": [{"name": "data", "emptyDir": {}}],
@@ -23,7 +26,10 @@ fn named_elements_are_merged_others_replaced_and_null_takes_away() {
                 "name": "opensearch",
                 "command": ["c"],
                 "env": [{"name": "A", "value": "1"}, {"name": "C", "value": "2"}],
-                "volumeMounts": [{"name": "w", "mountPath": "/v"}],
+                "volumeMounts": [
+                    {"$patch": "delete", "mountPath": "/usr/data"},
+                    {"name": "w", "mountPath": "/v"},
+                ],
                 "readinessProbe": null,
             },
             {"name": "sidecar"},
