@@ -186,6 +186,11 @@ impl Observer {
         })
     }
 
+    /// The config was changed just now: the next observation reads it.
+    pub(super) fn reread_sources(&mut self) {
+        self.sources.forget();
+    }
+
     /// Forgets what was read for another spec.
     pub(super) fn reset(&mut self) {
         self.pods = Pods::default();

@@ -66,6 +66,10 @@ fn a_declared_cluster_is_made_changed_and_grown() {
 
     // A changed setting: every node is restarted in its pod, by itself.
     fixture.admin().apply(&declared(&fixture, &parts, 3, "second"));
+    eventually("a restart begins", || {
+        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
+    });
     eventually("the restart is done", || {
         let logs = fixture.json(&["get", "searchcluster", "logs"]);
         let last = logs["status"]["history"].as_array()?.last()?;

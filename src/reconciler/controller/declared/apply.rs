@@ -17,13 +17,14 @@ pub(super) struct Applied(BTreeMap<(Kind, String), (Value, Option<String>)>);
 
 impl Applied {
     /// Applies what differs, one after the other. An object is read before it is applied: if it is
-    /// there and the SearchCluster does not own it, nothing is applied at all.
+    /// there and the SearchCluster does not own it, nothing is applied at all. True if anything was
+    /// changed by it.
     pub(super) async fn make(
         &mut self,
         api: &Apiserver,
         cluster: &declare::Cluster,
         objects: &[Object],
-    ) -> Result<(), Verdict> {
+    ) -> Result<bool, Verdict> {
         let there = read(api, &cluster.namespace, objects).await.map_err(Verdict::Failed)?;
         let foreign: Vec<String> = objects
             .iter()
@@ -36,10 +37,11 @@ impl Applied {
         if !foreign.is_empty() {
             return Err(Verdict::Foreign(foreign));
         }
+        let mut is_changed = false;
         for (object, there) in objects.iter().zip(there) {
-            self.apply(api, cluster, object, there).await.map_err(Verdict::Failed)?;
+            is_changed |= self.apply(api, cluster, object, there).await.map_err(Verdict::Failed)?;
         }
-        Ok(())
+        Ok(is_changed)
     }
 
     async fn apply(
@@ -48,7 +50,7 @@ impl Applied {
         cluster: &declare::Cluster,
         object: &Object,
         there: Option<DynamicObject>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<bool, ApiError> {
         let key = (object.kind, object.name.clone());
         let is_same = |there: &DynamicObject| {
             let last = self.0.get(&key);
@@ -57,7 +59,7 @@ impl Applied {
             })
         };
         if there.as_ref().is_some_and(is_same) {
-            return Ok(());
+            return Ok(false);
         }
         let mut body = object.body.clone();
         // The apiserver refuses it if the object is another one by now. And if somebody has made one
@@ -69,11 +71,12 @@ impl Applied {
         let (kind, name) = (object.kind, object.name.as_str());
         let written = api.apply(kind, &cluster.namespace, name, &body, force).await?;
         let before = there.and_then(|there| there.metadata.resource_version);
-        if before != written.metadata.resource_version {
+        let is_changed = before != written.metadata.resource_version;
+        if is_changed {
             tracing::info!("applied {kind} {name}");
         }
         self.0.insert(key, (object.body.clone(), version(kind, &written)));
-        Ok(())
+        Ok(is_changed)
     }
 }
 

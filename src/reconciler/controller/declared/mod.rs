@@ -116,9 +116,14 @@ async fn attempt(
     };
 
     // Apiserver: make it.
-    let made = cx.declared.applied.make(&cx.api, declaration, &plan.objects).await;
-    if let Err(verdict) = made {
-        return verdict;
+    match cx.declared.applied.make(&cx.api, declaration, &plan.objects).await {
+        Ok(true) => cx.observer.reread_sources(),
+        Ok(false) => {}
+        Err(verdict) => {
+            // What was made before the failure counts, too.
+            cx.observer.reread_sources();
+            return verdict;
+        }
     }
 
     // Apiserver: delete what nobody needs any more.
