@@ -43,7 +43,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     fixture.run(&[
         "wait",
         "--for=condition=Ready",
-        "--timeout=120s",
+        "--timeout=240s",
         "pod",
         "--selector",
         "app=logs",
