@@ -70,12 +70,8 @@ fn a_declared_cluster_is_made_changed_and_grown() {
         let logs = fixture.json(&["get", "searchcluster", "logs"]);
         logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
     });
-    eventually("the restart is done", || {
-        let logs = fixture.json(&["get", "searchcluster", "logs"]);
-        let last = logs["status"]["history"].as_array()?.last()?;
-        assert_eq!(last["outcome"], "done", "{last:#}");
-        Some(())
-    });
+    let done = "--for=jsonpath={.status.history[0].outcome}=done";
+    fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=300s"]);
     let after = observe_all(&fixture, STAYPUT);
     same_pods_other_runs(&before, &after);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);

@@ -11,9 +11,12 @@ use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use stayput_declare::{self as declare, Kind, Object};
 
-/// What was applied last, by kind and name, and the version that the object had after it.
+/// Kind and name.
+type Key = (Kind, String);
+
+/// What was applied last, and the version that the object had after it.
 #[derive(Debug, Default)]
-pub(super) struct Applied(BTreeMap<(Kind, String), (Value, Option<String>)>);
+pub(super) struct Applied(BTreeMap<Key, (Value, Option<String>)>);
 
 impl Applied {
     /// Applies what differs, one after the other. An object is read before it is applied: if it is
@@ -25,20 +28,20 @@ impl Applied {
         cluster: &declare::Cluster,
         objects: &[Object],
     ) -> Result<bool, Verdict> {
-        let there = read(api, &cluster.namespace, objects).await.map_err(Verdict::Failed)?;
-        let foreign: Vec<String> = objects
-            .iter()
-            .zip(&there)
-            .filter(|(_, there)| {
-                there.as_ref().is_some_and(|there| !is_owned(&there.metadata, &cluster.uid))
-            })
-            .map(|(object, _)| format!("{} {}", object.kind, object.name))
-            .collect();
+        let mut there = read(api, &cluster.namespace, objects).await.map_err(Verdict::Failed)?;
+        let is_foreign = |object: &&Object| {
+            let found = there.get(&key(object));
+            found.is_some_and(|found| !is_owned(&found.metadata, &cluster.uid))
+        };
+        let foreign = objects.iter().filter(is_foreign);
+        let foreign: Vec<String> =
+            foreign.map(|object| format!("{} {}", object.kind, object.name)).collect();
         if !foreign.is_empty() {
             return Err(Verdict::Foreign(foreign));
         }
         let mut is_changed = false;
-        for (object, there) in objects.iter().zip(there) {
+        for object in objects {
+            let there = there.remove(&key(object));
             is_changed |= self.apply(api, cluster, object, there).await.map_err(Verdict::Failed)?;
         }
         Ok(is_changed)
@@ -51,7 +54,7 @@ impl Applied {
         object: &Object,
         there: Option<DynamicObject>,
     ) -> Result<bool, ApiError> {
-        let key = (object.kind, object.name.clone());
+        let key = key(object);
         let is_same = |there: &DynamicObject| {
             let last = self.0.get(&key);
             last.is_some_and(|(body, seen)| {
@@ -80,14 +83,22 @@ impl Applied {
     }
 }
 
-/// In the order of the objects.
+fn key(object: &Object) -> Key {
+    (object.kind, object.name.clone())
+}
+
+/// Those that are there.
 async fn read(
     api: &Apiserver,
     namespace: &str,
     objects: &[Object],
-) -> Result<Vec<Option<DynamicObject>>, ApiError> {
-    let get = async |object: &Object| api.object(object.kind, namespace, &object.name).await;
-    join_limited(objects.iter().map(get).collect()).await.into_iter().collect()
+) -> Result<BTreeMap<Key, DynamicObject>, ApiError> {
+    let get = async |object: &Object| {
+        let there = api.object(object.kind, namespace, &object.name).await?;
+        Ok(there.map(|there| (key(object), there)))
+    };
+    let answers = join_limited(objects.iter().map(get).collect()).await;
+    answers.into_iter().filter_map(Result::transpose).collect()
 }
 
 /// Changes with what somebody has written. The status of a StatefulSet changes all the time.

@@ -22,6 +22,8 @@ pub(super) use verdict::Verdict;
 
 /// While something is under way.
 const WAITING_INTERVAL: Duration = Duration::from_secs(2);
+/// While a person has to do something, perhaps about objects that are not watched.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
 /// At rest: what people have changed or deleted by hand is made again.
 const REST_INTERVAL: Duration = Duration::from_secs(300);
 /// The account that `deploy/` gives to the reconciler.
@@ -84,9 +86,9 @@ pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster) {
         Verdict::Done | Verdict::Waiting(_) | Verdict::Refused(_) | Verdict::Foreign(_) => 0,
     };
     let pause = match verdict {
-        Verdict::Done | Verdict::Refused(_) => REST_INTERVAL,
+        Verdict::Done => REST_INTERVAL,
         Verdict::Waiting(_) => WAITING_INTERVAL,
-        Verdict::Foreign(_) => WAITING_INTERVAL * 5,
+        Verdict::Refused(_) | Verdict::Foreign(_) => REFUSED_INTERVAL,
         Verdict::Failed(_) => backoff::pause(declared.failures),
     };
     verdict.log(&declared.verdict);
