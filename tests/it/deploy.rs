@@ -117,7 +117,7 @@ fn every_block_of_the_first_ten_minutes_is_a_script() {
     let document = first_ten_minutes();
     let blocks = blocks(&document);
     assert!(blocks.len() > 10, "{}", blocks.len());
-    let declared = document("declared.md");
+    let declared = self::document("declared.md");
     for block in blocks.into_iter().chain(self::blocks(&declared)) {
         let checked = Command::new("sh").args(["-n", "-c", block]).status().unwrap();
         assert!(checked.success(), "{block}");
