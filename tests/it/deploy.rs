@@ -39,7 +39,11 @@ fn manifests(file: &str) -> Vec<Value> {
 }
 
 fn first_ten_minutes() -> String {
-    fs::read_to_string(root().join("docs/first-ten-minutes.md")).unwrap()
+    document("first-ten-minutes.md")
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).unwrap()
 }
 
 fn usable(object: Value) -> SearchCluster {
@@ -131,7 +135,8 @@ fn every_block_of_the_first_ten_minutes_is_a_script() {
     let document = first_ten_minutes();
     let blocks = blocks(&document);
     assert!(blocks.len() > 10, "{}", blocks.len());
-    for block in blocks {
+    let declared = self::document("declared.md");
+    for block in blocks.into_iter().chain(self::blocks(&declared)) {
         let checked = Command::new("sh").args(["-n", "-c", block]).status().unwrap();
         assert!(checked.success(), "{block}");
     }
@@ -153,7 +158,7 @@ fn the_first_ten_minutes_declare_a_cluster_that_can_be_used() {
 /// Paths in the document exist in this repository.
 #[test]
 fn the_first_ten_minutes_name_files_that_are_there() {
-    let document = first_ten_minutes();
+    let document = first_ten_minutes() + &self::document("declared.md");
     let words = document.split(|c: char| c.is_whitespace() || "()`".contains(c));
     let paths: Vec<&str> = words
         .map(|word| word.trim_start_matches("../").trim_end_matches(['.', ',', ';', ':']))

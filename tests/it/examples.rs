@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
+use serde_json::{Map, Number, Value};
+use stayput_declare::{Kind, Observed};
 use stayput_manager::settings::{self, Environment, RunArgs, Settings};
+use stayput_reconciler::cluster::SearchCluster;
 use yaml_rust2::{Yaml, YamlLoader};
 
 fn folder() -> PathBuf {
@@ -23,9 +26,50 @@ fn yaml(path: &Path) -> String {
 }
 
 /// The manifests of pods that people take as they are.
-const PODS: [&str; 3] = ["pod.yaml", "statefulset.yaml", "patch.yaml"];
+const PODS: [&str; 6] = [
+    "pod.yaml",
+    "statefulset.yaml",
+    "patch.yaml",
+    "declared-laptop.yaml",
+    "declared-tiers.yaml",
+    "declared-zones.yaml",
+];
+
+/// The declared clusters: the reconciler makes the pods.
+const DECLARED: [&str; 3] = ["declared-laptop.yaml", "declared-tiers.yaml", "declared-zones.yaml"];
+
+fn json(yaml: &Yaml) -> Value {
+    match yaml {
+        Yaml::String(text) => Value::String(text.clone()),
+        Yaml::Integer(number) => Value::Number(Number::from(*number)),
+        Yaml::Boolean(truth) => Value::Bool(*truth),
+        Yaml::Array(items) => items.iter().map(json).collect(),
+        Yaml::Hash(fields) => {
+            let name = |key: &Yaml| key.as_str().expect("keys are strings").to_owned();
+            let fields = fields.iter().map(|(key, value)| (name(key), json(value)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        other => panic!("no manifest has {other:?}"),
+    }
+}
+
+/// The StatefulSets of a declared cluster, as the reconciler makes them.
+fn stateful_sets(file: &str) -> Vec<Yaml> {
+    let manifest = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
+    let [declared] = &manifest[..] else { panic!("{file}: more than one object") };
+    let cluster: SearchCluster = serde_json::from_value(json(declared)).unwrap();
+    cluster.check().unwrap_or_else(|problems| panic!("{file}: {problems:#?}"));
+    let declaration = cluster.declaration("stayput:stayput-reconciler").unwrap();
+    let plan = stayput_declare::plan(&declaration, &Observed::default()).unwrap();
+    let sets = plan.objects.iter().filter(|object| object.kind == Kind::StatefulSet);
+    // JSON is YAML.
+    sets.flat_map(|set| YamlLoader::load_from_str(&set.body.to_string()).unwrap()).collect()
+}
 
 fn documents(file: &str) -> Vec<Yaml> {
+    if DECLARED.contains(&file) {
+        return stateful_sets(file);
+    }
     YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap()
 }
 
@@ -61,9 +105,15 @@ fn variables(container: &Yaml) -> Vec<(OsString, OsString)> {
         None if item["valueFrom"]["configMapKeyRef"]["key"].as_str() == Some("issuer") => {
             "https://kubernetes.default.svc.cluster.local".to_owned()
         }
+        None if item["valueFrom"]["configMapKeyRef"]["key"].as_str()
+            == Some("INITIAL_MASTER_NODES") =>
+        {
+            "logs-masters-0".to_owned()
+        }
         None => item["value"].as_str().expect("a value is a string").to_owned(),
         Some("metadata.namespace") => "search".to_owned(),
         Some("metadata.name") => "logs-0".to_owned(),
+        Some("status.podIP") => "10.1.0.7".to_owned(),
         Some("metadata.uid") => "0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a".to_owned(),
         Some(other) => panic!("no sample for {other}"),
     };
@@ -87,6 +137,9 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
         ("patch.yaml", 1),
         ("eck.yaml", 1),
         ("README.md", 1),
+        ("declared-laptop.yaml", 1),
+        ("declared-tiers.yaml", 3),
+        ("declared-zones.yaml", 3),
     ] {
         let documents = documents(file);
         let found = containers(&documents);
@@ -102,7 +155,7 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
     let yamls = fs::read_dir(folder()).unwrap().filter(|entry| {
         entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "yaml")
     });
-    assert_eq!(yamls.count(), 4);
+    assert_eq!(yamls.count(), 7);
 }
 
 /// `exec` would fail at the pids limit, and a probe of the engine while the engine is stopped.
@@ -163,6 +216,10 @@ fn the_managers_image_has_one_name() {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/manager.Dockerfile");
     let built = fs::read_to_string(built).unwrap();
     let name = built.split(" -t ").nth(1).unwrap().split_whitespace().next().unwrap();
+    for set in DECLARED.into_iter().flat_map(stateful_sets) {
+        let init = &set["spec"]["template"]["spec"]["initContainers"][0];
+        assert_eq!(init["image"].as_str(), Some(name));
+    }
     for file in ["pod.yaml", "statefulset.yaml", "patch.yaml", "eck.yaml", "README.md"] {
         let text = yaml(&folder().join(file));
         let used: Vec<&str> = text

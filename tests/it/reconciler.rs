@@ -1,6 +1,7 @@
 //! The reconciler against the stand-in apiserver, real managers and stand-in engines.
 
 mod containers;
+mod declared;
 mod deleted;
 mod disabled;
 mod faults;

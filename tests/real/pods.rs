@@ -2,6 +2,7 @@
 //! and the shipped reconciler, installed as users install it.
 
 mod bare;
+mod declared;
 mod figures;
 mod first_ten_minutes;
 mod fixture;

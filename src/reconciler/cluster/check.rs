@@ -1,5 +1,6 @@
 //! Checks the spec: all problems at once, each with what to write instead.
 
+mod declared;
 mod restart;
 mod update;
 
@@ -7,12 +8,19 @@ use glob::Pattern;
 use kube::core::Selector;
 use rustls_pki_types::ServerName;
 
+use super::declared::SET;
 use super::sources::Part;
 use super::{
     Auth, Config, Engine, Item, Live, Manager, ManagerAuth, ObjectKind, Pods, Scheme,
     SearchCluster, Source, Sources,
 };
 use stayput_restart::{Policy, annotation};
+use stayput_reuse::UpdateStep;
+
+/// In a declared cluster, a changed template is carried out by these steps. Pods are not deleted
+/// unless somebody allows it.
+const CARRIED_OUT: [UpdateStep; 4] =
+    [UpdateStep::Relabel, UpdateStep::Restart, UpdateStep::Container, UpdateStep::Resize];
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +60,8 @@ impl SearchCluster {
     /// the pods and their managers. An invalid field has its default; invalid sources count as not
     /// declared.
     pub fn salvage(&self) -> Option<Checked> {
-        let spec = &self.spec;
+        let completed = self.clone().completed();
+        let spec = &completed.spec;
         let mut problems = Problems::default();
         let pods = problems.pods(&spec.pods)?;
         let auth = problems.manager(&spec.manager)?;
@@ -61,7 +70,7 @@ impl SearchCluster {
         let sources = sources.unwrap_or(Sources { parts: Vec::new(), live: Live::default() });
         let has_sources = !sources.is_empty();
         let mut faults = Problems::default();
-        let policy = Some(self.restart(&mut faults, has_sources));
+        let policy = Some(completed.restart(&mut faults, has_sources));
         let policy = policy.filter(|_| faults.0.is_empty());
         let policy = policy.unwrap_or(Policy { has_sources, ..Policy::default() });
         let live = sources.live.clone();
@@ -79,6 +88,9 @@ impl SearchCluster {
         if let Some(names) = self.disabled_by_annotation() {
             policy.disabled = policy.disabled.with_annotation(names);
         }
+        if self.is_declared() {
+            policy.update = CARRIED_OUT.into();
+        }
         policy
     }
 
@@ -89,12 +101,14 @@ impl SearchCluster {
     /// Everything that is wrong with the spec.
     pub fn check(&self) -> Result<Checked, Vec<Invalid>> {
         let mut problems = Problems::default();
-        let spec = &self.spec;
+        problems.declared(self);
+        let completed = self.clone().completed();
+        let spec = &completed.spec;
         let pods = problems.pods(&spec.pods);
         problems.engine(&spec.engine);
         let auth = problems.manager(&spec.manager);
         let sources = problems.config(&spec.config);
-        let policy = self.restart(&mut problems, !sources.is_empty());
+        let policy = completed.restart(&mut problems, !sources.is_empty());
         match (pods, auth) {
             (Some(pods), Some(auth)) if problems.0.is_empty() => {
                 let live = sources.live.clone();
@@ -160,6 +174,12 @@ impl Problems {
 
     fn manager(&mut self, manager: &Manager) -> Option<Auth> {
         self.server_name("manager.serverName", &manager.server_name);
+        if manager.ca_secret.is_empty() {
+            self.add(
+                "manager.caSecret",
+                "is missing: name the Secret whose ca.crt is the CA of the managers' certificates",
+            );
+        }
         let ManagerAuth { service_account_token, jwt_key_secret, client_certificate_secret } =
             &manager.auth;
         match (service_account_token, jwt_key_secret, client_certificate_secret) {
@@ -230,7 +250,7 @@ impl Problems {
                 return None;
             }
         };
-        let rest = template.replace("{pod}", "");
+        let rest = template.replace("{pod}", "").replace(SET, "");
         if rest.contains(['{', '}']) {
             self.add(
                 field,

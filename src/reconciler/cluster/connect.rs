@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Distribution;
+
 /// How the engine is reached: at the address of its pods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +22,17 @@ use serde::{Deserialize, Serialize};
     },
 ]))]
 pub struct Engine {
+    /// With `nodeSets`: which engine to run. Otherwise it is read from the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
+    /// With `nodeSets`: which version to run, such as 2.19.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    pub version: Option<String>,
+    /// With `nodeSets`: the engine's image; without it the official one of the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub image: Option<String>,
     /// `https`, or `http` for an engine without TLS. `http` with `caSecret`: TLS as soon as the
     /// engine has it; without TLS no credentials are sent unless that is allowed.
     #[serde(default)]
@@ -66,19 +79,48 @@ pub enum Scheme {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
+    /// With `nodeSets`: image with the manager, for an init container of every pod. Without it the
+    /// one of the reconciler's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub image: Option<String>,
     /// Port of their API.
     #[serde(default = "manager_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
-    /// Secret with `ca.crt`, the CA of the managers' certificates.
+    /// Secret with `ca.crt`, the CA of the managers' certificates. With `nodeSets` the default is
+    /// the SearchCluster's name and `-manager-ca`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
     pub ca_secret: String,
     /// The name that every one of their certificates has.
     #[serde(default = "manager_name")]
     #[schemars(length(min = 1, max = 253))]
     pub server_name: String,
-    /// How the reconciler authenticates to the managers: exactly one of the three.
+    /// How the reconciler authenticates to the managers: exactly one of the three. With `nodeSets`
+    /// the default is serviceAccountToken.
+    #[serde(default, skip_serializing_if = "ManagerAuth::is_unset")]
     pub auth: ManagerAuth,
+}
+
+/// What counts where nothing is written: of no use before it is completed.
+impl Default for Manager {
+    fn default() -> Self {
+        Self {
+            image: None,
+            port: manager_port(),
+            ca_secret: String::new(),
+            server_name: manager_name(),
+            auth: ManagerAuth::default(),
+        }
+    }
+}
+
+impl Manager {
+    /// Nothing is written about managers.
+    pub(super) fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 const fn manager_port() -> u16 {
@@ -113,6 +155,13 @@ pub struct ManagerAuth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
     pub client_certificate_secret: Option<String>,
+}
+
+impl ManagerAuth {
+    /// None of the three is written.
+    pub(super) fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Has no fields: write `{}`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use glob::{MatchOptions, Pattern};
 
+use super::declared::SET;
 use stayput_api::checksum::Checksum;
 
 /// How we authenticate to the managers.
@@ -180,7 +181,9 @@ fn is_settings(path: &str) -> bool {
 
 impl Part {
     fn object(&self, pod: &str) -> Object {
-        Object { kind: self.kind, name: self.template.replace("{pod}", pod) }
+        let set = pod.rsplit_once('-').map_or(pod, |(set, _)| set);
+        let name = self.template.replace("{pod}", pod).replace(SET, set);
+        Object { kind: self.kind, name }
     }
 
     fn files<'a, T>(

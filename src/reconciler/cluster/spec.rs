@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus, UpdateSpec};
+use super::{Config, Engine, Manager, NodeSet, RestartSpec, SearchClusterStatus, UpdateSpec};
 
 /// A cluster whose pods run stayput.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,12 +36,44 @@ use super::{Config, Engine, Manager, RestartSpec, SearchClusterStatus, UpdateSpe
         "description": "What is waited for, and what to do about it."}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "has(self.pods) != has(self.nodeSets)",
+        "message": "write either pods, for nodes that are made elsewhere, or nodeSets, to have them \
+                    made",
+    },
+    {
+        "rule": "has(self.nodeSets) || (has(self.manager) && has(self.manager.caSecret) && \
+                 has(self.manager.auth))",
+        "message": "manager.caSecret or manager.auth is missing: name the Secret whose ca.crt is the \
+                    CA of the managers' certificates, and write auth: {serviceAccountToken: {}} if in \
+                    doubt",
+    },
+    {
+        "rule": "!has(self.nodeSets) || (has(self.engine.distribution) && has(self.engine.version))",
+        "message": "with nodeSets, engine.distribution and engine.version say what to run",
+    },
+    {
+        "rule": "has(self.nodeSets) == has(oldSelf.nodeSets)",
+        "message": "a cluster stays declared, or attached: make another SearchCluster",
+    },
+]))]
 pub struct SearchClusterSpec {
-    /// Which pods are the cluster's nodes.
+    /// Which pods are the cluster's nodes, if they are made elsewhere. With `nodeSets` it is left
+    /// out.
+    #[serde(default, skip_serializing_if = "Pods::is_unset")]
     pub pods: Pods,
-    /// How the engine is reached. Distribution and version are read from it.
+    /// How the engine is reached; with `nodeSets`, also what it is.
     pub engine: Engine,
-    /// How the managers in the pods are reached.
+    /// The nodes, if the reconciler is to make them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(min = 1, max = 50),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub node_sets: Vec<NodeSet>,
+    /// How the managers in the pods are reached. With `nodeSets` it may be left out.
+    #[serde(default, skip_serializing_if = "Manager::is_unset")]
     pub manager: Manager,
     /// The objects that the engine's config is made from.
     #[serde(default)]
@@ -76,6 +108,13 @@ pub struct Pods {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub node_name_label: Option<String>,
+}
+
+impl Pods {
+    /// Nothing is written about pods.
+    pub(super) fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Written by hand: the type is Kubernetes' own and brings no schema.

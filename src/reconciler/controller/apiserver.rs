@@ -1,6 +1,7 @@
 //! Every call to the apiserver: bounded in time, counted, and with errors that say what to do.
 
 mod error;
+mod objects;
 
 use std::sync::Arc;
 use std::time::Duration;

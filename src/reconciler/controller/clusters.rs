@@ -66,8 +66,10 @@ impl ClusterView {
     pub(super) fn others(&self) -> Vec<(String, Selector)> {
         let clusters = self.watched.borrow();
         let others = clusters.iter().filter(|(key, _)| **key != self.key && key.0 == self.key.0);
-        let selector =
-            |cluster: &SearchCluster| Selector::try_from(cluster.spec.pods.selector.clone()).ok();
+        let selector = |cluster: &SearchCluster| {
+            let completed = cluster.clone().completed();
+            Selector::try_from(completed.spec.pods.selector).ok()
+        };
         others.filter_map(|(key, other)| Some((key.1.clone(), selector(other)?))).collect()
     }
 

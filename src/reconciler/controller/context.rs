@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::apiserver::Apiserver;
 use super::clusters::{ClusterView, Key};
+use super::declared::Declared;
 use super::effective_spec::ValidSpec;
 use super::event_recorder::EventRecorder;
 use super::health::Health;
@@ -36,6 +37,8 @@ pub(super) struct Context {
     pub(super) requeue: Requeue,
     pub(super) start_times: StartTimes,
     pub(super) last_valid: Option<ValidSpec>,
+    /// What was done about the objects of a declared cluster.
+    pub(super) declared: Declared,
 }
 
 impl Context {
@@ -57,6 +60,7 @@ impl Context {
             requeue: Requeue::default(),
             start_times: StartTimes::default(),
             last_valid: None,
+            declared: Declared::new(settings.account.as_ref()),
         }
     }
 

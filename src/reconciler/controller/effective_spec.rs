@@ -20,7 +20,7 @@ pub(super) struct EffectiveSpec {
     pub(super) checked: Checked,
     /// What is wrong with the newest spec; empty if that is the one reconciled.
     faults: Vec<String>,
-    /// The spec reconciled in its place.
+    /// The spec reconciled in its place: another one, or the same with what it leaves out.
     instead: Option<SearchClusterSpec>,
 }
 
@@ -35,7 +35,10 @@ impl EffectiveSpec {
         last_valid: Option<&ValidSpec>,
     ) -> Result<Self, Vec<String>> {
         let faults = match cluster.check() {
-            Ok(checked) => return Ok(Self { checked, faults: Vec::new(), instead: None }),
+            Ok(checked) => {
+                let instead = cluster.is_declared().then(|| cluster.clone().completed().spec);
+                return Ok(Self { checked, faults: Vec::new(), instead });
+            }
             Err(faults) => faults.iter().map(ToString::to_string).collect(),
         };
         if !is_unfinished(cluster) && cluster.metadata.deletion_timestamp.is_none() {
@@ -43,7 +46,10 @@ impl EffectiveSpec {
         }
         let known = match last_valid {
             Some(valid) => Some((valid.spec.clone(), valid.checked.clone())),
-            None => cluster.salvage().map(|checked| (cluster.spec.clone(), checked)),
+            None => {
+                let spec = || cluster.clone().completed().spec;
+                cluster.salvage().map(|checked| (spec(), checked))
+            }
         };
         let Some((mut spec, mut checked)) = known else { return Err(faults) };
         spec.paused = true;
@@ -53,8 +59,13 @@ impl EffectiveSpec {
 
     /// What to remember of `cluster` as the last valid spec; none if its spec is invalid.
     pub(super) fn as_valid(&self, cluster: &SearchCluster) -> Option<ValidSpec> {
-        let (spec, checked) = (cluster.spec.clone(), self.checked.clone());
-        self.faults.is_empty().then_some(ValidSpec { spec, checked })
+        let spec = self.instead.clone().unwrap_or_else(|| cluster.spec.clone());
+        self.is_newest().then_some(ValidSpec { spec, checked: self.checked.clone() })
+    }
+
+    /// Whether the newest spec is the one reconciled.
+    pub(super) fn is_newest(&self) -> bool {
+        self.faults.is_empty()
     }
 
     /// The SearchCluster with the spec that is reconciled. Only its status is ever written whole,

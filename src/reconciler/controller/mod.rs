@@ -13,6 +13,7 @@ mod clusters;
 mod concurrency;
 mod context;
 mod credentials;
+mod declared;
 mod effective_spec;
 mod event_recorder;
 mod execute;

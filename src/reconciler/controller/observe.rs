@@ -6,6 +6,7 @@ mod content;
 mod endpoints;
 mod engine;
 mod flushes;
+mod formed;
 mod leftovers;
 mod managers;
 mod owners;
@@ -203,6 +204,11 @@ impl Observer {
             }
             unknown(error.to_string())
         })
+    }
+
+    /// The config was changed just now: the next observation reads it.
+    pub(super) fn reread_sources(&mut self) {
+        self.sources.forget();
     }
 
     /// Forgets what was read for another spec.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::context::Context;
+use super::declared;
 use super::effective_spec::EffectiveSpec;
 use super::execute::Executor;
 use super::failure::{Failure, Outcome, both};
@@ -75,6 +76,11 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
             Some(error) => unusable::report_unlisted(cx, &cluster, &error).await,
             None => Next::after(FIRST_LIST_TIMEOUT),
         });
+    }
+
+    if cluster.is_declared() && spec.is_newest() && cx.lease.is_held() {
+        // Engine, apiserver: the objects of a declared cluster.
+        Box::pin(declared::carry_out(cx, &cluster)).await;
     }
 
     let result = Box::pin(observe_plan_act(cx, cluster, &spec)).await;
@@ -211,7 +217,7 @@ async fn write_ledger(
     let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
     snapshot.cluster.has_status = true;
     let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
-    let report = spec.report_faults(report, snapshot.now);
+    let report = cx.declared.report(spec.report_faults(report, snapshot.now), snapshot.now);
 
     // Apiserver: compare-and-set on the ledger that the plan was made from.
     let written = cx.status.write(cluster, report, &before, ledger.clone()).await?;
@@ -361,7 +367,7 @@ async fn report_and_requeue(
     {
         report = failing(report, failure, snapshot.now);
     }
-    let report = spec.report_faults(report, snapshot.now);
+    let report = cx.declared.report(spec.report_faults(report, snapshot.now), snapshot.now);
     cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger)));
 
     // Apiserver: the report, if it is due.
@@ -377,6 +383,7 @@ async fn report_and_requeue(
         cx.refresh_cluster().await;
     }
     let after = bounded(after, &snapshot, cx.observer.managers.has_unasked(), due);
+    let after = cx.declared.due_in().map_or(after, |due| after.min(due));
     tracing::debug!(
         cluster = cx.name,
         milliseconds = started.elapsed().as_millis(),

@@ -143,14 +143,16 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
 pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
     let operation = Operation::new("list", CLUSTERS, &session.namespace);
-    Ok(call(&operation, api.list(&ListParams::default())).await?.items)
+    let list = call(&operation, api.list(&ListParams::default())).await?;
+    Ok(list.items.into_iter().map(SearchCluster::completed).collect())
 }
 
 /// Every SearchCluster of all namespaces; none where we may not list them.
 pub(super) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster> {
     let api: Api<SearchCluster> = Api::all(session.client.clone());
     let answer = timeout(APISERVER_ANSWER_TIMEOUT, api.list(&ListParams::default())).await;
-    answer.ok().and_then(Result::ok).map_or(Vec::new(), |list| list.items)
+    let list = answer.ok().and_then(Result::ok);
+    list.into_iter().flatten().map(SearchCluster::completed).collect()
 }
 
 /// The pods that the SearchCluster selects.

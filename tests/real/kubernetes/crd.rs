@@ -40,7 +40,14 @@ fn with(change: Value) -> Value {
 
 pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
     let table = [
-        (json!({"pods": null}), "spec.pods", "Required value"),
+        (json!({"pods": null}), "spec", "write either pods"),
+        (json!({"nodeSets": [{"name": "a", "count": 1}]}), "spec", "write either pods"),
+        (
+            json!({"pods": null, "nodeSets": [{"name": "a", "count": 1}]}),
+            "spec",
+            "engine.distribution and engine.version say what to run",
+        ),
+        (json!({"pods": null, "nodeSets": []}), "spec.nodeSets", "should have at least 1 items"),
         (
             json!({"pods": {"selector": {"matchLabels": null}}}),
             "spec.pods.selector",
@@ -59,7 +66,11 @@ pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
         ),
         (json!({"engine": {"port": 0}}), "spec.engine.port", "greater than or equal to 1"),
         (json!({"engine": {"port": 65536}}), "spec.engine.port", "less than or equal to 65535"),
-        (json!({"manager": {"caSecret": null}}), "spec.manager.caSecret", "Required value"),
+        (
+            json!({"manager": {"caSecret": null}}),
+            "spec",
+            "manager.caSecret or manager.auth is missing",
+        ),
         (json!({"manager": {"caSecret": "A_b"}}), "spec.manager.caSecret", "should match"),
         (
             json!({"manager": {"auth": {"serviceAccountToken": null}}}),

@@ -45,7 +45,7 @@ pub(super) fn keys(fixture: &Fixture) {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": "cluster-jwks", "namespace": "search" },
-        "data": { "jwks.json": keys },
+        "data": { "jwks.json": keys, "issuer": fixture.cluster.api.url() },
     }));
 }
 

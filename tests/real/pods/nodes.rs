@@ -45,6 +45,13 @@ impl Node {
 /// All pods, as the apiserver and their managers see them; `stayput` is the path of the program
 /// there.
 pub(super) fn observe(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
+    let nodes = observe_all(fixture, stayput);
+    assert!(nodes.keys().eq(NODES), "{nodes:#?}");
+    nodes
+}
+
+/// The same, whatever their names are.
+pub(super) fn observe_all(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
     let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
     let pods = list["items"].as_array().expect("pods").iter().map(|pod| {
         let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
@@ -61,9 +68,7 @@ pub(super) fn observe(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node
         let uid = pod["metadata"]["uid"].as_str().expect("a uid").to_owned();
         (name, Node { uid, address, stays: stays.into(), status })
     });
-    let nodes: BTreeMap<String, Node> = pods.collect();
-    assert!(nodes.keys().eq(NODES), "{nodes:#?}");
-    nodes
+    pods.collect()
 }
 
 /// Waits until the engines are one cluster, with every shard copy in its place.
@@ -95,7 +100,8 @@ pub(super) fn assert_restarted_in_place(
 
 /// The value of a node attribute on every node, from the cluster state.
 pub(super) fn attribute(nodes: &BTreeMap<String, Node>, name: &str) -> Vec<Value> {
-    let all = nodes["logs-0"].ask("/_nodes").expect("the engine answers");
+    let first = nodes.values().next().expect("a node");
+    let all = first.ask("/_nodes").expect("the engine answers");
     let all = all["nodes"].as_object().expect("nodes").values();
     all.map(|node| node["attributes"][name].clone()).collect()
 }

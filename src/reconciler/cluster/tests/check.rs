@@ -45,6 +45,13 @@ fn every_fault_is_named_with_its_field_and_its_remedy() {
             "spec.manager.serverName: \"a b\"",
             "write the DNS name",
         ),
+        ("manager/caSecret", json!(null), "spec.manager.caSecret: is missing", "name the Secret"),
+        (
+            "engine/version",
+            json!("2.19.3"),
+            "spec.engine.version: is for spec.nodeSets",
+            "Take it out",
+        ),
         (
             "manager/auth",
             json!({}),

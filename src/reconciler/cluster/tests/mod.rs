@@ -2,6 +2,7 @@
 
 mod check;
 mod crd;
+mod declared;
 mod resource;
 mod secret;
 mod sources;

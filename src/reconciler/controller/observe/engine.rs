@@ -208,6 +208,21 @@ impl EngineView {
         })
     }
 
+    /// Whether the node that answers is in a cluster that has formed.
+    pub(super) async fn has_formed(
+        &mut self,
+        access: Result<(Access, String), CredentialsError>,
+        endpoints: Vec<Endpoint>,
+        metrics: &Metrics,
+    ) -> Result<bool, ViewError> {
+        let (_, identity) = self.connect_and_identify(access, endpoints, metrics).await?;
+        if identity.cluster_uuid.is_none() {
+            // It may have formed by the next time.
+            self.identity = None;
+        }
+        Ok(identity.cluster_uuid.is_some())
+    }
+
     async fn connect_and_identify(
         &mut self,
         access: Result<(Access, String), CredentialsError>,

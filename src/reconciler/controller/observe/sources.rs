@@ -81,6 +81,11 @@ impl SourceReader {
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
 
+    /// All are read at the next observation.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// The checksum of a pod's config in its sources.
     pub(super) fn of(&self, sources: &Sources, pod: &str) -> restart::Sources {
         if sources.is_empty() {

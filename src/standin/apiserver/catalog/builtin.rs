@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
@@ -41,6 +43,7 @@ static POD: Rules = Rules { returns_deleted: true, generation: true, ..plain::<P
 static SECRET: Rules = plain::<Secret>();
 static CONFIG_MAP: Rules = plain::<ConfigMap>();
 static SERVICE_ACCOUNT: Rules = Rules { returns_deleted: true, ..plain::<ServiceAccount>() };
+static SERVICE: Rules = Rules { returns_deleted: true, ..plain::<Service>() };
 static STATEFUL_SET: Rules = Rules { generation: true, ..plain::<StatefulSet>() };
 static CONTROLLER_REVISION: Rules = plain::<ControllerRevision>();
 static LEASE: Rules =
@@ -55,12 +58,13 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 13] = [
+const ROWS: [(Row, &str, &Rules); 14] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
     (("", "secrets", "Secret", &[], true, false), "secrets", &SECRET),
     (("", "configmaps", "ConfigMap", &["cm"], true, false), "configmaps", &CONFIG_MAP),
+    (("", "services", "Service", &["svc"], true, true), "services", &SERVICE),
     (
         ("", "serviceaccounts", "ServiceAccount", &["sa"], true, false),
         "serviceaccounts",

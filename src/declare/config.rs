@@ -1,0 +1,102 @@
+//! The engine's config: one Secret a set, the same for all of its nodes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use stayput_reuse::Settings;
+
+use crate::bootstrap::VARIABLE;
+use crate::labels::metadata;
+use crate::roles::{roles, settings};
+use crate::{Cluster, Distribution, Kind, NodeSet, Object, Version, names};
+
+/// The name in the container's environment that `node.name` is made from.
+pub(crate) const POD_NAME: &str = "POD_NAME";
+/// The pod's address.
+pub(crate) const POD_IP: &str = "POD_IP";
+
+/// Settings that are always ours: two nodes of one name, or of two clusters, would not work.
+pub(crate) const OURS: [&str; 5] = [
+    "cluster.name",
+    "node.name",
+    "cluster.initial_master_nodes",
+    "cluster.initial_cluster_manager_nodes",
+    "discovery.zen.minimum_master_nodes",
+];
+
+/// A majority of the declared masters.
+pub(crate) fn minimum_master_nodes(cluster: &Cluster) -> u32 {
+    let masters = cluster.node_sets.iter().filter(|set| roles(set).master);
+    masters.map(|set| set.count).sum::<u32>() / 2 + 1
+}
+
+pub(crate) fn secret(cluster: &Cluster, set: &NodeSet) -> Object {
+    let name = names::config_secret(&cluster.name, &set.name);
+    let file = format!("{}.yml", cluster.engine.distribution.name());
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(cluster, &name, Some(&set.name)),
+        "type": "Opaque",
+        // Not `stringData`: of that, an apply takes no key away.
+        "data": { file: STANDARD.encode(yaml(cluster, set)) },
+    });
+    Object { kind: Kind::Secret, name, body }
+}
+
+/// One setting a line, each value as JSON, which is YAML. The quotes matter: Elasticsearch 8 puts
+/// variables into the text before it reads that, and refuses a setting without a value.
+fn yaml(cluster: &Cluster, set: &NodeSet) -> String {
+    let mut all = ours(cluster);
+    let written = settings(set);
+    all.extend(defaults(cluster, &written).into_iter().filter(|(key, _)| {
+        let below = format!("{key}.");
+        !written.keys().any(|name| name == key || name.starts_with(&below))
+    }));
+    all.extend(set.config.iter().map(|(key, value)| (key.clone(), value.clone())));
+    all.iter().fold(String::new(), |mut text, (key, value)| {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{key}: {value}");
+        text
+    })
+}
+
+fn ours(cluster: &Cluster) -> BTreeMap<String, Value> {
+    let engine = &cluster.engine;
+    let mut ours = BTreeMap::from([
+        ("cluster.name".to_owned(), json!(cluster.name)),
+        ("node.name".to_owned(), json!(format!("${{{POD_NAME}}}"))),
+    ]);
+    if engine.has_minimum_master_nodes() {
+        let minimum = json!(minimum_master_nodes(cluster));
+        ours.insert("discovery.zen.minimum_master_nodes".to_owned(), minimum);
+    } else {
+        ours.insert(engine.initial_masters().to_owned(), json!(format!("${{{VARIABLE}}}")));
+    }
+    ours
+}
+
+/// Where the set's config says nothing else.
+fn defaults(cluster: &Cluster, written: &Settings) -> BTreeMap<String, Value> {
+    let engine = &cluster.engine;
+    let seeds = format!("{}.{}.svc", names::service(&cluster.name), cluster.namespace);
+    let mut defaults = BTreeMap::from([
+        ("network.host".to_owned(), json!("0.0.0.0")),
+        ("network.publish_host".to_owned(), json!(format!("${{{POD_IP}}}"))),
+        ("http.port".to_owned(), json!(engine.port)),
+        (engine.seed_hosts().to_owned(), json!([seeds])),
+    ]);
+    // Since 8 it is on by default, and refuses to start without certificates.
+    let is_secured = written.keys().any(|name| name.starts_with("xpack.security."));
+    if engine.distribution == Distribution::Elasticsearch
+        && engine.version >= Version(8, 0, 0)
+        && !engine.tls
+        && !is_secured
+    {
+        defaults.insert("xpack.security.enabled".to_owned(), json!(false));
+    }
+    defaults
+}

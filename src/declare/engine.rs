@@ -1,0 +1,116 @@
+//! The engine, and what differs between distributions and versions.
+
+use std::str::FromStr;
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distribution {
+    /// Elasticsearch.
+    Elasticsearch,
+    /// OpenSearch.
+    OpenSearch,
+}
+
+impl Distribution {
+    /// `elasticsearch` or `opensearch`: also the container's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elasticsearch => "elasticsearch",
+            Self::OpenSearch => "opensearch",
+        }
+    }
+
+    /// The home directory in the official image.
+    pub(crate) fn home(self) -> &'static str {
+        match self {
+            Self::Elasticsearch => "/usr/share/elasticsearch",
+            Self::OpenSearch => "/usr/share/opensearch",
+        }
+    }
+
+    /// The entrypoint of the official image, with its arguments.
+    pub(crate) fn entrypoint(self) -> [&'static str; 2] {
+        match self {
+            Self::Elasticsearch => ["/usr/local/bin/docker-entrypoint.sh", "eswrapper"],
+            Self::OpenSearch => ["./opensearch-docker-entrypoint.sh", "opensearch"],
+        }
+    }
+
+    fn image(self, version: Version) -> String {
+        match self {
+            Self::Elasticsearch => {
+                format!("docker.elastic.co/elasticsearch/elasticsearch:{version}")
+            }
+            Self::OpenSearch => format!("opensearchproject/opensearch:{version}"),
+        }
+    }
+}
+
+/// Major, minor and patch version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl FromStr for Version {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let number = |part: &str| {
+            let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|_| digits)
+        };
+        let parts: Option<Vec<u32>> = text.split('.').map(number).collect();
+        match parts.as_deref() {
+            Some([major, minor, patch]) => Ok(Self(*major, *minor, *patch)),
+            Some(_) | None => Err(()),
+        }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// The engine on all nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    /// Which engine.
+    pub distribution: Distribution,
+    /// Which version.
+    pub version: Version,
+    /// The image; without it the official one of the version.
+    pub image: Option<String>,
+    /// Port of its REST API.
+    pub port: u16,
+    /// Whether the REST API has TLS.
+    pub tls: bool,
+}
+
+impl Engine {
+    /// The image on all nodes.
+    pub fn image(&self) -> String {
+        self.image.clone().unwrap_or_else(|| self.distribution.image(self.version))
+    }
+
+    /// Elasticsearch before 7: a number in every node's config instead of voting configurations.
+    pub(crate) fn has_minimum_master_nodes(&self) -> bool {
+        self.distribution == Distribution::Elasticsearch && self.version < Version(7, 0, 0)
+    }
+
+    /// The setting with the names of the first masters.
+    pub(crate) fn initial_masters(&self) -> &'static str {
+        match self.distribution == Distribution::OpenSearch && self.version >= Version(2, 0, 0) {
+            true => "cluster.initial_cluster_manager_nodes",
+            false => "cluster.initial_master_nodes",
+        }
+    }
+
+    /// The setting with where to look for other nodes.
+    pub(crate) fn seed_hosts(&self) -> &'static str {
+        match self.has_minimum_master_nodes() {
+            true => "discovery.zen.ping.unicast.hosts",
+            false => "discovery.seed_hosts",
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! From a declared cluster (`spec.nodeSets`) and what is there of it to the objects that are wanted
+//! now. Nothing here reads a clock, a file or the network.
+//!
+//! * [`check`]: what is wrong with the declaration by itself.
+//! * [`plan`]: the objects to apply now, in their order; or why nothing is changed.
+//! * [`garbage`]: which config Secrets of removed node sets nobody needs any more.
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
+
+mod bootstrap;
+mod check;
+mod cluster;
+mod config;
+mod engine;
+mod garbage;
+mod labels;
+mod merge;
+mod names;
+mod object;
+mod observed;
+mod plan;
+mod pod;
+mod refusal;
+mod roles;
+mod service;
+mod stateful_set;
+
+pub use bootstrap::first_masters;
+pub use check::check;
+pub use cluster::{Cluster, Manager, NodeSet};
+pub use engine::{Distribution, Engine, Version};
+pub use garbage::{SeenSecret, garbage};
+pub use labels::{CLUSTER, NODE_SET};
+pub use names::bootstrap;
+pub use object::{Kind, Object};
+pub use observed::{Observed, ObservedSet};
+pub use plan::{Plan, plan};
+pub use refusal::Refusal;
+pub use stateful_set::DECLARED;
+
+#[cfg(test)]
+mod tests;

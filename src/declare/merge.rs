@@ -1,0 +1,64 @@
+//! A person's pod template over ours.
+
+use serde_json::Value;
+
+/// Lists whose elements are found by this field, as Kubernetes itself merges them. All others are
+/// taken as they are written.
+const KEYS: [(&str, &str); 7] = [
+    ("containers", "name"),
+    ("initContainers", "name"),
+    ("volumes", "name"),
+    ("env", "name"),
+    ("volumeMounts", "mountPath"),
+    ("ports", "containerPort"),
+    ("imagePullSecrets", "name"),
+];
+
+/// `over` wins. Null takes a field away, `$patch: delete` an element of a list, as in `kubectl patch`.
+pub(crate) fn merge(base: Value, over: &Value) -> Value {
+    if over.is_null() { base } else { merge_at("", base, over) }
+}
+
+fn merge_at(field: &str, base: Value, over: &Value) -> Value {
+    match (base, over) {
+        (Value::Object(mut base), Value::Object(over)) => {
+            // A source of a volume or of a variable is one of several: ours does not stay beside it.
+            if field == "volumes" || field == "env" {
+                base.retain(|name, _| name == "name");
+            }
+            for (name, value) in over {
+                match (base.remove(name), value) {
+                    (_, Value::Null) => {}
+                    (Some(before), value) => {
+                        base.insert(name.clone(), merge_at(name, before, value));
+                    }
+                    (None, value) => {
+                        base.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+            Value::Object(base)
+        }
+        (Value::Array(base), Value::Array(over)) => {
+            match KEYS.iter().find(|(list, _)| *list == field) {
+                Some((_, key)) => Value::Array(by_key(field, key, base, over)),
+                None => Value::Array(over.clone()),
+            }
+        }
+        (_, over) => over.clone(),
+    }
+}
+
+fn by_key(field: &str, key: &str, mut base: Vec<Value>, over: &[Value]) -> Vec<Value> {
+    for element in over {
+        if element["$patch"] == "delete" {
+            base.retain(|one| one[key] != element[key]);
+            continue;
+        }
+        match base.iter_mut().find(|one| one[key] == element[key]) {
+            Some(one) => *one = merge_at(field, one.take(), element),
+            None => base.push(element.clone()),
+        }
+    }
+    base
+}

@@ -1,0 +1,41 @@
+//! Names of the objects.
+
+/// Name of a set's StatefulSet; its pods, and with them the nodes, add `-0`, `-1`…
+pub(crate) fn stateful_set(cluster: &str, set: &str) -> String {
+    format!("{cluster}-{set}")
+}
+
+/// Name of the Secret with a set's config.
+pub(crate) fn config_secret(cluster: &str, set: &str) -> String {
+    format!("{cluster}-{set}-config")
+}
+
+/// Name of the ConfigMap with the names of the first masters.
+pub fn bootstrap(cluster: &str) -> String {
+    format!("{cluster}-bootstrap")
+}
+
+/// Name of the headless Service.
+pub(crate) fn service(cluster: &str) -> String {
+    format!("{cluster}-nodes")
+}
+
+/// Name of the Secret with the certificate of the managers; `certificate.sh` makes it.
+pub(crate) fn manager_tls(cluster: &str) -> String {
+    format!("{cluster}-manager-tls")
+}
+
+/// The ConfigMap with the apiserver's public keys.
+pub(crate) const JWKS: &str = "cluster-jwks";
+
+/// The longest name of a StatefulSet: with the hash of a revision, which becomes a label of its
+/// pods, it may have 63 characters.
+pub(crate) const MAX_STATEFUL_SET: usize = 52;
+
+/// What Kubernetes takes as the name of a Service.
+pub(crate) fn is_label(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.chars().all(fits)
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+}

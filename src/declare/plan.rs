@@ -1,0 +1,190 @@
+//! What to apply now: new sets and higher counts first, then changes of sets that are there. Masters
+//! join one at a time.
+
+use std::collections::BTreeMap;
+
+use crate::bootstrap::{config_map, initial_masters};
+use crate::check::check;
+use crate::config::{minimum_master_nodes, secret};
+use crate::roles::roles;
+use crate::service::service;
+use crate::stateful_set::stateful_set;
+use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal, names};
+
+/// What to apply now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// In this order: what a pod mounts is there before the pod.
+    pub objects: Vec<Object>,
+    /// What the rest of the declaration waits for; none if all of it is in `objects`.
+    pub waiting: Option<String>,
+    /// The cluster has not formed yet, as far as is known.
+    pub forming: bool,
+}
+
+/// The objects to apply now. A second plan, of what the first has led to, is the same.
+///
+/// # Errors
+/// Everything for which nothing is changed.
+pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>> {
+    let mut refusals = check(cluster);
+    refusals.extend(changes(cluster, observed));
+    if !refusals.is_empty() {
+        refusals.sort();
+        return Err(refusals);
+    }
+    let initial = initial_masters(cluster, observed);
+    let forming = !initial.is_empty();
+    let counts = counts(cluster, observed, forming);
+    let growing = counts.values().any(|turn| turn.now < turn.wanted);
+
+    let mut sets: Vec<&NodeSet> = cluster.sorted();
+    sets.retain(|set| {
+        let turn = counts[set.name.as_str()];
+        // A set that does not grow is changed when the others have grown.
+        turn.now > 0 && !(growing && turn.before == turn.wanted)
+    });
+    // Masters first: the others wait for one.
+    sets.sort_by_key(|set| !roles(set).master);
+    let mut objects: Vec<Object> = sets.iter().map(|set| secret(cluster, set)).collect();
+    if !cluster.engine.has_minimum_master_nodes() {
+        objects.push(config_map(cluster, &initial));
+    }
+    objects.push(service(cluster));
+    let stateful = |set: &&NodeSet| stateful_set(cluster, set, counts[set.name.as_str()].now);
+    objects.extend(sets.iter().map(stateful));
+    Ok(Plan { objects, waiting: waiting(&counts), forming })
+}
+
+/// How many nodes a set has, is to have now, and in the end.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    before: u32,
+    now: u32,
+    wanted: u32,
+}
+
+/// While the cluster forms, all masters start: none of them could be elected alone.
+fn counts<'a>(cluster: &'a Cluster, observed: &Observed, forming: bool) -> BTreeMap<&'a str, Turn> {
+    let at_once = forming || cluster.engine.has_minimum_master_nodes();
+    let is_there = |set: &NodeSet| observed.sets.get(&set.name);
+    let mut is_joining = cluster
+        .node_sets
+        .iter()
+        .any(|set| roles(set).master && is_there(set).is_some_and(|set| set.ready < set.replicas));
+    let mut counts = BTreeMap::new();
+    for set in cluster.sorted() {
+        let before = is_there(set).map_or(0, |set| set.replicas);
+        let wanted = set.count;
+        let now = match roles(set).master && !at_once && before < wanted {
+            false => wanted,
+            true if is_joining => before,
+            true => {
+                is_joining = true;
+                before + 1
+            }
+        };
+        counts.insert(set.name.as_str(), Turn { before, now, wanted });
+    }
+    counts
+}
+
+fn waiting(counts: &BTreeMap<&str, Turn>) -> Option<String> {
+    let (set, turn) = counts.iter().find(|(_, turn)| turn.now < turn.wanted)?;
+    Some(format!(
+        "node set {set} gets {} of {} nodes now: masters join one at a time, each when all masters \
+         before it are ready; changes of other node sets follow",
+        turn.now, turn.wanted
+    ))
+}
+
+/// What cannot be made of the cluster that is there.
+fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    for (name, there) in &observed.sets {
+        match cluster.node_sets.iter().find(|set| set.name == *name) {
+            Some(set) => refusals.extend(change(cluster, set, there)),
+            None => refusals.push(Refusal::new(
+                "spec.nodeSets",
+                format!(
+                    "node set {name} is not there any more, but its {} nodes are: stayput does not \
+                     take nodes away yet. Declare it again; or move their data away as \
+                     docs/declared.md says, then kubectl --namespace {} delete statefulset {}",
+                    there.replicas,
+                    cluster.namespace,
+                    names::stateful_set(&cluster.name, name)
+                ),
+            )),
+        }
+    }
+    refusals.extend(engine_changes(cluster, observed));
+    refusals
+}
+
+fn change(cluster: &Cluster, set: &NodeSet, there: &ObservedSet) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    if set.count < there.replicas {
+        refusals.push(Refusal::of_set(
+            &set.name,
+            "count",
+            format!(
+                "is {}, and there are {} nodes: stayput does not take nodes away yet. Move their data \
+                 away as docs/declared.md says, then kubectl --namespace {} scale statefulset {} \
+                 --replicas={}; or write {} or more",
+                set.count,
+                there.replicas,
+                cluster.namespace,
+                names::stateful_set(&cluster.name, &set.name),
+                set.count,
+                there.replicas
+            ),
+        ));
+    }
+    if there.claims().is_some_and(|claims| *claims != set.volume_claim_templates) {
+        refusals.push(Refusal::of_set(
+            &set.name,
+            "volumeClaimTemplates",
+            "differ from those that the nodes have, which Kubernetes cannot change: put them back, \
+             and declare a node set with another name beside it",
+        ));
+    }
+    let minimum = minimum_master_nodes(cluster);
+    if cluster.engine.has_minimum_master_nodes()
+        && there.declared["minimumMasterNodes"]
+            .as_u64()
+            .is_some_and(|was| was != u64::from(minimum))
+    {
+        refusals.push(Refusal::of_set(
+            &set.name,
+            "count",
+            "changes the number of masters: this is supported from Elasticsearch 7 on. Before, every \
+             node has discovery.zen.minimum_master_nodes in its config",
+        ));
+    }
+    refusals
+}
+
+fn engine_changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    let engine = &cluster.engine;
+    let mut sets = observed.sets.values();
+    let other =
+        sets.find_map(|set| set.distribution().filter(|was| *was != engine.distribution.name()));
+    if let Some(was) = other {
+        let problem =
+            format!("the nodes run {was}, which cannot become another engine: write {was}");
+        refusals.push(Refusal::new("spec.engine.distribution", problem));
+    }
+    let newest = observed.sets.values().filter_map(ObservedSet::version).max();
+    if let Some(newest) = newest.filter(|newest| *newest > engine.version) {
+        refusals.push(Refusal::new(
+            "spec.engine.version",
+            format!(
+                "downgrade: is {}, and nodes were declared with {newest}. An engine cannot read what \
+                 a newer one has written: write {newest} or a higher version",
+                engine.version
+            ),
+        ));
+    }
+    refusals
+}

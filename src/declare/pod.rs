@@ -1,0 +1,156 @@
+//! The pod template: the official image with the manager in front of its entrypoint.
+
+use serde_json::{Value, json};
+
+use crate::config::{POD_IP, POD_NAME};
+use crate::labels::{CLUSTER, labels};
+use crate::merge::merge;
+use crate::{Cluster, Distribution, NodeSet, bootstrap, names};
+
+/// The volume with the engine's data; a claim of this name, or a volume of the template.
+pub(crate) const DATA: &str = "data";
+
+/// The template of a set: ours, and what is written in the declaration over it.
+pub(crate) fn template(cluster: &Cluster, set: &NodeSet) -> Value {
+    let mut template = merge(base(cluster, set), &set.pod_template);
+    for (name, value) in labels(cluster, Some(&set.name)) {
+        template["metadata"]["labels"][name] = value;
+    }
+    template
+}
+
+fn base(cluster: &Cluster, set: &NodeSet) -> Value {
+    let name = cluster.engine.distribution.name();
+    let secret = names::config_secret(&cluster.name, &set.name);
+    json!({
+        "metadata": { "annotations": { "kubectl.kubernetes.io/default-container": name } },
+        "spec": {
+            "terminationGracePeriodSeconds": 180,
+            "automountServiceAccountToken": false,
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                "fsGroup": 1000,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "affinity": { "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{
+                    "weight": 100,
+                    "podAffinityTerm": {
+                        "topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": { "matchLabels": { CLUSTER: cluster.name } },
+                    },
+                }],
+            } },
+            "initContainers": [{
+                "name": "stayput",
+                "image": cluster.manager.image,
+                "args": ["install", "/shared"],
+                "securityContext": locked(),
+                "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
+            }],
+            "containers": [container(cluster)],
+            "volumes": [
+                { "name": "stayput", "emptyDir": {} },
+                { "name": "stayput-state", "emptyDir": {} },
+                { "name": "stayput-config", "secret": { "secretName": secret } },
+                { "name": "stayput-tls",
+                  "secret": { "secretName": names::manager_tls(&cluster.name) } },
+                { "name": "stayput-jwks", "configMap": { "name": names::JWKS } },
+            ],
+        },
+    })
+}
+
+fn locked() -> Value {
+    json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
+}
+
+fn container(cluster: &Cluster) -> Value {
+    let distribution = cluster.engine.distribution;
+    let [entrypoint, argument] = distribution.entrypoint();
+    let probe = |path: &str| json!({ "path": path, "port": "stayput", "scheme": "HTTPS" });
+    json!({
+        "name": distribution.name(),
+        "image": cluster.engine.image(),
+        "command": ["/stayput/stayput", "run", "--", entrypoint, argument],
+        "env": environment(cluster),
+        "ports": [
+            { "name": "http", "containerPort": cluster.engine.port },
+            { "name": "transport", "containerPort": 9300 },
+            { "name": "stayput", "containerPort": cluster.manager.port },
+        ],
+        "livenessProbe": {
+            "httpGet": probe("/livez"),
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+            "failureThreshold": 6,
+        },
+        "readinessProbe": {
+            "httpGet": probe("/readyz"),
+            "periodSeconds": 1,
+            "timeoutSeconds": 5,
+            "failureThreshold": 1,
+        },
+        "securityContext": locked(),
+        "volumeMounts": [
+            { "name": "stayput", "mountPath": "/stayput", "readOnly": true },
+            { "name": "stayput-state", "mountPath": "/stayput-state" },
+            { "name": "stayput-config", "mountPath": "/stayput-config", "readOnly": true },
+            { "name": "stayput-tls", "mountPath": "/stayput-tls", "readOnly": true },
+            { "name": "stayput-jwks", "mountPath": "/stayput-jwks", "readOnly": true },
+            { "name": DATA, "mountPath": format!("{}/data", distribution.home()) },
+        ],
+    })
+}
+
+fn environment(cluster: &Cluster) -> Vec<Value> {
+    let engine = &cluster.engine;
+    let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
+    let ready = match engine.tls {
+        // The manager has no credentials of the engine.
+        true => format!("tcp://127.0.0.1:{}", engine.port),
+        false => format!("http://127.0.0.1:{}/_cluster/health", engine.port),
+    };
+    let subject = format!("system:serviceaccount:{}=es:read es:control", cluster.manager.account);
+    let stage = format!("/stayput-config={}/config", engine.distribution.home());
+    let listen = format!(":{}", cluster.manager.port);
+    let mut all: Vec<Value> = [
+        ("STAYPUT_LISTEN", listen.as_str()),
+        ("STAYPUT_SOCKET", "/stayput-state/stayput.sock"),
+        ("STAYPUT_STATE_DIR", "/stayput-state"),
+        ("STAYPUT_TLS_CERT", "/stayput-tls/tls.crt"),
+        ("STAYPUT_TLS_KEY", "/stayput-tls/tls.key"),
+        ("STAYPUT_JWKS", "/stayput-jwks/jwks.json"),
+        ("STAYPUT_ALLOW_SUBJECT", &subject),
+        ("STAYPUT_CONFIG", "/stayput-config"),
+        ("STAYPUT_STAGE", &stage),
+        ("STAYPUT_KEEP_LAST_GOOD", "true"),
+        ("STAYPUT_PIN_CONFIG", "true"),
+        ("STAYPUT_READY", &ready),
+        ("STAYPUT_TERMINATION_GRACE", "170s"),
+    ]
+    .into_iter()
+    .map(|(name, value)| json!({ "name": name, "value": value }))
+    .collect();
+    let issuer = json!({ "name": names::JWKS, "key": "issuer" });
+    all.push(json!({ "name": "STAYPUT_JWT_ISSUER", "valueFrom": { "configMapKeyRef": issuer } }));
+    all.extend([
+        field("STAYPUT_POD_NAMESPACE", "metadata.namespace"),
+        field("STAYPUT_POD_NAME", "metadata.name"),
+        field("STAYPUT_POD_UID", "metadata.uid"),
+        field(POD_NAME, "metadata.name"),
+        field(POD_IP, "status.podIP"),
+    ]);
+    if !engine.has_minimum_master_nodes() {
+        all.push(bootstrap::variable(cluster));
+    }
+    if engine.distribution == Distribution::OpenSearch {
+        all.push(json!({ "name": "DISABLE_INSTALL_DEMO_CONFIG", "value": "true" }));
+        if !engine.tls {
+            all.push(json!({ "name": "DISABLE_SECURITY_PLUGIN", "value": "true" }));
+        }
+    }
+    all
+}

@@ -1,0 +1,98 @@
+//! What is in the objects.
+
+use serde_json::json;
+
+use super::{config as text_of, object, planned, usual};
+use crate::{CLUSTER, Distribution, Kind, NODE_SET, Observed, Version};
+
+#[test]
+fn everything_has_our_label_and_its_owner() {
+    for object in planned(&usual(), &Observed::default()).objects {
+        let metadata = &object.body["metadata"];
+        assert_eq!(metadata["labels"][CLUSTER], "logs", "{}", object.name);
+        assert_eq!(metadata["ownerReferences"][0]["uid"], "u-1", "{}", object.name);
+        assert_eq!(
+            (&metadata["name"], &metadata["namespace"]),
+            (&json!(object.name), &json!("search"))
+        );
+    }
+}
+
+#[test]
+fn the_config_is_the_same_for_all_nodes_of_a_set() {
+    let plan = planned(&usual(), &Observed::default());
+    assert_eq!(
+        text_of(&plan, "data"),
+        "cluster.initial_cluster_manager_nodes: \"${INITIAL_MASTER_NODES}\"\n\
+         cluster.name: \"logs\"\n\
+         discovery.seed_hosts: [\"logs-nodes.search.svc\"]\n\
+         http.port: 9200\n\
+         network.host: \"0.0.0.0\"\n\
+         network.publish_host: \"${POD_IP}\"\n\
+         node.name: \"${POD_NAME}\"\n\
+         node.roles: [\"data\"]\n"
+    );
+}
+
+#[test]
+fn what_the_declaration_says_wins_over_our_defaults_nested_or_not() {
+    let mut cluster = usual();
+    let config = &mut cluster.node_sets[1].config;
+    config.insert("discovery".into(), json!({"seed_hosts": ["a"]}));
+    config.insert("network.publish_host".into(), json!("_eth0_"));
+    let plan = planned(&cluster, &Observed::default());
+    let text = text_of(&plan, "data");
+    assert!(text.contains("discovery: {\"seed_hosts\":[\"a\"]}\n"), "{text}");
+    assert!(text.contains("network.publish_host: \"_eth0_\"\n"), "{text}");
+    assert!(!text.contains("logs-nodes") && !text.contains("POD_IP"), "{text}");
+}
+
+#[test]
+fn a_stateful_set_replaces_no_pod_by_itself() {
+    let plan = planned(&usual(), &Observed::default());
+    let spec = &object(&plan, Kind::StatefulSet, "logs-data")["spec"];
+    assert_eq!(spec["updateStrategy"], json!({"type": "OnDelete"}));
+    assert_eq!(spec["podManagementPolicy"], "Parallel");
+    assert_eq!(spec["serviceName"], "logs-nodes");
+    let labels = json!({CLUSTER: "logs", NODE_SET: "data"});
+    assert_eq!(spec["selector"]["matchLabels"], labels);
+    assert_eq!(spec["template"]["metadata"]["labels"], labels);
+    assert_eq!(spec["volumeClaimTemplates"][0]["metadata"]["name"], "data");
+    let container = &spec["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "opensearchproject/opensearch:2.19.3");
+    let mut cluster = usual();
+    cluster.node_sets[1].claim_retention = Some(json!({"whenScaled": "Delete"}));
+    let plan = planned(&cluster, &Observed::default());
+    let spec = &object(&plan, Kind::StatefulSet, "logs-data")["spec"];
+    assert_eq!(spec["persistentVolumeClaimRetentionPolicy"], json!({"whenScaled": "Delete"}));
+}
+
+#[test]
+fn each_distribution_has_its_own_names() {
+    let mut cluster = usual();
+    cluster.engine.distribution = Distribution::Elasticsearch;
+    cluster.engine.version = Version(8, 19, 0);
+    let plan = planned(&cluster, &Observed::default());
+    let text = text_of(&plan, "data");
+    assert!(text.contains("cluster.initial_master_nodes: "), "{text}");
+    assert!(text.contains("xpack.security.enabled: false\n"), "{text}");
+    let template = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"];
+    let container = &template["spec"]["containers"][0];
+    assert_eq!(container["name"], "elasticsearch");
+    let image = "docker.elastic.co/elasticsearch/elasticsearch:8.19.0";
+    assert_eq!(container["image"], image);
+
+    // Who writes anything about security, or has TLS, has decided.
+    cluster.node_sets[1].config.insert("xpack.security.authc.anonymous.roles".into(), json!("a"));
+    cluster.engine.image = Some("registry/search:1".into());
+    let plan = planned(&cluster, &Observed::default());
+    let text = text_of(&plan, "data");
+    assert!(!text.contains("xpack.security.enabled"), "{text}");
+    let template = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"];
+    assert_eq!(template["spec"]["containers"][0]["image"], "registry/search:1");
+    cluster.engine.distribution = Distribution::OpenSearch;
+    cluster.engine.version = Version(1, 3, 20);
+    let plan = planned(&cluster, &Observed::default());
+    let text = text_of(&plan, "data");
+    assert!(text.contains("cluster.initial_master_nodes: "), "{text}");
+}

@@ -1,0 +1,96 @@
+//! A declared cluster: what the spec leaves out, and the declaration as plain data.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::json;
+use stayput_declare as declare;
+
+use super::{
+    Distribution, Manager, OnConfigChange, Pods, Scheme, SearchCluster, ServiceAccountToken, Source,
+};
+
+/// Stands in a source for the name of the pod's StatefulSet.
+pub(super) const SET: &str = "{set}";
+
+impl SearchCluster {
+    /// Whether the reconciler makes its nodes.
+    pub fn is_declared(&self) -> bool {
+        !self.spec.node_sets.is_empty()
+    }
+
+    /// With everything that a declared cluster may leave out: its pods are those with our label,
+    /// its config is that of their sets, and a changed declaration is carried out.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        if !self.is_declared() {
+            return self;
+        }
+        let name = self.metadata.name.clone().unwrap_or_default();
+        let spec = &mut self.spec;
+        let labels = BTreeMap::from([(declare::CLUSTER.to_owned(), name.clone())]);
+        spec.pods = Pods {
+            selector: LabelSelector { match_labels: Some(labels), match_expressions: None },
+            node_name_label: None,
+        };
+        if spec.manager.ca_secret.is_empty() {
+            spec.manager.ca_secret = format!("{name}-manager-ca");
+        }
+        if spec.manager.auth.is_unset() {
+            spec.manager.auth.service_account_token = Some(ServiceAccountToken {});
+        }
+        if spec.config.sources.is_empty() {
+            let secret = Some(format!("{SET}-config"));
+            spec.config.sources = vec![Source { secret, ..Source::default() }];
+        }
+        if spec.restart.on_config_change == OnConfigChange::None {
+            spec.restart.on_config_change = OnConfigChange::Rolling;
+        }
+        self
+    }
+
+    /// The declaration. `account` is the reconciler's service account, `namespace:name`. None if it
+    /// does not say what to run.
+    pub fn declaration(&self, account: &str) -> Option<declare::Cluster> {
+        let spec = &self.spec;
+        let metadata = &self.metadata;
+        let distribution = match spec.engine.distribution? {
+            Distribution::Elasticsearch => declare::Distribution::Elasticsearch,
+            Distribution::OpenSearch => declare::Distribution::OpenSearch,
+        };
+        Some(declare::Cluster {
+            name: metadata.name.clone().unwrap_or_default(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            engine: declare::Engine {
+                distribution,
+                version: spec.engine.version.as_deref()?.parse().ok()?,
+                image: spec.engine.image.clone(),
+                port: spec.engine.port,
+                tls: spec.engine.scheme == Scheme::Https,
+            },
+            manager: manager(&spec.manager, account),
+            node_sets: spec.node_sets.iter().map(node_set).collect(),
+        })
+    }
+}
+
+fn manager(manager: &Manager, account: &str) -> declare::Manager {
+    let of_this_version = || format!("stayput/manager:{}", env!("CARGO_PKG_VERSION"));
+    declare::Manager {
+        image: manager.image.clone().unwrap_or_else(of_this_version),
+        port: manager.port,
+        account: account.to_owned(),
+    }
+}
+
+fn node_set(set: &super::NodeSet) -> declare::NodeSet {
+    declare::NodeSet {
+        name: set.name.clone(),
+        count: set.count,
+        config: set.config.clone(),
+        pod_template: set.pod_template.clone(),
+        volume_claim_templates: set.volume_claim_templates.clone(),
+        claim_retention: set.persistent_volume_claim_retention_policy.map(|policy| json!(policy)),
+    }
+}

@@ -1,0 +1,105 @@
+//! Calls for the objects of declared clusters.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ObjectList, Preconditions};
+use serde_json::Value;
+use stayput_declare::{CLUSTER, Kind};
+
+use super::{ApiError, Apiserver, FIELD_MANAGER};
+
+fn resource(kind: Kind) -> ApiResource {
+    match kind {
+        Kind::Secret => ApiResource::erase::<Secret>(&()),
+        Kind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
+        Kind::Service => ApiResource::erase::<Service>(&()),
+        Kind::StatefulSet => ApiResource::erase::<StatefulSet>(&()),
+    }
+}
+
+impl Apiserver {
+    fn objects(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client(), namespace, &resource(kind))
+    }
+
+    /// The object of this name; none if there is none.
+    pub(in crate::controller) async fn object(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, ApiError> {
+        let api = self.objects(kind, namespace);
+        let what = format!("{kind} {namespace}/{name}");
+        self.call("get_object", &what, api.get_opt(name)).await
+    }
+
+    /// Applies an object. `force` takes over fields that another client has written.
+    pub(in crate::controller) async fn apply(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        force: bool,
+    ) -> Result<DynamicObject, ApiError> {
+        let api = self.objects(kind, namespace);
+        let what = format!("{kind} {namespace}/{name}");
+        let params = PatchParams { force, ..PatchParams::apply(FIELD_MANAGER) };
+        self.call("apply_object", &what, api.patch(name, &params, &Patch::Apply(body))).await
+    }
+
+    /// All StatefulSets with the label of a declared cluster.
+    pub(in crate::controller) async fn stateful_sets(
+        &self,
+        namespace: &str,
+        cluster: &str,
+    ) -> Result<ObjectList<StatefulSet>, ApiError> {
+        let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
+        let what = format!("StatefulSets of namespace {namespace}");
+        self.call("list_stateful_sets", &what, api.list(&labelled(cluster))).await
+    }
+
+    /// All Secrets with the label of a declared cluster, as they are now.
+    pub(in crate::controller) async fn secrets(
+        &self,
+        namespace: &str,
+        cluster: &str,
+    ) -> Result<ObjectList<Secret>, ApiError> {
+        let api: Api<Secret> = Api::namespaced(self.client(), namespace);
+        let what = format!("Secrets of namespace {namespace}");
+        self.call("list_secrets", &what, api.list(&labelled(cluster))).await
+    }
+
+    /// All pods of a namespace, as they are now.
+    pub(in crate::controller) async fn pods(
+        &self,
+        namespace: &str,
+    ) -> Result<ObjectList<Pod>, ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let what = format!("Pods of namespace {namespace}");
+        self.call("list_pods", &what, api.list(&ListParams::default())).await
+    }
+
+    /// Deletes a Secret, if it is still the one with this uid.
+    pub(in crate::controller) async fn delete_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), ApiError> {
+        let api: Api<Secret> = Api::namespaced(self.client(), namespace);
+        let what = format!("Secret {namespace}/{name}");
+        let uid = Some(uid.to_owned());
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        self.call("delete_secret", &what, api.delete(name, &params)).await.map(drop)
+    }
+}
+
+/// From the store, not from the apiserver's cache: no resource version is named.
+fn labelled(cluster: &str) -> ListParams {
+    ListParams::default().labels(&format!("{CLUSTER}={cluster}"))
+}

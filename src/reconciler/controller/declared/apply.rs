@@ -1,0 +1,110 @@
+//! Applies objects, in their order, and never takes over one of somebody else.
+
+use std::collections::BTreeMap;
+
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use super::Verdict;
+use super::read::is_owned;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
+use stayput_declare::{self as declare, Kind, Object};
+
+/// Kind and name.
+type Key = (Kind, String);
+
+/// What was applied last, and the version that the object had after it.
+#[derive(Debug, Default)]
+pub(super) struct Applied(BTreeMap<Key, (Value, Option<String>)>);
+
+impl Applied {
+    /// Applies what differs, one after the other. An object is read before it is applied: if it is
+    /// there and the SearchCluster does not own it, nothing is applied at all. True if anything was
+    /// changed by it.
+    pub(super) async fn make(
+        &mut self,
+        api: &Apiserver,
+        cluster: &declare::Cluster,
+        objects: &[Object],
+    ) -> Result<bool, Verdict> {
+        let mut there = read(api, &cluster.namespace, objects).await.map_err(Verdict::Failed)?;
+        let is_foreign = |object: &&Object| {
+            let found = there.get(&key(object));
+            found.is_some_and(|found| !is_owned(&found.metadata, &cluster.uid))
+        };
+        let foreign = objects.iter().filter(is_foreign);
+        let foreign: Vec<String> =
+            foreign.map(|object| format!("{} {}", object.kind, object.name)).collect();
+        if !foreign.is_empty() {
+            return Err(Verdict::Foreign(foreign));
+        }
+        let mut is_changed = false;
+        for object in objects {
+            let there = there.remove(&key(object));
+            is_changed |= self.apply(api, cluster, object, there).await.map_err(Verdict::Failed)?;
+        }
+        Ok(is_changed)
+    }
+
+    async fn apply(
+        &mut self,
+        api: &Apiserver,
+        cluster: &declare::Cluster,
+        object: &Object,
+        there: Option<DynamicObject>,
+    ) -> Result<bool, ApiError> {
+        let key = key(object);
+        let is_same = |there: &DynamicObject| {
+            let last = self.0.get(&key);
+            last.is_some_and(|(body, seen)| {
+                *body == object.body && *seen == version(object.kind, there)
+            })
+        };
+        if there.as_ref().is_some_and(is_same) {
+            return Ok(false);
+        }
+        let mut body = object.body.clone();
+        // The apiserver refuses it if the object is another one by now. And if somebody has made one
+        // since it was not there, their fields are not taken over.
+        if let Some(uid) = there.as_ref().and_then(|there| there.metadata.uid.as_ref()) {
+            body["metadata"]["uid"] = json!(uid);
+        }
+        let force = there.is_some();
+        let (kind, name) = (object.kind, object.name.as_str());
+        let written = api.apply(kind, &cluster.namespace, name, &body, force).await?;
+        let before = there.and_then(|there| there.metadata.resource_version);
+        let is_changed = before != written.metadata.resource_version;
+        if is_changed {
+            tracing::info!("applied {kind} {name}");
+        }
+        self.0.insert(key, (object.body.clone(), version(kind, &written)));
+        Ok(is_changed)
+    }
+}
+
+fn key(object: &Object) -> Key {
+    (object.kind, object.name.clone())
+}
+
+/// Those that are there.
+async fn read(
+    api: &Apiserver,
+    namespace: &str,
+    objects: &[Object],
+) -> Result<BTreeMap<Key, DynamicObject>, ApiError> {
+    let get = async |object: &Object| {
+        let there = api.object(object.kind, namespace, &object.name).await?;
+        Ok(there.map(|there| (key(object), there)))
+    };
+    let answers = join_limited(objects.iter().map(get).collect()).await;
+    answers.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// Changes with what somebody has written. The status of a StatefulSet changes all the time.
+fn version(kind: Kind, object: &DynamicObject) -> Option<String> {
+    match kind {
+        Kind::StatefulSet => object.metadata.generation.map(|generation| generation.to_string()),
+        Kind::Secret | Kind::ConfigMap | Kind::Service => object.metadata.resource_version.clone(),
+    }
+}

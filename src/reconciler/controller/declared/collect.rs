@@ -1,0 +1,65 @@
+//! Deletes the config Secrets of node sets that are gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+
+use super::read::{is_owned, node_set};
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::observe::now;
+use stayput_declare::{self as declare, Observed, SeenSecret, garbage};
+
+/// Deletes what is due, and returns since when the others are not needed.
+pub(super) async fn collect(
+    api: &Apiserver,
+    cluster: &declare::Cluster,
+    observed: &Observed,
+    since: BTreeMap<String, u64>,
+) -> Result<BTreeMap<String, u64>, ApiError> {
+    let secrets = api.secrets(&cluster.namespace, &cluster.name).await?;
+    let own = secrets.items.iter().filter(|secret| is_owned(&secret.metadata, &cluster.uid));
+    let mut seen: Vec<SeenSecret> = own.filter_map(seen_secret).collect();
+    let now = now().0;
+    let (_, candidates) = garbage(cluster, observed, &seen, &since, now);
+    if candidates.is_empty() {
+        return Ok(candidates);
+    }
+    let pods = api.pods(&cluster.namespace).await?;
+    let mounted: BTreeSet<&str> = pods.items.iter().flat_map(mounts).collect();
+    for secret in &mut seen {
+        secret.mounted = mounted.contains(secret.name.as_str());
+    }
+    let (due, since) = garbage(cluster, observed, &seen, &since, now);
+    for secret in due {
+        match api.delete_secret(&cluster.namespace, &secret.name, &secret.uid).await {
+            Ok(()) => tracing::info!("deleted Secret {} of a removed node set", secret.name),
+            // It is gone, or another one by now.
+            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(since)
+}
+
+fn seen_secret(secret: &Secret) -> Option<SeenSecret> {
+    let metadata = &secret.metadata;
+    Some(SeenSecret {
+        name: metadata.name.clone()?,
+        uid: metadata.uid.clone()?,
+        node_set: node_set(metadata)?.clone(),
+        mounted: false,
+    })
+}
+
+/// The Secrets that a pod mounts.
+fn mounts(pod: &Pod) -> impl Iterator<Item = &str> {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.flat_map(|volume| {
+        let direct = volume.secret.as_ref().and_then(|secret| secret.secret_name.as_deref());
+        let parts =
+            volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+        let projected =
+            parts.filter_map(|part| part.secret.as_ref().map(|secret| secret.name.as_str()));
+        direct.into_iter().chain(projected)
+    })
+}

@@ -1,0 +1,110 @@
+//! How far the declaration is carried out, for people.
+
+use crate::controller::apiserver::ApiError;
+use crate::controller::status_report::blocked;
+use stayput_declare::Refusal;
+use stayput_restart::{Report, Time};
+
+/// How far the declaration is carried out.
+#[derive(Debug)]
+pub(in crate::controller) enum Verdict {
+    /// All of it is there.
+    Done,
+    /// The rest follows; the message says what it waits for.
+    Waiting(String),
+    /// Nothing was changed.
+    Refused(Vec<Refusal>),
+    /// There are objects of somebody else with names that are needed; nothing was changed.
+    Foreign(Vec<String>),
+    /// A call has failed; what was made before it is there.
+    Failed(ApiError),
+}
+
+impl Verdict {
+    /// Code, reason and message of what a person has to do something about.
+    fn problem(&self) -> Option<(&'static str, &'static str, String)> {
+        match self {
+            Self::Done | Self::Waiting(_) => None,
+            Self::Refused(refusals) => {
+                let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+                let message = format!("{}; nothing of the cluster was changed", all.join("; "));
+                Some(("declaration_refused", "DeclarationRefused", message))
+            }
+            Self::Foreign(objects) => Some((
+                "foreign_object",
+                "ForeignObject",
+                format!(
+                    "{} exists and is not of this SearchCluster: delete it, or choose another name. \
+                     Nothing of the cluster was changed",
+                    objects.join(", ")
+                ),
+            )),
+            Self::Failed(error) => {
+                Some(("declaration_failed", "DeclarationFailed", error.to_string()))
+            }
+        }
+    }
+
+    /// The report, with it. A rule that blocks keeps its code.
+    pub(super) fn report(&self, mut report: Report, now: Time) -> Report {
+        if let Self::Waiting(waiting) = self
+            && report.message.is_none()
+        {
+            report.message = Some(waiting.clone());
+        }
+        match self.problem() {
+            None => report,
+            Some((_, _, message)) if report.blocked.is_some() => {
+                let before = report.message.unwrap_or_default();
+                report.message = Some(format!("{before}; in addition: {message}"));
+                report
+            }
+            Some((code, reason, message)) => blocked(report, code, reason, message, now),
+        }
+    }
+
+    /// Logs it if it is another one than the last.
+    pub(super) fn log(&self, before: &Self) {
+        let message = |verdict: &Self| verdict.problem().map(|(_, _, message)| message);
+        if let Some(now) = message(self)
+            && message(before).as_ref() != Some(&now)
+        {
+            tracing::warn!("the declaration is not carried out: {now}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> Verdict {
+        let field = "spec.nodeSets[data].count".to_owned();
+        Verdict::Refused(vec![Refusal { field, problem: "is 0: write 1 or more".into() }])
+    }
+
+    #[test]
+    fn a_refusal_blocks_and_says_that_nothing_was_changed() {
+        let report = refused().report(Report::default(), Time(0));
+        assert_eq!(report.blocked.as_deref(), Some("declaration_refused"));
+        let message = report.message.unwrap();
+        let expected = "spec.nodeSets[data].count: is 0: write 1 or more; nothing of the cluster was \
+                        changed";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn a_rule_that_blocks_keeps_its_code_and_a_message_is_not_replaced() {
+        let quorum = blocked(Report::default(), "quorum", "quorum", "two of three".into(), Time(0));
+        let both = refused().report(quorum.clone(), Time(1));
+        assert_eq!(both.blocked.as_deref(), Some("quorum"));
+        assert!(
+            both.message.unwrap().starts_with("two of three; in addition: spec.nodeSets[data]")
+        );
+        let waiting = Verdict::Waiting("masters".into());
+        assert_eq!(waiting.report(quorum.clone(), Time(1)), quorum);
+        let alone = waiting.report(Report::default(), Time(1));
+        assert_eq!(alone.message.as_deref(), Some("masters"));
+        assert_eq!(Verdict::Done.report(quorum.clone(), Time(1)), quorum);
+    }
+}

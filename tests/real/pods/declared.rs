@@ -1,0 +1,215 @@
+//! From an empty namespace to three real OpenSearch nodes, by one SearchCluster.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::bare::keys;
+use super::fixture::{ENGINE, Fixture};
+use super::nodes::{Node, attribute, observe_all, until_formed};
+use super::opensearch::Parts;
+use crate::support::engine::own_files;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+const TEST: &str = "pods::declared::a_declared_cluster_is_made_changed_and_grown";
+/// Where the init container has put the program.
+const STAYPUT: &str = "/stayput/stayput";
+const WORK: &str = "/data";
+
+#[test]
+fn a_declared_cluster_is_made_changed_and_grown() {
+    let parts = match Parts::find() {
+        Ok(parts) => parts,
+        Err(why) => return skip(TEST, &why),
+    };
+    let fixture = match Fixture::lay("privileged") {
+        Ok(fixture) => fixture,
+        Err(why) => return skip(TEST, &why),
+    };
+    keys(&fixture);
+    let [options, log4j] = own_files(&parts.home, Path::new(WORK));
+    fixture.secret("image-files", &[("jvm.options", &options), ("log4j2.properties", &log4j)]);
+    fixture.people.run(
+        "kubectl apply -k deploy/
+         kubectl apply -f deploy/declared.yaml
+         kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
+    );
+
+    let began = Instant::now();
+    fixture.admin().apply(&declared(&fixture, &parts, 3, "first"));
+    until_replicas(&fixture, 3);
+    fixture.run(&[
+        "wait",
+        "--for=condition=Ready",
+        "--timeout=240s",
+        "pod",
+        "--selector",
+        "app=logs",
+    ]);
+    let before = observe_all(&fixture, STAYPUT);
+    until_formed(&before);
+    println!("three nodes of a declared cluster: {} ms", began.elapsed().as_millis());
+    eventually("the names of the first masters are emptied", || {
+        let names = fixture.json(&["get", "configmap", "logs-bootstrap"]);
+        (names["data"]["INITIAL_MASTER_NODES"] == "").then_some(())
+    });
+    fixture.until_idle();
+    let ours = |kind: &str| {
+        let list = fixture.json(&["get", kind, "--selector", "stayput.dev/cluster=logs"]);
+        list["items"].as_array().expect("a list").clone()
+    };
+    let set = fixture.json(&["get", "statefulset", "logs-all"]);
+    assert_eq!(set["metadata"]["generation"], 1, "it was made once, and not changed");
+    assert_eq!(ours("secrets").len(), 1);
+
+    // A changed setting: every node is restarted in its pod, by itself.
+    fixture.admin().apply(&declared(&fixture, &parts, 3, "second"));
+    eventually("a restart begins", || {
+        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
+    });
+    let done = "--for=jsonpath={.status.history[0].outcome}=done";
+    fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=300s"]);
+    let after = observe_all(&fixture, STAYPUT);
+    same_pods_other_runs(&before, &after);
+    assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
+
+    // One node more: the others go on.
+    fixture.admin().apply(&declared(&fixture, &parts, 4, "second"));
+    until_replicas(&fixture, 4);
+    let node = after.values().next().expect("a node");
+    let target = "/_cluster/health?wait_for_nodes=4&wait_for_status=green&timeout=5s";
+    eventually("four nodes", || (node.ask(target)?["timed_out"] == false).then_some(()));
+    let grown = observe_all(&fixture, STAYPUT);
+    for (name, node) in &after {
+        assert_eq!(grown[name].run(), node.run(), "{name} was restarted");
+    }
+    assert_eq!(attribute(&grown, "round"), vec![json!("second"); 4]);
+
+    // One less is refused, and changes nothing.
+    fixture.admin().apply(&declared(&fixture, &parts, 3, "third"));
+    eventually("a refusal", || {
+        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        (logs["status"]["blocked"] == "declaration_refused").then_some(())
+    });
+    until_replicas(&fixture, 4);
+    assert_eq!(observe_all(&fixture, STAYPUT).len(), 4);
+}
+
+fn until_replicas(fixture: &Fixture, count: u32) {
+    eventually("as many pods as are declared", || {
+        let set = fixture.json(&["get", "statefulsets", "--selector", "stayput.dev/cluster=logs"]);
+        let set = &set["items"][0];
+        let is_there = set["spec"]["replicas"] == count && set["status"]["replicas"] == count;
+        is_there.then_some(())
+    });
+}
+
+#[track_caller]
+fn same_pods_other_runs(
+    before: &std::collections::BTreeMap<String, Node>,
+    after: &std::collections::BTreeMap<String, Node>,
+) {
+    assert!(before.keys().eq(after.keys()), "{after:#?}");
+    for (name, node) in after {
+        assert_eq!(node.stays, before[name].stays, "{name} is another pod or container");
+        assert_ne!(node.run(), before[name].run(), "{name} was not restarted");
+    }
+}
+
+/// The engine and its JVM are mounted from the machine, because there is no registry with the
+/// official image; the files that this has beside `opensearch.yml` are copied.
+fn declared(fixture: &Fixture, parts: &Parts, count: u32, round: &str) -> Value {
+    let host = [
+        ("usr", Path::new("/usr"), "/usr"),
+        ("bin", Path::new("/usr/bin"), "/bin"),
+        ("lib", Path::new("/usr/lib"), "/lib"),
+        ("lib64", Path::new("/usr/lib64"), "/lib64"),
+        ("etc", Path::new("/etc"), "/etc"),
+        ("engine", &parts.home, "/engine"),
+        ("limits", parts.limits.path(), "/limits"),
+    ];
+    let mut mounts: Vec<Value> = host
+        .iter()
+        .map(|(name, _, at)| json!({ "name": name, "mountPath": at, "readOnly": true }))
+        .collect();
+    mounts.push(json!({ "name": "config", "mountPath": "/config" }));
+    let mut volumes: Vec<Value> = host
+        .iter()
+        .map(|(name, from, _)| json!({ "name": name, "hostPath": { "path": from } }))
+        .collect();
+    for name in ["data", "config", "tmp"] {
+        volumes.push(json!({ "name": name, "emptyDir": {} }));
+    }
+    volumes.push(json!({ "name": "files", "secret": { "secretName": "image-files" } }));
+
+    let mut copies = mounts.clone();
+    copies.push(json!({ "name": "files", "mountPath": "/files", "readOnly": true }));
+    mounts.extend([
+        json!({ "name": "data", "mountPath": WORK }),
+        json!({ "name": "tmp", "mountPath": "/tmp" }),
+        json!({ "$patch": "delete", "mountPath": "/usr/share/opensearch/data" }),
+    ]);
+    let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
+    let environment = [
+        ("STAYPUT_READY", ready),
+        ("STAYPUT_STAGE", "/stayput-config=/config"),
+        ("STAYPUT_TMP_DIR", "/tmp"),
+        ("OPENSEARCH_PATH_CONF", "/config"),
+        ("OPENSEARCH_JAVA_HOME", parts.java.to_str().expect("UTF-8")),
+        ("OPENSEARCH_JAVA_OPTS", "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1"),
+        ("LD_PRELOAD", "/limits/limits.so"),
+        ("PATH", "/usr/bin:/bin"),
+    ];
+    let environment = environment.map(|(name, value)| json!({ "name": name, "value": value }));
+    let seeds: Value = serde_json::from_str(&format!("[{}]", fixture.seeds())).expect("JSON");
+    json!({
+        "apiVersion": "stayput.dev/v1alpha1",
+        "kind": "SearchCluster",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": {
+            "engine": {
+                "scheme": "http",
+                "distribution": "opensearch",
+                "version": "2.19.3",
+                "image": ENGINE,
+            },
+            "nodeSets": [{
+                "name": "all",
+                "count": count,
+                "config": {
+                    "discovery.seed_hosts": seeds,
+                    "discovery.find_peers_interval": "200ms",
+                    "path": { "data": format!("{WORK}/data"), "logs": format!("{WORK}/logs") },
+                    "node.store.allow_mmap": false,
+                    "cluster.routing.allocation.disk.threshold_enabled": false,
+                    "node.attr.round": round,
+                },
+                "podTemplate": {
+                    "metadata": { "labels": { "app": "logs" } },
+                    "spec": {
+                        "terminationGracePeriodSeconds": 5,
+                        "initContainers": [{
+                            "name": "files",
+                            "image": ENGINE,
+                            "imagePullPolicy": "Never",
+                            "command": ["/bin/cp", "/files/jvm.options", "/files/log4j2.properties",
+                                "/config/"],
+                            "volumeMounts": copies,
+                        }],
+                        "containers": [{
+                            "name": "opensearch",
+                            "imagePullPolicy": "Never",
+                            "command": [STAYPUT, "run", "--", "/engine/bin/opensearch"],
+                            "env": environment,
+                            "volumeMounts": mounts,
+                        }],
+                        "volumes": volumes,
+                    },
+                },
+            }],
+        },
+    })
+}
