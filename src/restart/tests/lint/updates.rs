@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::Facts;
 use crate::{Change, LivePod, Member, Pod, PodPatch, Step, UpdateStep};
-use stayput_api::{Desired, RequestKind, State};
+use stayput_api::{Desired, State};
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -233,12 +233,11 @@ fn living<'a>(
 
 /// The manager reports that its engine is stopped by this request.
 fn is_stopped_by(facts: &Facts, uid: &str, sequence: u64) -> bool {
+    // Another client's start may have been refused since.
     facts.manager(uid).is_some_and(|manager| {
-        let last = manager.last_request.as_ref();
         manager.state == State::Stopped
             && manager.desired == Desired::Stopped
-            && manager.sequence == sequence
-            && last.is_none_or(|last| last.kind == RequestKind::Stop && last.accepted)
+            && manager.sequence >= sequence
     })
 }
 
