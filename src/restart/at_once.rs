@@ -46,6 +46,9 @@ struct Known<'a> {
     wanted: Option<&'a Settings>,
 }
 
+/// What engines run on, and what they are to run on.
+type Pair<'a> = (Option<&'a Settings>, Option<&'a Settings>);
+
 impl<'a> Known<'a> {
     fn of(pod: &'a Pod, seen: &'a KnownConfigs, remembered: &'a KnownConfigs) -> Self {
         let find = |checksum: &str| seen.of(checksum).or_else(|| remembered.of(checksum));
@@ -113,8 +116,7 @@ pub(crate) fn at_once(
     };
     let all: Vec<Known<'_>> =
         context.index.pods().map(|pod| Known::of(pod, seen, remembered)).collect();
-    let mut pairs: BTreeMap<(Option<&Settings>, Option<&Settings>), (usize, &str)> =
-        BTreeMap::new();
+    let mut pairs: BTreeMap<Pair<'_>, (usize, &str)> = BTreeMap::new();
     for known in &all {
         let pair = pairs.entry((known.runs_on, known.wanted)).or_insert((0, &known.pod.node));
         pair.0 += 1;
