@@ -15,12 +15,6 @@ use super::{
     SearchCluster, Source, Sources,
 };
 use stayput_restart::{Policy, annotation};
-use stayput_reuse::UpdateStep;
-
-/// In a declared cluster, a changed template is carried out by these steps. Pods are not deleted
-/// unless somebody allows it.
-const CARRIED_OUT: [UpdateStep; 4] =
-    [UpdateStep::Relabel, UpdateStep::Restart, UpdateStep::Container, UpdateStep::Resize];
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,9 +81,6 @@ impl SearchCluster {
         policy.update = problems.update(&self.spec.update);
         if let Some(names) = self.disabled_by_annotation() {
             policy.disabled = policy.disabled.with_annotation(names);
-        }
-        if self.is_declared() {
-            policy.update = CARRIED_OUT.into();
         }
         policy
     }

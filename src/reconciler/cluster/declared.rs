@@ -7,7 +7,8 @@ use serde_json::json;
 use stayput_declare as declare;
 
 use super::{
-    Distribution, Manager, OnConfigChange, Pods, Scheme, SearchCluster, ServiceAccountToken, Source,
+    Distribution, Manager, OnConfigChange, Pods, Scheme, SearchCluster, ServiceAccountToken,
+    Source, UpdateMode,
 };
 
 /// Stands in a source for the name of the pod's StatefulSet.
@@ -44,8 +45,10 @@ impl SearchCluster {
             spec.config.sources = vec![Source { secret, ..Source::default() }];
         }
         if spec.restart.on_config_change == OnConfigChange::None {
-            spec.restart.on_config_change = OnConfigChange::Rolling;
+            spec.restart.on_config_change = OnConfigChange::Auto;
         }
+        // A StatefulSet that we make ourselves has nobody else to carry out its template.
+        spec.update.mode = UpdateMode::InPlace;
         self
     }
 

@@ -135,7 +135,7 @@ async fn observe_plan_act(
         let snapshot = observe(cx, &cluster, spec, &must_read, with_engine).await?;
 
         // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
-        let step = plan_and_write(cx, snapshot, &mut cluster, spec, started).await?;
+        let step = Box::pin(plan_and_write(cx, snapshot, &mut cluster, spec, started)).await?;
         let decision = match step {
             Step::Done(decision) => decision,
             Step::ObserveAgain(pods) => {

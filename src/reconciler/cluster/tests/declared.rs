@@ -26,7 +26,7 @@ fn what_a_declared_cluster_leaves_out_follows_from_its_name() {
     assert_eq!(checked.auth, Auth::ServiceAccountToken);
     let config = Object { kind: ObjectKind::Secret, name: "logs-all-config".into() };
     assert_eq!(checked.sources.objects("logs-all-12"), [config]);
-    assert_eq!(checked.policy.on_config_change, OnConfigChange::Rolling);
+    assert_eq!(checked.policy.on_config_change, OnConfigChange::Auto);
     let allowed = |step: UpdateStep| checked.policy.update.contains(&step);
     assert!(allowed(UpdateStep::Container) && !allowed(UpdateStep::Replace));
     let completed = cluster.completed();

@@ -33,7 +33,8 @@ fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
     let status = SearchClusterStatus { observed_generation: Some(3), report, ledger };
     let written = serde_json::to_value(&status).unwrap();
     assert_eq!(written["phase"], "Restarting");
-    assert_eq!(written["restart"]["members"][0]["stopSequence"], 7);
+    let restarting = &written["restart"]["restarting"][0];
+    assert!(restarting["nodes"].to_string().contains(" 7 8 "), "{restarting}");
     assert_eq!(written["restart"]["frozen"], "1970-01-01T00:00:02.000Z");
     assert_eq!(serde_json::from_value::<SearchClusterStatus>(written).unwrap(), status);
 }

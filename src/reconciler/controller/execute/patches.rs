@@ -84,7 +84,12 @@ fn containers(
         let value = text.as_deref().map(&decode).transpose();
         value.map_err(|source| Failure::Encode { what: "the size of a container", source })
     };
-    let (mut tests, mut writes) = (vec![is_pod(pod)], vec![]);
+    // Only on the version that was seen: a patch that arrives late would change a pod that was brought
+    // back meanwhile to what it had.
+    let version = json!({
+        "op": "test", "path": "/metadata/resourceVersion", "value": pod.version.to_string(),
+    });
+    let (mut tests, mut writes) = (vec![is_pod(pod), version], vec![]);
     for (name, change) in changes {
         let container = pod.live.as_ref().and_then(|live| live.container(name));
         let Some(container) = container else {

@@ -68,6 +68,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
         patch,
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
             {"op": "test", "path": "/spec/initContainers/0/name", "value": "proxy"},
             {"op": "test", "path": "/spec/initContainers/0/image", "value": "p:1"},
             {"op": "test", "path": "/spec/containers/1/name", "value": "search"},
@@ -80,7 +81,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
     let size = changes([("search", change(Some(seen), Some(wanted)))]);
     let patch = resources(&pod, &size).expect("a patch");
     assert_eq!(
-        patch.as_array().expect("operations")[2..],
+        patch.as_array().expect("operations")[3..],
         [
             json!({"op": "test", "path": "/spec/containers/1/resources",
                    "value": {"limits": {"memory": "1Gi"}}}),
