@@ -31,6 +31,8 @@ use super::{Config, Engine, Manager, NodeSet, RestartSpec, SearchClusterStatus, 
         "description": "Pods that are ready."}"#,
     printcolumn = r#"{"name": "Pending", "type": "integer", "jsonPath": ".status.counts.pendingRestart",
         "description": "Nodes that run on another config than their sources have."}"#,
+    printcolumn = r#"{"name": "Updates", "type": "integer", "jsonPath": ".status.counts.pendingUpdate", "priority": 1,
+        "description": "Pods whose owner wants another template than they are made from."}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1,
         "description": "What is waited for, and what to do about it."}"#

@@ -192,8 +192,9 @@ impl Executor<'_> {
         let api = &self.observer.api;
         let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
         let changed = match action {
-            Action::PatchMetadata { labels, annotations, .. } => {
-                api.patch_pod(namespace, name, patches::metadata(pod, labels, annotations)).await
+            Action::PatchMetadata { labels, annotations, images, .. } => {
+                let patch = patches::revision(pod, labels, annotations, images)?;
+                api.patch_pod(namespace, name, patch).await
             }
             Action::PatchImages { images, .. } => {
                 api.patch_pod(namespace, name, patches::images(pod, images)?).await

@@ -91,6 +91,9 @@ pub struct Counts {
     pub scheduled: u32,
     /// Nodes that run on another config than their sources have.
     pub pending_restart: u32,
+    /// Pods whose owner wants another template than they are made from, read only if templates are
+    /// carried out (`spec.update`).
+    pub pending_update: u32,
     /// Engines that are stopped.
     pub stopped: u32,
     /// Managers that do not answer.
@@ -252,6 +255,7 @@ fn count(snapshot: &Snapshot, down: &DownNodes<'_>) -> Counts {
         restarting: members(Member::is_under_way),
         scheduled: members(|member| member.step == Step::Scheduled),
         pending_restart: pods(drifts),
+        pending_update: pods(|pod| summary::pending_update(pod).is_some()),
         stopped: pods(|pod| {
             pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Stopped)
         }),

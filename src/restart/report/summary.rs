@@ -6,10 +6,11 @@ use super::down::{self, DownNodes};
 use super::{Counts, debts};
 use crate::flow::why_kept;
 use crate::{
-    Code, Color, Direction, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Predicate,
-    Snapshot, Step, Time, Waiting, annotation,
+    Code, Color, Direction, Member, OnConfigChange, Outcome, Plan, Pod, PodUpdate, Policy,
+    Predicate, Snapshot, Step, Time, Waiting, annotation,
 };
 use stayput_api::State;
+use stayput_reuse::UpdateStep;
 
 /// What blocks the cluster; none while what is waited for is a part of every restart.
 pub(super) fn blocker<'a>(
@@ -109,7 +110,7 @@ pub(super) fn phase(
     match blocked {
         Some(blocked) => blocked,
         None if snapshot.cluster.paused => "Paused",
-        None if counts.pending_restart > 0 => "PendingRestart",
+        None if counts.pending_restart > 0 || counts.pending_update > 0 => "PendingRestart",
         None => "Idle",
     }
 }
@@ -138,14 +139,18 @@ pub(super) fn message(
     if let Some(waiting) = next {
         return Some(waiting.message.clone());
     }
+    let update = update_message(snapshot, plan, counts).filter(|_| is_idle);
     if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
         let (nodes, their) = match counts.pending_restart {
             1 => ("1 node runs".to_owned(), "its"),
             many => (format!("{many} nodes run"), "their"),
         };
-        return Some(format!(
-            "{nodes} on another config than {their} sources have: request a restart"
-        ));
+        let config =
+            format!("{nodes} on another config than {their} sources have: request a restart");
+        return Some([Some(config), update].into_iter().flatten().collect::<Vec<_>>().join("; "));
+    }
+    if update.is_some() {
+        return update;
     }
     let pending = plan.waiting.iter().find(|waiting| waiting.code == Code::PendingRestart);
     if let Some(waiting) = pending.filter(|_| is_idle) {
@@ -153,6 +158,28 @@ pub(super) fn message(
     }
     let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
     kept.map(|phase| why_kept(&snapshot.cluster, phase))
+}
+
+/// How a pod gets to the template that its owner wants; none if it is made from that.
+pub(super) fn pending_update(pod: &Pod) -> Option<&PodUpdate> {
+    pod.update.as_ref().ok()?.as_ref().filter(|update| update.step != UpdateStep::None)
+}
+
+/// How many pods are to get another template, and why the first of them has not got it yet.
+fn update_message(snapshot: &Snapshot, plan: &Plan, counts: &Counts) -> Option<String> {
+    let pending = snapshot.pods.iter().filter_map(|pod| Some((pod, pending_update(pod)?)));
+    let (pod, update) = pending.min_by_key(|(pod, _)| &pod.node)?;
+    let says_why = |waiting: &&Waiting| {
+        waiting.pod.as_ref() == Some(&pod.uid)
+            && matches!(waiting.code, Code::UpdateNotAllowed | Code::UpdateTried)
+    };
+    let why = plan.waiting.iter().find(says_why).map(|waiting| waiting.message.clone());
+    let why = why.unwrap_or_else(|| update.fields());
+    let pods = match counts.pending_update {
+        1 => "1 pod is to get another template".to_owned(),
+        many => format!("{many} pods are to get another template"),
+    };
+    Some(format!("{pods}; {}: {why}", pod.node))
 }
 
 /// The message while a SearchCluster is being deleted: it always says what that waits for.

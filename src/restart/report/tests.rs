@@ -3,6 +3,7 @@
 mod disabled;
 mod down;
 mod estimate;
+mod updates;
 
 use super::{Condition, MAX_NODES, Report, report};
 use crate::{

@@ -27,6 +27,16 @@ pub struct PodUpdate {
     pub patch: PodPatch,
 }
 
+impl PodUpdate {
+    /// The fields that need this step, or the revisions, in one line.
+    pub(crate) fn fields(&self) -> String {
+        match self.because.is_empty() {
+            true => format!("{} to {}", self.from, self.to),
+            false => self.because.join("; "),
+        }
+    }
+}
+
 /// Changes of a living pod.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

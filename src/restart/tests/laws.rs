@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::world::template::Template;
 use super::world::{SimPod, Verdict, World};
 use crate::{
     AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
@@ -34,6 +35,11 @@ pub(crate) struct Laws {
     expected: BTreeMap<String, String>,
     /// Pods whose manager got requests of another client since the restart began.
     interfered: BTreeSet<String>,
+    /// Whether it, or one that it superseded, has stopped any engine.
+    has_stopped: bool,
+    /// Pods whose manager another client gave a request, or that are kept stopped, with the template
+    /// that their label named then. An update that it interrupted is left as it is, and the label says less than is there.
+    interrupted: BTreeMap<String, Template>,
     /// When a slot was last given back because of a rule.
     given_back_at: Option<u64>,
     /// Pods that were absent for so long that nothing waited for them any more.
@@ -57,6 +63,8 @@ impl Laws {
             configs: BTreeMap::new(),
             expected: BTreeMap::new(),
             interfered: BTreeSet::new(),
+            has_stopped: false,
+            interrupted: BTreeMap::new(),
             given_back_at: None,
             given_up: BTreeSet::new(),
             was_red: false,
@@ -81,6 +89,9 @@ impl Laws {
         for judged in fresh {
             if judged.by != US {
                 self.interfered.insert(judged.uid.clone());
+                let pod = world.pods.iter().find(|pod| pod.uid == judged.uid);
+                let labelled = pod.map(|pod| (judged.uid, pod.living.labelled.clone()));
+                self.interrupted.extend(labelled);
                 continue;
             }
             let (Verdict::Accepted, Some(sequence)) = (&judged.verdict, judged.sequence) else {
@@ -92,6 +103,7 @@ impl Laws {
             if !(judged.is_stop && judged.took_effect) {
                 continue;
             }
+            self.has_stopped = true;
             let Some(restart) = &world.ledger().restart else { continue };
             let member = restart.members.iter().find(|member| member.pod_uid == judged.uid);
             let Some(member) = member else { continue };
@@ -136,6 +148,11 @@ impl Laws {
     /// The ledger was written.
     pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
         self.withdrawn(world, policy, old, new);
+        for kept in &new.kept_stopped {
+            let pod = world.pods.iter().find(|pod| pod.uid == kept.pod_uid);
+            let labelled = pod.map(|pod| (pod.uid.clone(), pod.living.labelled.clone()));
+            self.interrupted.extend(labelled);
+        }
         self.pauses(world, old, new);
         for member in new.members() {
             if let Some(expected) = member.expected.clone() {
@@ -154,6 +171,7 @@ impl Laws {
                 self.begun.insert(begun.request.id.clone());
                 if !superseded {
                     self.interfered.clear();
+                    self.has_stopped = false;
                     self.configs.clear();
                 }
                 for pod in &world.pods {
@@ -220,9 +238,11 @@ impl Laws {
         }
     }
 
-    /// S11: no restart ends with some nodes on one config and others on another.
+    /// S11: no restart ends with some nodes on one config and others on another. One that has stopped
+    /// no engine has started none either: on which config an engine came back by itself is not its
+    /// doing.
     fn is_over(&mut self, world: &World, before: &Restart, new: &Ledger) {
-        if before.request.strategy != Strategy::Coordinated {
+        if before.request.strategy != Strategy::Coordinated || !self.has_stopped {
             return;
         }
         let (mut old, mut fresh) = (Vec::new(), Vec::new());
@@ -312,7 +332,7 @@ impl Laws {
         }
         wrong.extend(world.pods.iter().flat_map(|pod| pod.killed.clone()));
         for pod in world.pods.iter().filter(|pod| !pod.gone && pod.living.is_read) {
-            let is_left = self.interfered.contains(&pod.uid)
+            let is_left = self.interrupted.get(&pod.uid) == Some(&pod.living.labelled)
                 || ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
             if let Some(why) = pod.living.is_mislabelled().filter(|_| !is_left) {
                 wrong.push(format!("S3: {} {why}", pod.name));

@@ -110,7 +110,7 @@ fn the_columns_show_fields_that_exist() {
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(
         names,
-        ["Phase", "Restart", "Blocked", "Pods", "Ready", "Pending", "Age", "Message"]
+        ["Phase", "Restart", "Blocked", "Pods", "Ready", "Pending", "Updates", "Age", "Message"]
     );
     for column in &columns {
         let known = paths.contains(&column.json_path) || column.name == "Age";

@@ -15,22 +15,36 @@ use stayput_restart::{Change, annotation};
 
 /// Changes annotations of a pod.
 pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Value {
-    metadata(pod, &BTreeMap::new(), changes)
+    Value::Array(metadata(pod, &BTreeMap::new(), changes))
 }
 
-/// Changes labels and annotations of a pod.
-pub(super) fn metadata(
+/// Changes labels, annotations and images of a pod.
+pub(super) fn revision(
     pod: &Facts,
     labels: &BTreeMap<String, Change>,
     annotations: &BTreeMap<String, Change>,
-) -> Value {
+    images: &BTreeMap<String, Change>,
+) -> Result<Value, Failure> {
+    let mut patch = metadata(pod, labels, annotations);
+    if !images.is_empty() {
+        patch.splice(0..1, image_changes(pod, images)?);
+    }
+    Ok(Value::Array(patch))
+}
+
+/// Changes labels and annotations of a pod.
+fn metadata(
+    pod: &Facts,
+    labels: &BTreeMap<String, Change>,
+    annotations: &BTreeMap<String, Change>,
+) -> Vec<Value> {
     let mut patch = vec![is_pod(pod)];
     let (mut tests, mut changes) = map("/metadata/labels", !pod.labels.is_empty(), labels);
     let of_annotations = map("/metadata/annotations", pod.is_annotated, annotations);
     tests.extend(of_annotations.0);
     changes.extend(of_annotations.1);
     patch.extend(tests.into_iter().chain(changes));
-    Value::Array(patch)
+    patch
 }
 
 /// Tests and changes of one map of texts.
@@ -62,6 +76,10 @@ fn map(path: &str, exists: bool, changes: &BTreeMap<String, Change>) -> (Vec<Val
 
 /// Changes images of a pod's containers.
 pub(super) fn images(pod: &Facts, images: &BTreeMap<String, Change>) -> Result<Value, Failure> {
+    Ok(Value::Array(image_changes(pod, images)?))
+}
+
+fn image_changes(pod: &Facts, images: &BTreeMap<String, Change>) -> Result<Vec<Value>, Failure> {
     containers(pod, "image", images, |text| Ok(json!(text)))
 }
 
@@ -70,7 +88,7 @@ pub(super) fn resources(
     pod: &Facts,
     resources: &BTreeMap<String, Change>,
 ) -> Result<Value, Failure> {
-    containers(pod, "resources", resources, |text| serde_json::from_str(text))
+    containers(pod, "resources", resources, |text| serde_json::from_str(text)).map(Value::Array)
 }
 
 /// Replaces a field of containers that still have the names and values that were seen.
@@ -79,7 +97,7 @@ fn containers(
     field: &str,
     changes: &BTreeMap<String, Change>,
     decode: impl Fn(&str) -> serde_json::Result<Value>,
-) -> Result<Value, Failure> {
+) -> Result<Vec<Value>, Failure> {
     let value = |text: &Option<String>| {
         let value = text.as_deref().map(&decode).transpose();
         value.map_err(|source| Failure::Encode { what: "the size of a container", source })
@@ -103,7 +121,7 @@ fn containers(
         writes.push(json!({"op": "replace", "path": path, "value": value(&change.wanted)?}));
     }
     tests.append(&mut writes);
-    Ok(Value::Array(tests))
+    Ok(tests)
 }
 
 fn is_pod(pod: &Facts) -> Value {

@@ -41,6 +41,7 @@ fn is_summary_changed(before: &Report, now: &Report) -> bool {
         || (now.blocked.is_some() && before.message != now.message)
         || before.counts.down != now.counts.down
         || before.counts.pending_restart != now.counts.pending_restart
+        || before.counts.pending_update != now.counts.pending_update
         || conditions(before) != conditions(now)
 }
 

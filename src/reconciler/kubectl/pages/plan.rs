@@ -5,7 +5,7 @@ use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Code, Member, OnConfigChange, Restart, Step};
+use stayput_restart::{Code, Member, OnConfigChange, Report, Restart, Step};
 
 /// `no_forecast` is why there is no dry run.
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
@@ -30,7 +30,7 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
             add_order(view, &request, &mut page);
         }
         (None, Some(Err(error))) => page.toned("next", Tone::Bad, error.to_string()),
-        (None, None) => add_idle(view, report.counts.pending_restart, &mut page),
+        (None, None) => add_idle(view, report, &mut page),
     }
     if let Some(queued) = &status.ledger.queued {
         page.fact("queued", request_summary(queued));
@@ -64,8 +64,11 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
     page.fact("finished", node_count(in_steps(&[Step::Finished]).len()));
 }
 
-fn add_idle(view: &ClusterView, pending: u32, page: &mut Page) {
-    let text = match (view.on_config_change, pending) {
+fn add_idle(view: &ClusterView, report: &Report, page: &mut Page) {
+    let text = match (view.on_config_change, report.counts.pending_restart) {
+        (_, 0) if report.counts.pending_update > 0 && report.blocked.is_none() => {
+            report.message.clone().unwrap_or_else(|| "pods get another template".to_owned())
+        }
         (_, 0) => "nothing: no restart is requested, and every node runs on its config".to_owned(),
         (_, count) if view.is_blocked_by(Code::NeedsCoordinated) => format!(
             "nothing by itself: {} on another config than their sources have; all nodes need it at \

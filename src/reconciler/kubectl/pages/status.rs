@@ -97,6 +97,7 @@ fn counts(counts: &Counts) -> String {
         (counts.scheduled, "waiting"),
         (counts.stopped, "stopped"),
         (counts.pending_restart, "on another config than their sources have"),
+        (counts.pending_update, "with another template to come"),
         (counts.unreachable, "with a manager that cannot be reached"),
     ] {
         if count > 0 {

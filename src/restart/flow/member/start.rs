@@ -1,5 +1,7 @@
 //! The `start` phase of one node: from stopped until it is proven to be back in the cluster.
 
+use std::collections::BTreeMap;
+
 use super::mounted::until_mounted;
 use super::stop::resume_on;
 use super::update::{self, labels::relabel};
@@ -93,11 +95,13 @@ pub(super) fn prove(
         return Turn::Abort(reason);
     }
     let is_late = is_over_time(context, member, update::phases(member));
-    if is_late && is_updated(context, member, pod, manager) {
+    let is_updated = is_updated(context, member, pod, manager);
+    // Its labels are never left as if it were what its owner wants by now.
+    if is_late && is_updated && (is_labelled(member, pod) || matches!(pod.update, Ok(Some(_)))) {
         // What is left concerns only its labels and the engine's settings, which are debts.
         return Turn::finish(done(member, pod));
     }
-    if is_late {
+    if is_late && !is_updated {
         return Turn::Abort(format!("not back in time: {}", describe_state(manager)));
     }
     match has_joined(context, member) {
@@ -112,7 +116,9 @@ pub(super) fn prove(
         return wait(Code::NewContainer, "it is back, and its pod is not as it was changed");
     }
     let wanted = member.update.as_ref().zip(pod.live.as_ref());
-    if let Some(action) = wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update)) {
+    if let Some(action) =
+        wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update, BTreeMap::new()))
+    {
         return Turn::act_and_wait(action, Code::Relabelling, "its labels are being changed");
     }
     match clean_up(context, ledger, member) {
@@ -132,9 +138,13 @@ fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manag
 
 /// The end of a member that is back late; its labels may still be the old ones.
 fn done(member: &Member, pod: &Pod) -> Ending {
-    let wanted = member.update.as_ref().zip(pod.live.as_ref());
-    let is_labelled = wanted.is_none_or(|(fixed, live)| live.revision == fixed.update.to);
     let left = "it runs as its owner wants it; its labels could not be changed";
-    let reason = if is_labelled { String::new() } else { left.to_owned() };
+    let reason = if is_labelled(member, pod) { String::new() } else { left.to_owned() };
     Ending { outcome: Outcome::Done, reason }
+}
+
+/// Whether its labels say what it is.
+fn is_labelled(member: &Member, pod: &Pod) -> bool {
+    let wanted = member.update.as_ref().zip(pod.live.as_ref());
+    wanted.is_none_or(|(fixed, live)| live.revision == fixed.update.to)
 }

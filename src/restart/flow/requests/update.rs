@@ -53,8 +53,9 @@ fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     !owed && !ledger.under_way().any(|member| member.pod_uid == pod.uid)
 }
 
-/// The next patch of a pod whose engine goes on: images of containers beside it first, since the label
-/// of the revision says that all is done.
+/// The patch of a pod whose engine goes on. Images of containers beside it go with the label of the
+/// revision: between two requests the owner could want the old ones again, and nobody would see that
+/// the pod has others.
 fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
     let live = pod.live.as_ref()?;
     let mut images = update.patch.images.clone();
@@ -62,10 +63,7 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
         change.seen = live.images.get(container).cloned();
         change.seen != change.wanted
     });
-    if !images.is_empty() {
-        return Some(Action::PatchImages { uid: pod.uid.clone(), images });
-    }
-    relabel(pod, live, update)
+    relabel(pod, live, update, images)
 }
 
 /// Requests a restart of these pods, unless one for the same templates was requested last.
@@ -78,7 +76,7 @@ fn request(context: &Context<'_>, ledger: &Ledger, wanted: &[(&Pod, &PodUpdate)]
                 let message = format!(
                     "its new pod template was carried out as {id}, which {ended}: change the template, \
                  or ask for a restart to try it again ({})",
-                    fields(update)
+                    update.fields()
                 );
                 changes.wait(&pod.uid, Code::UpdateTried, message);
             }
@@ -129,13 +127,6 @@ fn not_allowed(update: &PodUpdate) -> String {
     format!(
         "its pod template has changed and needs the step {step}, which spec.update.allow does not \
          have: add it there, or delete the pod yourself ({})",
-        fields(update)
+        update.fields()
     )
-}
-
-fn fields(update: &PodUpdate) -> String {
-    match update.because.is_empty() {
-        true => format!("{} to {}", update.from, update.to),
-        false => update.because.join("; "),
-    }
 }

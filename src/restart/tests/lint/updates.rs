@@ -40,6 +40,9 @@ pub(super) fn patch(
     field: Field,
     wrong: &mut Vec<String>,
 ) {
+    if changes.is_empty() {
+        return;
+    }
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
     let name = &pod.name;
     for (container, change) in changes {
@@ -104,6 +107,7 @@ pub(super) fn metadata(
     facts: &Facts,
     uid: &str,
     labels: &BTreeMap<String, Change>,
+    images: &BTreeMap<String, Change>,
     wrong: &mut Vec<String>,
 ) {
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
@@ -143,7 +147,9 @@ pub(super) fn metadata(
     if label.wanted.as_ref() != Some(&update.to) {
         wrong.push(format!("S12: {name} is labelled {:?}, not {}", label.wanted, update.to));
     }
-    if lacks(&update.patch.images, &live.images) {
+    let mut then = live.images.clone();
+    then.extend(images.iter().filter_map(|(one, to)| Some((one.clone(), to.wanted.clone()?))));
+    if lacks(&update.patch.images, &then) {
         wrong.push(format!("S3: {name} is labelled and has other images"));
     }
 }

@@ -340,11 +340,14 @@ pub(super) fn repair_all(driver: &mut Driver) {
     for at in 0..driver.world.pods.len() {
         let name = driver.world.pods[at].name.clone();
         let now = driver.world.now;
-        driver.world.pod(&name).living.is_repaired();
+        let living = &mut driver.world.pod(&name).living;
+        living.is_repaired(now);
+        let is_broken = living.limits.broken_images.contains(&living.running_image);
         driver.world.pod(&name).is_scheduled(now);
         let machine = &mut driver.world.pod(&name).machine;
         machine.unreachable = false;
         machine.habits.refuses.clear();
+        machine.habits.fails = is_broken;
         machine.hangs(now, false);
         let stuck = std::mem::take(&mut machine.habits.immortal)
             && machine.life().desired() == stayput_api::Desired::Stopped;
@@ -367,12 +370,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         .restart
         .as_ref()
         .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
-    // A restart for a template has no deadline: it waits for nodes that a person has stopped.
-    if driver.world.pods.iter().any(|pod| pod.living.is_read) {
-        for name in stopped_by_hand(driver) {
-            play_line(driver, &format!("person starts {name}"));
-        }
-    }
+    start_for_templates(driver);
     if coordinated {
         // A restart that only goes forward and cannot end needs people: they must start the nodes
         // that they have stopped, and request another restart.
@@ -382,6 +380,15 @@ pub(super) fn repair_all(driver: &mut Driver) {
         play_line(driver, "request coordinated r9 deadline 15m");
     }
     driver.world.settle();
+}
+
+/// A restart for a template has no deadline: it waits for nodes that a person has stopped.
+pub(super) fn start_for_templates(driver: &mut Driver) {
+    if driver.world.pods.iter().any(|pod| pod.living.is_read) {
+        for name in stopped_by_hand(driver) {
+            play_line(driver, &format!("person starts {name}"));
+        }
+    }
 }
 
 /// Names of the pods whose engine a person has stopped.

@@ -19,6 +19,8 @@ pub(crate) use snapshots::snapshots;
 const FAULT_TIME: u64 = 6 * 60_000;
 /// How long after that the restart must be over, in milliseconds.
 const OVER: u64 = 40 * 60_000;
+/// The most restarts that follow each other then: each template is carried out once.
+const FOLLOWING: usize = 4;
 /// After this time a manager has started what it was to start by itself, in milliseconds.
 const RESUMED: u64 = 11 * 60_000;
 
@@ -215,11 +217,19 @@ impl Case {
         let rest = (begin + FAULT_TIME).saturating_sub(driver.world.now);
         driver.run(rest, |_| false);
         faults::repair_all(driver);
-        // The last fault may be a request that is not accepted yet.
-        let repaired = driver.world.now;
-        driver.run(OVER, |driver| driver.is_at_rest() && driver.world.now > repaired + 100_000);
-        // Late requests arrive, and their effects are checked.
-        driver.run(100_000, |_| false);
+        // What is under way may be followed by what was asked for meanwhile.
+        for _ in 0..FOLLOWING {
+            // The last fault may be a request that is not accepted yet.
+            let from = driver.world.now;
+            driver.run(OVER, |driver| driver.is_at_rest() && driver.world.now > from + 100_000);
+            // Late requests arrive, and their effects are checked.
+            driver.run(100_000, |_| false);
+            if driver.is_at_rest() {
+                break;
+            }
+            // A start is refused while the engine is still being stopped.
+            faults::start_for_templates(driver);
+        }
         driver.laws.check(&driver.world, &driver.policy);
         let mut wrong = driver.verdict();
         // No controller undoes what a manager still does by itself.

@@ -31,7 +31,12 @@ pub(crate) fn describe_action(action: &Action) -> String {
             };
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
-        Action::PatchMetadata { uid, labels, .. } => format!("label {uid}: {}", values(labels)),
+        Action::PatchMetadata { uid, labels, images, .. } if images.is_empty() => {
+            format!("label {uid}: {}", values(labels))
+        }
+        Action::PatchMetadata { uid, labels, images, .. } => {
+            format!("label {uid}: {}, images {}", values(labels), values(images))
+        }
         Action::PatchImages { uid, images } => format!("images of {uid}: {}", values(images)),
         Action::Resize { uid, resources } => format!("resize {uid}: {}", values(resources)),
         Action::DeletePod { uid } => format!("delete {uid}"),
@@ -120,9 +125,17 @@ impl World {
                 true
             }
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
-            Action::PatchMetadata { uid, labels, annotations } => {
+            Action::PatchMetadata { uid, labels, annotations, images } => {
                 let known = self.templates.clone();
-                self.living(uid, |pod, _| pod.living.relabel(labels, annotations, &known))
+                self.living(uid, |pod, now| {
+                    let before = pod.living.clone();
+                    let all = pod.living.relabel(labels, annotations, &known)
+                        && pod.living.patch_images(images, now);
+                    if !all {
+                        pod.living = before;
+                    }
+                    all
+                })
             }
             Action::PatchImages { uid, images } => {
                 self.living(uid, |pod, now| pod.living.patch_images(images, now))

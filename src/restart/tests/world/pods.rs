@@ -151,7 +151,10 @@ impl SimPod {
         self.machine.wake(now);
         self.follow_drain(now);
         if self.living.kubelet_looks(now) {
-            if self.machine.checksum().is_some() {
+            // A person may start it at any time.
+            let last = self.machine.life().last_request().clone();
+            let is_persons = last.is_some_and(|last| last.by == "person");
+            if self.machine.checksum().is_some() && !is_persons {
                 self.killed.push(format!("a new image ended the engine of {}", self.name));
             }
             self.machine.container_ends();

@@ -249,9 +249,17 @@ impl Living {
         (!whole).then(|| format!("is labelled {} and is {self:?}", revision(&self.labelled)))
     }
 
-    /// There is room for every size, and what could not be given now is.
-    pub(crate) fn is_repaired(&mut self) {
+    /// There is room for every size, and what could not be given now is. The image and the size that
+    /// its label names are there: there is nothing that it could be set back to instead.
+    pub(crate) fn is_repaired(&mut self, now: u64) {
+        let own = self.labelled["image"].clone();
+        self.limits.broken_images.remove(&own);
+        let is_pulled = self.limits.bad_images.remove(&own) && self.image == own;
+        if is_pulled && self.is_down && self.kubelet_at.is_none() {
+            self.back_at.get_or_insert(now + MADE);
+        }
         self.limits.deferred.clear();
+        self.limits.infeasible.remove(&self.labelled["memory"]);
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);
         }
