@@ -11,3 +11,4 @@ mod official;
 mod opensearch;
 mod own_config;
 mod shell;
+mod templates;

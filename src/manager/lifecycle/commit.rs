@@ -71,15 +71,17 @@ impl Pending {
     /// The intent if the request is accepted. It ends a hold, and a start without a request is made
     /// only if this request asks for it.
     pub(super) fn accepted(self, desired: Desired) -> (Self, Intent) {
+        let resume = self.resume().filter(|_| !self.before.is_kept_stopped_by_another(&self.by));
         let mut intent = Intent {
             desired,
             held: None,
             unseen_ends: 0,
-            resume: self.resume().filter(|_| !self.before.is_to_stay_stopped()),
+            resume,
             fencing: self.fencing(true),
             ..self.before.clone()
         };
-        if desired != self.before.desired {
+        let stays_stopped = self.before.resume.is_some() && intent.resume.is_none();
+        if desired != self.before.desired || stays_stopped {
             intent.asked = Some(Asked { by: self.by.clone(), at: self.at });
         }
         if desired == Desired::Stopped {

@@ -17,10 +17,12 @@ pub(super) struct RefusedResume {
 }
 
 impl Intent {
-    /// Whether somebody has stopped the engine without `resumeAfter`. A later stop with it then stops
-    /// nothing, and must not be followed by a start: it may have been sent before that stop.
-    pub(super) fn is_to_stay_stopped(&self) -> bool {
-        self.desired == Desired::Stopped && self.resume.is_none()
+    /// Whether another caller has said that the engine is to stay stopped, by a stop without
+    /// `resumeAfter`. A stop with it then stops nothing, and must not be followed by a start: it may
+    /// have been sent before that stop.
+    pub(super) fn is_kept_stopped_by_another(&self, caller: &str) -> bool {
+        let is_other = self.asked.as_ref().is_some_and(|asked| asked.by != caller);
+        self.desired == Desired::Stopped && self.resume.is_none() && is_other
     }
 
     /// After a boot the instant on disk counts. Only a clock that was set back would make the wait

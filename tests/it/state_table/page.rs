@@ -29,8 +29,8 @@ const MIDDLE: &str = "
   spawned) the next request waits.
 * When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
   stopped; a `start` is carried out, and the status says `durable: false`.
-* A `stop` with `resumeAfter` is followed by a start without a request, unless one is accepted before, or the
-  engine was to stay stopped already. If it
+* A `stop` with `resumeAfter` is followed by a start without a request, unless one is accepted before, or another
+  caller has stopped the engine without `resumeAfter`. If it
   is due during the stop, or the container is down then, it is made as soon as that is over; if that is more
   than ten seconds late, or the manager was frozen meanwhile, it waits a minute for a request first. If its
   config is neither mounted nor the last good one, it is not made (`resume_refused`) and tried again.

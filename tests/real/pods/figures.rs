@@ -23,7 +23,8 @@ use super::opensearch::Parts;
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
-use clients::{Clients, service};
+use clients::Clients;
+pub(super) use clients::service;
 use ledgers::Ledgers;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
@@ -197,7 +198,7 @@ impl Stage {
 }
 
 /// A directory for each node, owned by the engine's user.
-fn storage() -> TempDir {
+pub(super) fn storage() -> TempDir {
     let storage = tempfile::tempdir().expect("a temp dir");
     let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     fs::set_permissions(storage.path(), open).expect("permissions");

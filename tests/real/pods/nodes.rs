@@ -35,11 +35,16 @@ impl Node {
 
     /// Sends `GET target` to the engine.
     pub(super) fn ask(&self, target: &str) -> Option<Value> {
-        let stream = TcpStream::connect((self.address.as_str(), 9200)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(40))).ok()?;
-        let answer = exchange(stream, ("GET", target), None).ok()?;
-        (answer.status == 200).then_some(answer.body)
+        ask(&self.address, target)
     }
+}
+
+/// Sends `GET target` to the engine at this address.
+pub(super) fn ask(address: &str, target: &str) -> Option<Value> {
+    let stream = TcpStream::connect((address, 9200)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(40))).ok()?;
+    let answer = exchange(stream, ("GET", target), None).ok()?;
+    (answer.status == 200).then_some(answer.body)
 }
 
 /// All pods, as the apiserver and their managers see them; `stayput` is the path of the program

@@ -61,26 +61,41 @@ fn a_later_stop_begins_its_own_time() {
 }
 
 #[test]
-fn an_engine_that_somebody_wants_to_stay_stopped_is_not_resumed_by_a_stop_that_comes_late() {
+fn an_engine_that_another_caller_keeps_stopped_is_not_resumed_by_a_stop_that_comes_late() {
+    let late = |sequence| stop_resuming(sequence, AFTER, None);
     for is_over in [false, true] {
         let mut world = World::running(Policy::default());
-        assert_eq!(world.answer_to(stop(1)), under_way(1));
+        assert_eq!(world.answer_as("a person", stop(1)), under_way(1));
         if is_over {
             world.obeys();
         }
         let answer = if is_over { done(2) } else { under_way(2) };
-        assert_eq!(world.answer_to(stop_resuming(2, AFTER, None)), answer);
+        assert_eq!(world.answer_as("a controller", late(2)), answer);
         if !is_over {
             world.obeys();
         }
         assert_eq!((world.phase(), world.lifecycle.resume()), (Phase::Stopped, None));
         assert_eq!(world.due(Timer::Resume), None);
-        // After a start it is a stop like any other.
-        assert_eq!(world.answer_to(start(3)), under_way(3));
-        world.works();
-        world.answer_to(stop_resuming(4, AFTER, None)).unwrap();
+        // Who keeps it stopped may also end that.
+        assert_eq!(world.answer_as("a person", late(3)), done(3));
         assert!(world.lifecycle.resume().is_some());
     }
+}
+
+#[test]
+fn who_cancels_the_start_keeps_it_stopped() {
+    let mut world = World::running(Policy::default());
+    let late = |sequence| stop_resuming(sequence, AFTER, None);
+    assert_eq!(world.answer_as("a controller", late(1)), under_way(1));
+    world.obeys();
+    assert_eq!(world.answer_as("a person", stop(2)), done(2));
+    assert_eq!(world.answer_as("a controller", late(3)), done(3));
+    assert_eq!(world.lifecycle.resume(), None);
+    // After a start it is a stop like any other.
+    assert_eq!(world.answer_as("a controller", start(4)), under_way(4));
+    world.works();
+    world.answer_as("a controller", late(5)).unwrap();
+    assert!(world.lifecycle.resume().is_some());
 }
 
 #[test]

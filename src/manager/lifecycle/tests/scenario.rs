@@ -166,7 +166,12 @@ impl World {
 
     /// Sends a request, lets everything succeed, and returns the answer.
     pub(super) fn answer_to(&mut self, request: Request) -> Result<Accepted, Code> {
-        self.asks(request);
+        self.answer_as("test", request)
+    }
+
+    /// As [`Self::answer_to`], as this caller.
+    pub(super) fn answer_as(&mut self, caller: &str, request: Request) -> Result<Accepted, Code> {
+        self.asks_as(caller, request);
         self.works();
         self.answer().map_err(|refusal| refusal.code)
     }

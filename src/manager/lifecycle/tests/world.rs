@@ -137,9 +137,14 @@ impl World {
 
     /// Passes a request in, as the supervisor does.
     pub(super) fn asks(&mut self, request: Request) {
+        self.asks_as("test", request);
+    }
+
+    /// As [`Self::asks`], as this caller.
+    pub(super) fn asks_as(&mut self, caller: &str, request: Request) {
         self.must(!self.lifecycle.is_deciding(), "a request was passed in during a decision");
         self.open = Some(request.clone());
-        let by = "test".to_owned();
+        let by = caller.to_owned();
         self.happens(match request {
             Request::Stop(request) => Event::Stop { request, by },
             Request::Start(request) => Event::Start { request, by },

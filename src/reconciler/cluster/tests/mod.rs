@@ -1,5 +1,6 @@
 //! Fixtures: a spec that nothing is wrong with, and the same with one thing changed.
 
+mod admission;
 mod check;
 mod crd;
 mod declared;

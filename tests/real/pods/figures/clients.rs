@@ -48,7 +48,7 @@ pub(super) struct Clients {
 }
 
 /// The Service that the client uses.
-pub(super) fn service() -> Value {
+pub(in crate::pods) fn service() -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",

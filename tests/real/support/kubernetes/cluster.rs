@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
@@ -88,6 +88,12 @@ impl Cluster {
         let link = fs::symlink_metadata(&path);
         let link = link.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         link.modified().expect("a file system with times")
+    }
+
+    /// A pod's volume of its own, which is gone when the pod is.
+    pub(crate) fn empty_dir(&self, pod_uid: &str, volume: &str) -> PathBuf {
+        let volumes = format!("pods/{pod_uid}/volumes/kubernetes.io~empty-dir/{volume}");
+        self.images.directory().with_file_name("kubelet").join(volumes)
     }
 
     /// The addresses that pods get, in their order.

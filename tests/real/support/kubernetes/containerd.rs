@@ -121,6 +121,14 @@ state = "/run/containerd"
         fs::remove_file(tar).expect("it is ours");
     }
 
+    /// Gives an image another name.
+    #[track_caller]
+    pub(crate) fn tag(&self, image: &str, name: &str) {
+        let output = self.ctr().args(["images", "tag", image, name]).output();
+        let output = output.expect("ctr can be executed");
+        assert!(output.status.success(), "ctr: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Imports an image of the Docker engine, under the same name.
     #[track_caller]
     pub(crate) fn load_from_docker(&self, name: &str) {

@@ -60,7 +60,7 @@ impl Memory {
         };
         for effect in &after.effects {
             match effect {
-                Effect::Reply(Ok(accepted)) => self.accepted(asked, *accepted, before, after)?,
+                Effect::Reply(Ok(accepted)) => self.accepted(asked, *accepted, after)?,
                 Effect::Reply(Err(refusal)) => match refusal.code {
                     Code::StaleSequence | Code::SequenceReused | Code::SequenceJump => {}
                     _ => self.answered(after),
@@ -109,15 +109,13 @@ impl Memory {
         &mut self,
         asked: Option<&Request>,
         accepted: Accepted,
-        before: &World,
         world: &World,
     ) -> Result<(), &'static str> {
         require(accepted.sequence >= self.highest, "a lower sequence was accepted")?;
         let mut resume = false;
         if let Some(Request::Stop(stop)) = asked {
             self.stopped = true;
-            let stays = before.lifecycle.intent().is_to_stay_stopped();
-            resume = stop.resume_after.is_some() && !stays;
+            resume = stop.resume_after.is_some();
         }
         let pending = world.lifecycle.intent().resume.is_some();
         require(pending == resume, "an accepted request did not replace the resume")?;

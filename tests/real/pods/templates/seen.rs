@@ -1,0 +1,54 @@
+//! A pod as the apiserver has it: what a step keeps, and what it replaces.
+
+use serde_json::Value;
+
+use crate::pods::fixture::Fixture;
+use crate::pods::nodes::ask;
+
+/// One pod at one time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) address: String,
+    /// The uid of its claim's volume.
+    pub(super) claim: String,
+    pub(super) container: String,
+    /// As its spec has it: a runtime may report any name of an image.
+    pub(super) image: String,
+    pub(super) ready: bool,
+}
+
+impl Seen {
+    /// What must be the same in the same pod.
+    pub(super) fn same_pod(&self) -> [&str; 4] {
+        [&self.name, &self.uid, &self.address, &self.claim]
+    }
+
+    pub(super) fn ask(&self, target: &str) -> Option<Value> {
+        ask(&self.address, target)
+    }
+}
+
+/// All pods that have an address and a container.
+pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
+    let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
+    let pods = list["items"].as_array().expect("a list").iter();
+    pods.filter_map(|pod| {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let status = &pod["status"]["containerStatuses"][0];
+        let volumes = pod["spec"]["volumes"].as_array()?;
+        let claim = volumes.iter().find_map(|one| text(&one["persistentVolumeClaim"]["claimName"]));
+        let claim = fixture.json(&["get", "persistentvolumeclaim", &claim?]);
+        Some(Seen {
+            name: text(&pod["metadata"]["name"])?,
+            uid: text(&pod["metadata"]["uid"])?,
+            address: text(&pod["status"]["podIP"])?,
+            claim: text(&claim["metadata"]["uid"])?,
+            container: text(&status["containerID"])?,
+            image: text(&pod["spec"]["containers"][0]["image"])?,
+            ready: status["ready"] == true,
+        })
+    })
+    .collect()
+}
