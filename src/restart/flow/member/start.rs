@@ -96,8 +96,11 @@ pub(super) fn prove(
     }
     let is_late = is_over_time(context, member, update::phases(member));
     let is_updated = is_updated(context, member, pod, manager);
-    // Its labels are never left as if it were what its owner wants by now.
-    if is_late && is_updated && (is_labelled(member, pod) || matches!(pod.update, Ok(Some(_)))) {
+    // If its owner wants the old template again, its labels alone would say that it has that: they get
+    // one phase more.
+    let is_shown = is_labelled(member, pod) || matches!(pod.update, Ok(Some(_)));
+    let is_very_late = is_over_time(context, member, update::phases(member) + 1);
+    if is_late && is_updated && (is_shown || is_very_late) {
         // What is left concerns only its labels and the engine's settings, which are debts.
         return Turn::finish(done(member, pod));
     }
