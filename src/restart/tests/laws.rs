@@ -107,6 +107,11 @@ impl Laws {
             let Some(restart) = &world.ledger().restart else { continue };
             let member = restart.members.iter().find(|member| member.pod_uid == judged.uid);
             let Some(member) = member else { continue };
+            // A person wants it kept stopped: no part of the restart.
+            let mut kept = world.ledger().kept_stopped.iter();
+            if kept.any(|kept| kept.pod_uid == judged.uid && kept.sequence == sequence) {
+                continue;
+            }
             let turn = member.stop_sequence == sequence;
             let key = (
                 restart.request.id.clone(),
