@@ -12,7 +12,7 @@ use super::declared::SET;
 use super::sources::Part;
 use super::{
     Auth, Config, Engine, Item, Live, Manager, ManagerAuth, ObjectKind, Pods, Scheme,
-    SearchCluster, Source, Sources,
+    SearchCluster, SearchClusterSpec, Source, Sources,
 };
 use stayput_restart::{Policy, annotation};
 
@@ -54,8 +54,7 @@ impl SearchCluster {
     /// the pods and their managers. An invalid field has its default; invalid sources count as not
     /// declared.
     pub fn salvage(&self) -> Option<Checked> {
-        let completed = self.clone().completed();
-        let spec = &completed.spec;
+        let spec = self.completed_spec();
         let mut problems = Problems::default();
         let pods = problems.pods(&spec.pods)?;
         let auth = problems.manager(&spec.manager)?;
@@ -64,7 +63,7 @@ impl SearchCluster {
         let sources = sources.unwrap_or(Sources { parts: Vec::new(), live: Live::default() });
         let has_sources = !sources.is_empty();
         let mut faults = Problems::default();
-        let policy = Some(completed.restart(&mut faults, has_sources));
+        let policy = Some(self.restart(&mut faults, &spec, has_sources));
         let policy = policy.filter(|_| faults.0.is_empty());
         let policy = policy.unwrap_or(Policy { has_sources, ..Policy::default() });
         let live = sources.live.clone();
@@ -76,9 +75,14 @@ impl SearchCluster {
         self.metadata.annotations.as_ref()?.get(annotation::DISABLE).map(String::as_str)
     }
 
-    fn restart(&self, problems: &mut Problems, has_sources: bool) -> Policy {
-        let mut policy = problems.restart(&self.spec.restart, has_sources);
-        policy.update = problems.update(&self.spec.update);
+    fn restart(
+        &self,
+        problems: &mut Problems,
+        spec: &SearchClusterSpec,
+        has_sources: bool,
+    ) -> Policy {
+        let mut policy = problems.restart(&spec.restart, has_sources);
+        policy.update = problems.update(&spec.update);
         if let Some(names) = self.disabled_by_annotation() {
             policy.disabled = policy.disabled.with_annotation(names);
         }
@@ -93,13 +97,12 @@ impl SearchCluster {
     pub fn check(&self) -> Result<Checked, Vec<Invalid>> {
         let mut problems = Problems::default();
         problems.declared(self);
-        let completed = self.clone().completed();
-        let spec = &completed.spec;
+        let spec = self.completed_spec();
         let pods = problems.pods(&spec.pods);
         problems.engine(&spec.engine);
         let auth = problems.manager(&spec.manager);
         let sources = problems.config(&spec.config);
-        let policy = completed.restart(&mut problems, !sources.is_empty());
+        let policy = self.restart(&mut problems, &spec, !sources.is_empty());
         match (pods, auth) {
             (Some(pods), Some(auth)) if problems.0.is_empty() => {
                 let live = sources.live.clone();

@@ -1,5 +1,6 @@
 //! A declared cluster: what the spec leaves out, and the declaration as plain data.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -7,8 +8,8 @@ use serde_json::json;
 use stayput_declare as declare;
 
 use super::{
-    Distribution, Manager, OnConfigChange, Pods, Scheme, SearchCluster, ServiceAccountToken,
-    Source, UpdateMode,
+    Distribution, Manager, OnConfigChange, Pods, Scheme, SearchCluster, SearchClusterSpec,
+    ServiceAccountToken, Source, UpdateMode,
 };
 
 /// Stands in a source for the name of the pod's StatefulSet.
@@ -20,15 +21,21 @@ impl SearchCluster {
         !self.spec.node_sets.is_empty()
     }
 
-    /// With everything that a declared cluster may leave out: its pods are those with our label,
-    /// its config is that of their sets, and a changed declaration is carried out.
+    /// With the [`Self::completed_spec`].
     #[must_use]
-    pub fn completed(mut self) -> Self {
+    pub fn completed(self) -> Self {
+        let spec = self.completed_spec().into_owned();
+        Self { spec, ..self }
+    }
+
+    /// The spec with everything that a declared cluster may leave out: its pods are those with our
+    /// label, its config is that of their sets, and a changed declaration is carried out.
+    pub fn completed_spec(&self) -> Cow<'_, SearchClusterSpec> {
         if !self.is_declared() {
-            return self;
+            return Cow::Borrowed(&self.spec);
         }
         let name = self.metadata.name.clone().unwrap_or_default();
-        let spec = &mut self.spec;
+        let mut spec = self.spec.clone();
         let labels = BTreeMap::from([(declare::CLUSTER.to_owned(), name.clone())]);
         spec.pods = Pods {
             selector: LabelSelector { match_labels: Some(labels), match_expressions: None },
@@ -49,7 +56,7 @@ impl SearchCluster {
         }
         // A StatefulSet that we make ourselves has nobody else to carry out its template.
         spec.update.mode = UpdateMode::InPlace;
-        self
+        Cow::Owned(spec)
     }
 
     /// The declaration. `account` is the reconciler's service account, `namespace:name`. None if it

@@ -3,9 +3,11 @@
 mod error;
 mod objects;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{
@@ -13,9 +15,11 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::api::{
     Api, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -33,6 +37,42 @@ pub(super) const FIELD_MANAGER: &str = "stayput-reconciler";
 /// How long requested tokens are to live, in seconds. Each is for one manager only. Managers refuse
 /// tokens that are valid for more than an hour; their clocks may differ from the apiserver's.
 pub(super) const TOKEN_SECONDS: u32 = 50 * 60;
+
+/// What is read one at a time, by its name in a namespace.
+pub(super) trait ByName:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
+{
+    /// The name of the call in the metrics.
+    const CALL: &'static str;
+}
+
+impl ByName for SearchCluster {
+    const CALL: &'static str = "get_cluster";
+}
+
+impl ByName for Pod {
+    const CALL: &'static str = "get_pod";
+}
+
+impl ByName for PersistentVolumeClaim {
+    const CALL: &'static str = "get_claim";
+}
+
+impl ByName for Secret {
+    const CALL: &'static str = "get_secret";
+}
+
+impl ByName for ConfigMap {
+    const CALL: &'static str = "get_config_map";
+}
+
+impl ByName for StatefulSet {
+    const CALL: &'static str = "get_stateful_set";
+}
+
+impl ByName for ControllerRevision {
+    const CALL: &'static str = "get_controller_revision";
+}
 
 /// The apiserver, as the controller uses it.
 #[derive(Clone)]
@@ -73,23 +113,13 @@ impl Apiserver {
         result
     }
 
-    pub(super) async fn cluster(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<SearchCluster, ApiError> {
-        let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
-        let what = format!("SearchCluster {namespace}/{name}");
-        self.call("get_cluster", &what, api.get(name)).await
-    }
-
     /// The live state of a SearchCluster that is known.
     pub(super) async fn cluster_of(
         &self,
         cluster: &SearchCluster,
     ) -> Result<SearchCluster, ApiError> {
         let (namespace, name) = namespaced_name(&cluster.metadata);
-        self.cluster(namespace, name).await
+        self.get(namespace, name).await
     }
 
     /// Replaces the status, on the version that `cluster` has.
@@ -134,9 +164,11 @@ impl Apiserver {
         self.call("patch_cluster", &what, api.patch(name, &params(), &patch)).await
     }
 
-    pub(super) async fn pod(&self, namespace: &str, name: &str) -> Result<Pod, ApiError> {
-        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
-        self.call("get_pod", &format!("Pod {namespace}/{name}"), api.get(name)).await
+    /// One object of a namespace, as it is now.
+    pub(super) async fn get<K: ByName>(&self, namespace: &str, name: &str) -> Result<K, ApiError> {
+        let api: Api<K> = Api::namespaced(self.client(), namespace);
+        let what = format!("{} {namespace}/{name}", K::kind(&()));
+        self.call(K::CALL, &what, api.get(name)).await
     }
 
     /// Patches metadata, by a JSON patch.
@@ -186,16 +218,6 @@ impl Apiserver {
         self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
     }
 
-    pub(super) async fn claim(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<PersistentVolumeClaim, ApiError> {
-        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client(), namespace);
-        let what = format!("PersistentVolumeClaim {namespace}/{name}");
-        self.call("get_claim", &what, api.get(name)).await
-    }
-
     pub(super) async fn volume(&self, name: &str) -> Result<PersistentVolume, ApiError> {
         let api: Api<PersistentVolume> = Api::all(self.client());
         self.call("get_volume", &format!("PersistentVolume {name}"), api.get(name)).await
@@ -211,40 +233,6 @@ impl Apiserver {
         let api: Api<Pod> = Api::all(self.client());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         self.call("list_pods_on_node", &format!("the pods on {node}"), api.list(&params)).await
-    }
-
-    pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, ApiError> {
-        let api: Api<Secret> = Api::namespaced(self.client(), namespace);
-        self.call("get_secret", &format!("Secret {namespace}/{name}"), api.get(name)).await
-    }
-
-    pub(super) async fn config_map(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<ConfigMap, ApiError> {
-        let api: Api<ConfigMap> = Api::namespaced(self.client(), namespace);
-        self.call("get_config_map", &format!("ConfigMap {namespace}/{name}"), api.get(name)).await
-    }
-
-    pub(super) async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<StatefulSet, ApiError> {
-        let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
-        let what = format!("StatefulSet {namespace}/{name}");
-        self.call("get_stateful_set", &what, api.get(name)).await
-    }
-
-    pub(super) async fn controller_revision(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<ControllerRevision, ApiError> {
-        let api: Api<ControllerRevision> = Api::namespaced(self.client(), namespace);
-        let what = format!("ControllerRevision {namespace}/{name}");
-        self.call("get_controller_revision", &what, api.get(name)).await
     }
 
     /// Whether CPU and memory of a living pod can be changed.
@@ -295,7 +283,7 @@ impl Apiserver {
     }
 }
 
-impl std::fmt::Debug for Apiserver {
+impl Debug for Apiserver {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Apiserver")
     }

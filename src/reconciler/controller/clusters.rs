@@ -67,8 +67,7 @@ impl ClusterView {
         let clusters = self.watched.borrow();
         let others = clusters.iter().filter(|(key, _)| **key != self.key && key.0 == self.key.0);
         let selector = |cluster: &SearchCluster| {
-            let completed = cluster.clone().completed();
-            Selector::try_from(completed.spec.pods.selector).ok()
+            Selector::try_from(cluster.completed_spec().pods.selector.clone()).ok()
         };
         others.filter_map(|(key, other)| Some((key.1.clone(), selector(other)?))).collect()
     }

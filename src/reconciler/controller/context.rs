@@ -67,7 +67,7 @@ impl Context {
     /// Reads the SearchCluster, because what is known of it is old. If that fails, the watch brings
     /// it later.
     pub(super) async fn refresh_cluster(&mut self) {
-        if let Ok(live) = self.api.cluster(self.cluster.namespace(), self.cluster.name()).await {
+        if let Ok(live) = self.api.get(self.cluster.namespace(), self.cluster.name()).await {
             self.cluster.remember(live);
         }
     }

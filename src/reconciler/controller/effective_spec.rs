@@ -36,7 +36,7 @@ impl EffectiveSpec {
     ) -> Result<Self, Vec<String>> {
         let faults = match cluster.check() {
             Ok(checked) => {
-                let instead = cluster.is_declared().then(|| cluster.clone().completed().spec);
+                let instead = cluster.is_declared().then(|| cluster.completed_spec().into_owned());
                 return Ok(Self { checked, faults: Vec::new(), instead });
             }
             Err(faults) => faults.iter().map(ToString::to_string).collect(),
@@ -47,7 +47,7 @@ impl EffectiveSpec {
         let known = match last_valid {
             Some(valid) => Some((valid.spec.clone(), valid.checked.clone())),
             None => {
-                let spec = || cluster.clone().completed().spec;
+                let spec = || cluster.completed_spec().into_owned();
                 cluster.salvage().map(|checked| (spec(), checked))
             }
         };

@@ -105,6 +105,7 @@ impl Executor<'_> {
 
     /// Executes one action. The ledger and events are not written here.
     async fn execute(&self, action: &Action) -> Result<Answered, Failure> {
+        let api = &self.observer.api;
         match action {
             Action::WriteLedger(_) | Action::RecordEvent(_) => Ok(Answered::Done),
             // Apiserver.
@@ -118,16 +119,38 @@ impl Executor<'_> {
                 self.patch(patches::clear(self.cluster, key, value)).await
             }
             Action::PatchPod { uid, changes } => {
-                let pod = self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?;
+                let pod = self.pod(uid)?;
                 let patch = patches::pod(pod, changes);
-                self.patch_pod(pod, patch).await
+                match api.patch_pod(&pod.namespace, &pod.name, patch).await {
+                    Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, Answered::Patched)),
+                    Err(error) => self.read_if_changed(pod, error).await,
+                }
             }
-            Action::PatchMetadata { uid, .. }
-            | Action::PatchImages { uid, .. }
-            | Action::Resize { uid, .. }
-            | Action::DeletePod { uid } => {
-                let pod = self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?;
-                self.update_pod(pod, action).await
+            Action::PatchMetadata { uid, labels, annotations, images } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::revision(pod, labels, annotations, images)?;
+                let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                self.update(pod, changed).await
+            }
+            Action::PatchImages { uid, images } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::images(pod, images)?;
+                let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                self.update(pod, changed).await
+            }
+            Action::Resize { uid, resources } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::resources(pod, resources)?;
+                let changed = api.resize_pod(&pod.namespace, &pod.name, patch).await;
+                self.update(pod, changed).await
+            }
+            Action::DeletePod { uid } => {
+                let pod = self.pod(uid)?;
+                // A pod that changed since it was read may be wanted again.
+                match api.delete_pod(&pod.namespace, &pod.name, uid, pod.version).await {
+                    Ok(()) => Ok(Answered::Done),
+                    Err(error) => self.read_if_changed(pod, error).await,
+                }
             }
             // Managers.
             Action::Stop { uid, sequence, drain, resume, exit }
@@ -179,35 +202,16 @@ impl Executor<'_> {
         Ok(Answered::Cluster(Box::new(cluster)))
     }
 
-    /// If another client has changed the pod first, the pod is read for the next decision.
-    async fn patch_pod(&self, pod: &Facts, patch: serde_json::Value) -> Result<Answered, Failure> {
-        match self.observer.api.patch_pod(&pod.namespace, &pod.name, patch).await {
-            Ok(patched) => Ok(self.facts(&patched).map_or(Answered::Done, Answered::Patched)),
-            Err(error) => self.read_if_changed(pod, error).await,
-        }
+    fn pod(&self, uid: &str) -> Result<&Facts, Failure> {
+        Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
     }
 
-    /// Brings the pod, or another one in its place, nearer to its template.
-    async fn update_pod(&self, pod: &Facts, action: &Action) -> Result<Answered, Failure> {
-        let api = &self.observer.api;
-        let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
-        let changed = match action {
-            Action::PatchMetadata { labels, annotations, images, .. } => {
-                let patch = patches::revision(pod, labels, annotations, images)?;
-                api.patch_pod(namespace, name, patch).await
-            }
-            Action::PatchImages { images, .. } => {
-                api.patch_pod(namespace, name, patches::images(pod, images)?).await
-            }
-            Action::Resize { resources, .. } => {
-                api.resize_pod(namespace, name, patches::resources(pod, resources)?).await
-            }
-            // A pod that changed since it was read may be wanted again.
-            _ => match api.delete_pod(namespace, name, &pod.uid, pod.version).await {
-                Ok(()) => return Ok(Answered::Done),
-                Err(error) => Err(error),
-            },
-        };
+    /// A pod that a decision waits for, after a call that changes it.
+    async fn update(
+        &self,
+        pod: &Facts,
+        changed: Result<Pod, ApiError>,
+    ) -> Result<Answered, Failure> {
         match changed {
             Ok(changed) => Ok(self.facts(&changed).map_or(Answered::Done, Answered::Changed)),
             Err(error) => self.read_if_changed(pod, error).await,
@@ -220,7 +224,7 @@ impl Executor<'_> {
             return Err(error.into());
         }
         tracing::info!("another client wrote first, reading again: {error}");
-        let pod = self.observer.api.pod(&pod.namespace, &pod.name).await?;
+        let pod = self.observer.api.get(&pod.namespace, &pod.name).await?;
         Ok(self.facts(&pod).map_or(Answered::Done, Answered::Changed))
     }
 

@@ -48,7 +48,7 @@ impl Secrets {
         {
             return Ok(Arc::clone(secret));
         }
-        let read = self.api.secret(&self.namespace, name).await;
+        let read = self.api.get::<Secret>(&self.namespace, name).await;
         let secret = Arc::new(read.map_err(|error| match error.is_not_found() {
             true => CredentialsError::SecretAbsent(name.to_owned()),
             false => error.into(),

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use stayput_api::checksum::ContentDigest;
 use stayput_reuse::{Age, Compared, Content, Source, SourceKind, UpdateStep, compare_content};
@@ -153,13 +154,13 @@ fn merged(
 async fn seen(api: &Apiserver, namespace: &str, source: &Source) -> Result<Seen, ApiError> {
     match source.kind {
         SourceKind::Secret => {
-            let secret = api.secret(namespace, &source.name).await?;
+            let secret = api.get::<Secret>(namespace, &source.name).await?;
             let data = secret.data.iter().flatten();
             let data = data.map(|(key, value)| (key, value.0.as_slice()));
             Ok(Seen::of(&secret.metadata, data))
         }
         SourceKind::ConfigMap => {
-            let map = api.config_map(namespace, &source.name).await?;
+            let map = api.get::<ConfigMap>(namespace, &source.name).await?;
             let text = map.data.iter().flatten().map(|(key, value)| (key, value.as_bytes()));
             let binary = map.binary_data.iter().flatten();
             let data = text.chain(binary.map(|(key, value)| (key, value.0.as_slice())));

@@ -182,11 +182,16 @@ impl EngineView {
         }
         let searchable_snapshots = match &self.searchable_snapshots {
             Some(found) => Ok(found.clone()),
-            // Asked only where it matters: few clusters have an index without replicas.
-            None if engine_client::unreplicated(&topology.shards).is_empty() => Ok(BTreeSet::new()),
             None => {
-                let found = client.searchable_snapshots().await;
-                metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
+                // Asked only where it matters: few clusters have an index without replicas.
+                let found = match engine_client::unreplicated(&topology.shards).is_empty() {
+                    true => Ok(BTreeSet::new()),
+                    false => {
+                        let found = client.searchable_snapshots().await;
+                        metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
+                        found
+                    }
+                };
                 self.searchable_snapshots = found.as_ref().ok().cloned();
                 known(found)
             }

@@ -53,7 +53,7 @@ impl Owners {
             .map(|(_, name)| name)
             .collect();
         let read = async |name: &str| {
-            let answer = match api.stateful_set(namespace, name).await {
+            let answer = match api.get(namespace, name).await {
                 Ok(set) => Ok(Some(Set::of(&set))),
                 Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),

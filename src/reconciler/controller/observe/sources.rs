@@ -6,6 +6,7 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -186,11 +187,11 @@ async fn read(
             .collect(),
     };
     let values = match object.kind {
-        ObjectKind::Secret => api.secret(namespace, &object.name).await.map(|secret| {
+        ObjectKind::Secret => api.get::<Secret>(namespace, &object.name).await.map(|secret| {
             let data = secret.data.into_iter().flatten();
             data.map(|(key, value)| (key, value.0)).collect()
         }),
-        ObjectKind::ConfigMap => api.config_map(namespace, &object.name).await.map(|map| {
+        ObjectKind::ConfigMap => api.get::<ConfigMap>(namespace, &object.name).await.map(|map| {
             let text = map.data.into_iter().flatten();
             let text = text.map(|(key, value)| (key, value.into_bytes()));
             let binary = map.binary_data.into_iter().flatten();

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+
 use crate::controller::failure::Failure;
 use crate::controller::fit::{is_on_one_node, lacking};
 use crate::controller::observe::Observer;
@@ -42,7 +44,7 @@ async fn fits(observer: &Observer, pod: &Arc<Facts>) -> Result<(), Failure> {
     let Some(live) = &pod.live else { return Ok(()) };
     let mut is_bound = false;
     for claim in live.claims() {
-        let claim = observer.api.claim(&pod.namespace, claim).await?;
+        let claim: PersistentVolumeClaim = observer.api.get(&pod.namespace, claim).await?;
         let volume = claim.spec.and_then(|spec| spec.volume_name);
         if let Some(volume) = volume {
             is_bound |= is_on_one_node(&observer.api.volume(&volume).await?);

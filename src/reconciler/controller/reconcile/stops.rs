@@ -32,7 +32,7 @@ pub(super) async fn read_pods(
 ) -> (Vec<Facts>, Unread) {
     let pods: Vec<Arc<Facts>> =
         stops.iter().filter_map(|stop| known.by_uid(stop.pod()?).cloned()).collect();
-    let read = async |pod: &Facts| (pod.uid.clone(), api.pod(&pod.namespace, &pod.name).await);
+    let read = async |pod: &Facts| (pod.uid.clone(), api.get(&pod.namespace, &pod.name).await);
     let read: Vec<_> = join_limited(pods.iter().map(|pod| read(pod)).collect()).await;
     let (mut live, mut unread) = (Vec::new(), Unread::default());
     for (uid, pod) in read {

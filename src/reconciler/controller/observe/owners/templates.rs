@@ -51,7 +51,7 @@ impl Templates {
         });
         let missing = needed.iter().filter(|key| !self.revisions.contains_key(*key));
         let read = async |key: &Key| {
-            let answer = match api.controller_revision(namespace, &key.1).await {
+            let answer = match api.get(namespace, &key.1).await {
                 Ok(revision) => Ok(Some(Revision::of(&revision))),
                 Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),
@@ -82,13 +82,15 @@ impl Templates {
         let [actual, wanted] = [self.revision(set, from)?, self.revision(set, to)?];
         let pair = [from.to_owned(), to.to_owned()];
         let key = (set.uid.clone(), pair, engine_container.to_owned());
-        let known = self.compared.get(&key).cloned();
-        let (step, because) = known.unwrap_or_else(|| {
-            let both = [actual, wanted];
-            fields(update(set, &pod.name, both, engine_container, abilities).because)
-        });
+        let (step, because) = match self.compared.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let both = [actual, wanted];
+                fields(update(set, &pod.name, both, engine_container, abilities).because)
+            }
+        };
         let patch = patch([&actual.template, &wanted.template], pod, live);
-        self.compared.insert(key, (step, because.clone()));
+        self.compared.entry(key).or_insert_with(|| (step, because.clone()));
         Ok(PodUpdate { from: from.to_owned(), to: to.to_owned(), step, because, patch })
     }
 
