@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::places::Origin;
-
 /// Limits on connections and requests. Those that are numbers are for each listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -45,15 +43,6 @@ impl Limits {
     pub(super) fn within(self, descriptors: usize) -> Self {
         let connections = self.connections.min(descriptors / 8).max(4);
         Self { connections, waiting: self.waiting.min(connections * 5 / 8), ..self }
-    }
-
-    /// Connections that have shown no credentials, of one origin. A uid has no limit of its own: who
-    /// reaches the socket shares the pod, and forty requests at once are forty requests.
-    pub(super) fn of(&self, origin: Origin) -> usize {
-        match origin {
-            Origin::Address(_) => self.per_address(),
-            Origin::Uid(_) => self.connections,
-        }
     }
 
     /// Connections that have shown no credentials, of one address.

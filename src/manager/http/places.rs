@@ -19,6 +19,17 @@ pub(super) enum Origin {
     Uid(u32),
 }
 
+impl Origin {
+    /// Connections that have shown no credentials. A uid has no limit of its own: who reaches the
+    /// socket shares the pod, and forty requests at once are forty requests.
+    fn limit(self, limits: &Limits) -> usize {
+        match self {
+            Self::Address(_) => limits.per_address(),
+            Self::Uid(_) => limits.connections,
+        }
+    }
+}
+
 /// What a connection is used for. The first to be evicted comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
@@ -57,7 +68,7 @@ impl Table {
         let unproven = || self.connections.iter().filter(|(_, held)| held.used < Use::Idle);
         let count = |origin| unproven().filter(|(_, held)| held.origin == origin).count();
         let mut greediest = origin;
-        if count(origin) < limits.of(origin) {
+        if count(origin) < origin.limit(limits) {
             if self.connections.len() < limits.connections {
                 return None;
             }

@@ -13,9 +13,18 @@ use super::metrics::Metrics;
 use super::observe::Observer;
 use super::pod_watch::PodWatch;
 use super::requeue::Requeue;
+use super::settings::Settings;
 use super::status::StatusWriter;
 use super::transitions::StartTimes;
-use super::workers::Controller;
+
+/// What the tasks of all SearchClusters share.
+pub(super) struct Shared {
+    pub(super) api: Apiserver,
+    pub(super) lease: Lease,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) health: Arc<Health>,
+}
 
 /// The outside systems as one SearchCluster's task uses them, and what it remembers from one
 /// reconcile to the next. Nothing that a decision needs is remembered here only: a new process
@@ -42,8 +51,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(key: &Key, cluster: ClusterView, controller: &Controller) -> Self {
-        let Controller { api, lease, metrics, settings, health, snapshots: _ } = controller;
+    pub(super) fn new(key: &Key, cluster: ClusterView, shared: &Shared) -> Self {
+        let Shared { api, lease, metrics, settings, health } = shared;
         let (namespace, name) = key;
         let (api, account) = (api.clone(), settings.account.clone());
         Self {

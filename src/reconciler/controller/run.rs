@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::apiserver::Apiserver;
+use super::context::Shared;
 use super::health::Health;
 use super::http_server::{serve, serve_probes};
 use super::lease::{Candidate, Lease};
@@ -63,14 +64,14 @@ pub async fn run(
     let election = settings.election.as_ref();
     let mut candidate =
         election.map(|election| Candidate::new(client.clone(), election, &settings.name));
-    let controller = Controller {
+    let shared = Shared {
         api: Apiserver::new(client, Arc::clone(&metrics)),
         lease: candidate.as_ref().map_or(Lease::not_needed(), Candidate::lease),
         metrics,
         settings: Arc::clone(&settings),
         health: Arc::clone(&health),
-        snapshots,
     };
+    let controller = Controller { shared, snapshots };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         namespaces = settings.namespaces.join(","),

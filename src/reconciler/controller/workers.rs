@@ -15,13 +15,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::apiserver::{Apiserver, watch_error};
+use super::apiserver::watch_error;
 use super::clusters::{ClusterView, Clusters, Key};
-use super::context::Context;
-use super::health::Health;
-use super::lease::Lease;
-use super::metrics::Metrics;
-use super::settings::Settings;
+use super::context::{Context, Shared};
 use super::snapshot_requests::SnapshotQueues;
 use super::worker;
 use known::{Known, Object};
@@ -29,13 +25,9 @@ use known::{Known, Object};
 /// How long reconciles under way may take at the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// What every task is given.
+/// Runs the tasks.
 pub(super) struct Controller {
-    pub(super) api: Apiserver,
-    pub(super) lease: Lease,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) settings: Arc<Settings>,
-    pub(super) health: Arc<Health>,
+    pub(super) shared: Shared,
     pub(super) snapshots: SnapshotQueues,
 }
 
@@ -45,12 +37,13 @@ type NamespaceEvent = (Option<String>, watcher::Result<Event<Object>>);
 impl Controller {
     /// Runs until `stop` is set; reconciles under way are finished.
     pub(super) async fn run(&self, mut stop: watch::Receiver<bool>) {
+        let Shared { api, metrics, settings, health, lease: _ } = &self.shared;
         let mut events = self.watch();
         let (shown, clusters) = watch::channel(Arc::new(Clusters::new()));
         let (end, ended) = watch::channel(false);
         let mut tasks: JoinSet<Key> = JoinSet::new();
         let mut running: BTreeMap<Key, tokio::task::Id> = BTreeMap::new();
-        let mut known = Known::new(&self.settings.namespaces);
+        let mut known = Known::new(&settings.namespaces);
         loop {
             tokio::select! {
                 biased;
@@ -70,14 +63,14 @@ impl Controller {
                         if known.apply(namespace, event) {
                             shown.send_replace(Arc::new(known.clusters.clone()));
                         }
-                        known.undecodable.report(&self.api, &self.metrics, &self.settings.name);
-                        self.health.set_ready(known.is_ready());
+                        known.undecodable.report(api, metrics, &settings.name);
+                        health.set_ready(known.is_ready());
                     }
                     Err(error) => {
                         let of = namespace.as_deref();
                         tracing::warn!("{}", watch_error("searchclusters", of, &error));
                         known.note_error(namespace, &error);
-                        self.health.set_ready(known.is_ready());
+                        health.set_ready(known.is_ready());
                     }
                 },
                 else => break,
@@ -110,7 +103,7 @@ impl Controller {
         // Of the highest level, so that every log line has it, whatever level is logged.
         let span = tracing::error_span!("cluster", cluster = name, restart = "");
         let cluster = ClusterView::new(key.clone(), clusters, span.clone());
-        let cx = Context::new(key, cluster, self);
+        let cx = Context::new(key, cluster, &self.shared);
         let (key, snapshots) = (key.clone(), self.snapshots.open(key.clone()));
         async move {
             Box::pin(worker::run(cx, snapshots, span, stop)).await;
@@ -121,8 +114,8 @@ impl Controller {
     fn watch(&self) -> BoxStream<'static, NamespaceEvent> {
         let watch = |namespace: Option<&String>| {
             let api: Api<Object> = match namespace {
-                Some(namespace) => Api::namespaced(self.api.client(), namespace),
-                None => Api::all(self.api.client()),
+                Some(namespace) => Api::namespaced(self.shared.api.client(), namespace),
+                None => Api::all(self.shared.api.client()),
             };
             let namespace = namespace.cloned();
             watcher::watcher(api, watcher::Config::default())
@@ -130,7 +123,7 @@ impl Controller {
                 .map(move |event| (namespace.clone(), event))
                 .boxed()
         };
-        match self.settings.namespaces.as_slice() {
+        match self.shared.settings.namespaces.as_slice() {
             [] => watch(None),
             namespaces => select_all(namespaces.iter().map(|one| watch(Some(one)))).boxed(),
         }

@@ -9,42 +9,13 @@ use glob::Pattern;
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
 use super::peer::Peer;
+use super::voters;
 use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
-use super::{unreplicated_index, voters};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names};
 use crate::snapshot::hold_data;
 use crate::{Code, Engine, Ledger, Pod, Policy, Step};
-
-/// What the stop of a node that passed the rules changes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StopImpact {
-    /// The node hands its vote over to this one first.
-    pub(crate) vote_recipient: Option<String>,
-    /// It passed only because an outage is allowed.
-    pub(crate) costs_quorum: bool,
-    /// Its whole set has failed: the engine need not answer.
-    pub(crate) whole_set_failed: bool,
-    /// Which shards are unavailable until it is back; the end of a message.
-    pub(crate) unavailable: String,
-}
-
-impl StopImpact {
-    /// The end of an event's message. `hands_over`: the recipient does get the vote.
-    pub(crate) fn describe(&self, hands_over: bool) -> String {
-        let quorum = match &self.vote_recipient {
-            Some(vote_recipient) if hands_over => {
-                format!("; it has the only vote and hands it over to {vote_recipient} first")
-            }
-            None if !self.costs_quorum => String::new(),
-            Some(_) | None => "; this costs the quorum: no master can be elected until it is back \
-                               (spec.restart.allowOutage)"
-                .to_owned(),
-        };
-        quorum + &self.unavailable
-    }
-}
 
 /// The state of the cluster, as the rules need it.
 #[derive(Debug)]
@@ -205,7 +176,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The quorum without the candidate, the nodes that are down and those in its batch.
-    fn quorum_after_stop(&self, candidate: &Peer<'_>) -> QuorumAfterStop {
+    pub(super) fn quorum_after_stop(&self, candidate: &Peer<'_>) -> QuorumAfterStop {
         let down = self.others_down(candidate);
         self.master_voters.after_stop(candidate.name(), &down, self.handing_over.as_deref())
     }
@@ -237,20 +208,6 @@ impl<'a> Evaluation<'a> {
             QuorumAfterStop::Kept
             | QuorumAfterStop::KeptByHandover(_)
             | QuorumAfterStop::Lost(_) => Ok(()),
-        }
-    }
-
-    /// What the stop of a candidate that passed the rules changes.
-    pub(crate) fn stop_impact(&self, pod: &Pod) -> StopImpact {
-        let Some(candidate) = self.peer(&pod.uid) else { return StopImpact::default() };
-        let unavailable = unreplicated_index::unavailable(self, candidate);
-        let impact = StopImpact { unavailable, ..StopImpact::default() };
-        match self.quorum_after_stop(candidate) {
-            QuorumAfterStop::Kept => impact,
-            QuorumAfterStop::KeptByHandover(vote_recipient) => {
-                StopImpact { vote_recipient: Some(vote_recipient), ..impact }
-            }
-            QuorumAfterStop::Lost(_) => StopImpact { costs_quorum: true, ..impact },
         }
     }
 

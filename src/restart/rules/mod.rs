@@ -20,6 +20,7 @@ mod preflight;
 mod quorum;
 mod selection;
 mod settled;
+mod stop_impact;
 mod tiers;
 mod unreplicated_index;
 mod version;
@@ -29,11 +30,12 @@ use copies::Copies;
 pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
 use settled::SettledYellow;
 
-pub(crate) use evaluation::{Evaluation, StopImpact};
+pub(crate) use evaluation::Evaluation;
 pub(crate) use failed_sets::{FailedSets, set_of};
 pub(crate) use order::{order, reason_for_order};
 pub(crate) use preflight::preflight;
 pub(crate) use selection::{Selection, list_names, select};
+pub(crate) use stop_impact::StopImpact;
 pub(crate) use version::numbers;
 
 /// The number of shards besides the one that is named.

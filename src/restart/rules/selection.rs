@@ -47,7 +47,7 @@ impl<'a> Selection<'a> {
         }
         let begun = evaluation
             .check_candidate(pod, strategy)
-            .and_then(|manager| begin(pod, manager, &evaluation.stop_impact(pod)));
+            .and_then(|manager| begin(pod, manager, &StopImpact::of(pod, evaluation)));
         match &begun {
             Ok(()) => {
                 evaluation.take_slot(&pod.uid);

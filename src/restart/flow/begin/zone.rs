@@ -73,7 +73,7 @@ fn judge_together<'a>(
         let judged = preflight(pod).and_then(|manager| {
             let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
             evaluation.check_rules(pod, restart.request.strategy)?;
-            Ok((manager, evaluation.stop_impact(pod)))
+            Ok((manager, StopImpact::of(pod, evaluation)))
         });
         match judged {
             Ok(manager) => managers.push(manager),

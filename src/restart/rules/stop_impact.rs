@@ -1,0 +1,47 @@
+//! What the stop of a node changes, though the rules allow it.
+
+use super::{Evaluation, QuorumAfterStop, unreplicated_index};
+use crate::Pod;
+
+/// What the stop of a node that passed the rules changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StopImpact {
+    /// The node hands its vote over to this one first.
+    pub(crate) vote_recipient: Option<String>,
+    /// It passed only because an outage is allowed.
+    pub(crate) costs_quorum: bool,
+    /// Its whole set has failed: the engine need not answer.
+    pub(crate) whole_set_failed: bool,
+    /// Which shards are unavailable until it is back; the end of a message.
+    pub(crate) unavailable: String,
+}
+
+impl StopImpact {
+    /// Of a candidate that passed the rules.
+    pub(crate) fn of(pod: &Pod, evaluation: &Evaluation<'_>) -> Self {
+        let Some(candidate) = evaluation.peer(&pod.uid) else { return Self::default() };
+        let unavailable = unreplicated_index::unavailable(evaluation, candidate);
+        let impact = Self { unavailable, ..Self::default() };
+        match evaluation.quorum_after_stop(candidate) {
+            QuorumAfterStop::Kept => impact,
+            QuorumAfterStop::KeptByHandover(vote_recipient) => {
+                Self { vote_recipient: Some(vote_recipient), ..impact }
+            }
+            QuorumAfterStop::Lost(_) => Self { costs_quorum: true, ..impact },
+        }
+    }
+
+    /// The end of an event's message. `hands_over`: the recipient does get the vote.
+    pub(crate) fn describe(&self, hands_over: bool) -> String {
+        let quorum = match &self.vote_recipient {
+            Some(vote_recipient) if hands_over => {
+                format!("; it has the only vote and hands it over to {vote_recipient} first")
+            }
+            None if !self.costs_quorum => String::new(),
+            Some(_) | None => "; this costs the quorum: no master can be elected until it is back \
+                               (spec.restart.allowOutage)"
+                .to_owned(),
+        };
+        quorum + &self.unavailable
+    }
+}
