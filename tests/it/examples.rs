@@ -158,6 +158,39 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
     assert_eq!(yamls.count(), 7);
 }
 
+#[test]
+fn every_run_that_inject_writes_is_taken_as_it_stands() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
+    let injected = |name: &str| {
+        let text = fs::read_to_string(folder.join(format!("{name}.injected"))).unwrap();
+        YamlLoader::load_from_str(&text).unwrap()
+    };
+    for (name, expected) in [
+        ("hand-written.yaml", 1),
+        ("opensearch-chart.yaml", 1),
+        ("elasticsearch-chart.yaml", 1),
+        ("list.json", 1),
+        ("eck.yaml", 2),
+    ] {
+        let documents = injected(name);
+        let found = containers(&documents);
+        assert_eq!(found.len(), expected, "{name}");
+        for container in found {
+            let settings = read(container).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+            assert_eq!(settings.warnings, Vec::<String>::new(), "{name}");
+        }
+    }
+    let spec = &injected("opensearch-cluster.yaml")[0]["spec"];
+    let line = spec["general"]["command"].as_str().unwrap();
+    let line = line.strip_prefix("exec /stayput/stayput ").unwrap().split_whitespace();
+    let command = RunArgs::augment_args(Command::new("run"));
+    let matches = command.try_get_matches_from(line).unwrap();
+    for pool in spec["nodePools"].as_vec().unwrap() {
+        let settings = settings::read(&matches, &Environment::new(variables(pool)), false).unwrap();
+        assert_eq!(settings.warnings, Vec::<String>::new());
+    }
+}
+
 /// `exec` would fail at the pids limit, and a probe of the engine while the engine is stopped.
 #[test]
 fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
