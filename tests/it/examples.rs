@@ -1,4 +1,4 @@
-//! Every `stayput run` in `examples/kubernetes` is a valid command line.
+//! Every `stayput run` in `examples/kubernetes`, and in what `inject` writes, is a valid command line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,14 +15,9 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes")
 }
 
-/// The YAML of a manifest, or of the `yaml` blocks of a document.
+/// The YAML of a manifest.
 fn yaml(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap();
-    if path.extension().is_some_and(|extension| extension == "yaml") {
-        return text;
-    }
-    let blocks = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.collect::<Vec<_>>().join("---\n")
+    fs::read_to_string(path).unwrap()
 }
 
 /// The manifests of pods that people take as they are.
@@ -136,7 +131,6 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
         ("statefulset.yaml", 1),
         ("patch.yaml", 1),
         ("eck.yaml", 1),
-        ("README.md", 1),
         ("declared-laptop.yaml", 1),
         ("declared-tiers.yaml", 3),
         ("declared-zones.yaml", 3),
@@ -156,6 +150,39 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
         entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "yaml")
     });
     assert_eq!(yamls.count(), 7);
+}
+
+#[test]
+fn every_run_that_inject_writes_is_taken_as_it_stands() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
+    let injected = |name: &str| {
+        let text = fs::read_to_string(folder.join(format!("{name}.injected"))).unwrap();
+        YamlLoader::load_from_str(&text).unwrap()
+    };
+    for (name, expected) in [
+        ("hand-written.yaml", 1),
+        ("opensearch-chart.yaml", 1),
+        ("elasticsearch-chart.yaml", 1),
+        ("list.json", 1),
+        ("eck.yaml", 2),
+    ] {
+        let documents = injected(name);
+        let found = containers(&documents);
+        assert_eq!(found.len(), expected, "{name}");
+        for container in found {
+            let settings = read(container).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+            assert_eq!(settings.warnings, Vec::<String>::new(), "{name}");
+        }
+    }
+    let spec = &injected("opensearch-cluster.yaml")[0]["spec"];
+    let line = spec["general"]["command"].as_str().unwrap();
+    let line = line.strip_prefix("exec /stayput/stayput ").unwrap().split_whitespace();
+    let command = RunArgs::augment_args(Command::new("run"));
+    let matches = command.try_get_matches_from(line).unwrap();
+    for pool in spec["nodePools"].as_vec().unwrap() {
+        let settings = settings::read(&matches, &Environment::new(variables(pool)), false).unwrap();
+        assert_eq!(settings.warnings, Vec::<String>::new());
+    }
 }
 
 /// `exec` would fail at the pids limit, and a probe of the engine while the engine is stopped.
@@ -220,7 +247,7 @@ fn the_managers_image_has_one_name() {
         let init = &set["spec"]["template"]["spec"]["initContainers"][0];
         assert_eq!(init["image"].as_str(), Some(name));
     }
-    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml", "eck.yaml", "README.md"] {
+    for file in ["pod.yaml", "statefulset.yaml", "patch.yaml", "eck.yaml"] {
         let text = yaml(&folder().join(file));
         let used: Vec<&str> = text
             .split("image: ")

@@ -4,5 +4,6 @@ mod actions;
 mod diff;
 mod fixture;
 mod forecast;
+mod inject;
 mod pages;
 mod watch;

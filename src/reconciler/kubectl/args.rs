@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use stayput_api::Span;
+use stayput_inject::{Options, Source};
 use stayput_restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
@@ -18,7 +19,7 @@ pub(super) struct Cli {
     #[command(flatten)]
     pub(super) common: CommonArgs,
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: AnyCommand,
 }
 
 /// Options of every command.
@@ -45,6 +46,23 @@ pub(super) struct CommonArgs {
 pub(super) enum Format {
     /// One JSON object; `watch` prints one object per line
     Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AnyCommand {
+    #[command(flatten)]
+    Cluster(Command),
+    #[command(flatten)]
+    Manifests(ManifestsCommand),
+}
+
+/// Commands about text: nothing is asked of Kubernetes, and nothing is sent there.
+#[derive(Debug, Subcommand)]
+pub(super) enum ManifestsCommand {
+    /// Write manifests with the manager in front of the engine; nothing is sent to Kubernetes
+    Inject(Box<InjectArgs>),
+    /// Write manifests as they were before `inject`; nothing is sent to Kubernetes
+    Uninject(ManifestsArg),
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +120,57 @@ pub(super) enum Command {
         #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
         timeout: Option<Span>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManifestsArg {
+    /// Files with manifests, YAML or JSON [default: -, which is stdin]
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InjectArgs {
+    #[command(flatten)]
+    pub(super) manifests: ManifestsArg,
+    /// Write no manifests; say what would be done, and what cannot be done
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Image of the manager [default: stayput/manager of this version]
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// A word of the entrypoint of the engine's image; once for each word. Needed where the image is
+    /// not an official one and the container has no command
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    command: Vec<String>,
+    /// The engine's container [default: that with an official image, or named like the engine]
+    #[arg(long, value_name = "NAME")]
+    container: Option<String>,
+    /// Name of the cluster: the managers' certificate is the Secret NAME-manager-tls [default: the
+    /// object's name]
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// What answers when the engine is ready, as for `stayput run --ready` [default: its health over
+    /// http where that is known, else its open port]
+    #[arg(long, value_name = "URL")]
+    ready: Option<String>,
+    /// Where the engine's config files come from, secret/NAME or configmap/NAME [default: what is
+    /// mounted at the engine's yml]
+    #[arg(long, value_name = "SOURCE", value_parser = Source::parse)]
+    config: Option<Source>,
+}
+
+impl InjectArgs {
+    pub(super) fn options(&self) -> Options {
+        Options {
+            image: self.image.clone(),
+            command: self.command.clone(),
+            container: self.container.clone(),
+            cluster: self.cluster.clone(),
+            ready: self.ready.clone(),
+            config: self.config.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

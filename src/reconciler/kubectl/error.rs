@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::actions::ActionError;
 use super::exit::Exit;
 use super::format::{duration_as_given, or_dash};
+use super::inject::InjectError;
 use super::reconciler_client::SnapshotError;
 use super::selection::SelectionError;
 use super::session::SessionError;
@@ -30,6 +31,8 @@ pub(super) enum Error {
     Action(#[from] ActionError),
     #[error(transparent)]
     Watch(#[from] WatchError),
+    #[error(transparent)]
+    Inject(#[from] InjectError),
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
     #[error("cannot write the snapshot to {}: {source}", file.display())]
@@ -55,6 +58,7 @@ impl Error {
             Self::Watch(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Runtime(_)
+            | Self::Inject(_)
             | Self::Output(_)
             | Self::SnapshotFile { .. }
             | Self::NodeNotInSnapshot { .. }
@@ -66,6 +70,7 @@ impl Error {
     const fn output(&self) -> Option<&io::Error> {
         match self {
             Self::Output(error)
+            | Self::Inject(InjectError::Output(error))
             | Self::Action(ActionError::Output(error))
             | Self::Watch(WatchError::Output(error)) => Some(error),
             _ => None,

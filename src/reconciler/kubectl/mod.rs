@@ -4,7 +4,8 @@
 //! pods ([`cluster_view`]), renders it ([`pages`] and [`progress`] for people, [`json`] for programs;
 //! all pure), and writes annotations ([`actions`]). It never calls an engine or a manager. What only
 //! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
-//! from that snapshot by the reconciler's own rules ([`forecast`]).
+//! from that snapshot by the reconciler's own rules ([`forecast`]). [`inject`] changes manifests and asks
+//! nobody.
 
 mod actions;
 mod apiserver;
@@ -16,6 +17,7 @@ mod error;
 mod exit;
 mod forecast;
 mod format;
+mod inject;
 mod json;
 mod page;
 mod pages;

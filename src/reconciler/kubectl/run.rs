@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio::time::timeout;
 
-use super::args::{Cli, Command, PlanArgs, RestartArgs, ScopeArgs};
+use super::args::{
+    AnyCommand, Cli, Command, CommonArgs, ManifestsCommand, PlanArgs, RestartArgs, ScopeArgs,
+};
 use super::clock::now;
 use super::cluster_view::ClusterView;
 use super::error::Error;
@@ -21,7 +23,7 @@ use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, diff, forecast, pages, selection};
+use super::{actions, diff, forecast, inject, pages, selection};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -48,9 +50,17 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<(), Error> {
-    let printer = Printer::new(&cli.common);
+    match cli.command {
+        AnyCommand::Cluster(command) => run_for_cluster(&cli.common, command).await,
+        AnyCommand::Manifests(ManifestsCommand::Inject(args)) => Ok(inject::inject(&args)?),
+        AnyCommand::Manifests(ManifestsCommand::Uninject(files)) => Ok(inject::uninject(&files)?),
+    }
+}
+
+async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Error> {
+    let printer = Printer::new(common);
     // A saved snapshot needs no apiserver.
-    match &cli.command {
+    match &command {
         Command::Plan(args) => {
             if let Some(file) = &args.snapshot {
                 return plan_in_snapshot(file, &args.scope, &printer);
@@ -61,8 +71,8 @@ async fn run(cli: Cli) -> Result<(), Error> {
         }
         _ => {}
     }
-    let session = &Session::new(&cli.common).await?;
-    match cli.command {
+    let session = &Session::new(common).await?;
+    match command {
         Command::Status(cluster) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             let page = pages::status(&view, now(), printer.paint);

@@ -1,0 +1,136 @@
+//! Where children of a collection begin and end in the text.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::path::Step;
+use crate::yaml::{Kind, Node, block_entry, block_item, flow};
+
+/// A collection with children in its text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) text: &'a str,
+    pub(super) collection: &'a Node,
+}
+
+impl Place<'_> {
+    /// The first character: of a key, or of the `-` of an item.
+    pub(super) fn start(self, index: usize) -> Result<usize, String> {
+        match &self.collection.kind {
+            Kind::Mapping { entries, .. } => {
+                entries.get(index).map(|entry| entry.start).ok_or_else(gone)
+            }
+            Kind::Sequence { flow: true, items } => {
+                items.get(index).map(|item| item.start).ok_or_else(gone)
+            }
+            Kind::Sequence { flow: false, items } => {
+                let item = items.get(index).ok_or_else(gone)?;
+                let before = self.text[..item.start].trim_end_matches(' ');
+                let dash = before.strip_suffix('-').map(str::len);
+                dash.ok_or_else(|| "an item of a list does not begin behind its `-`".to_owned())
+            }
+            Kind::Leaf(_) => Err(gone()),
+        }
+    }
+
+    /// Behind the child: in block style the end of its last line, with the comment there.
+    pub(super) fn end(self, index: usize) -> Result<usize, String> {
+        let end = self.collection.child(index).ok_or_else(gone)?.end;
+        if self.collection.is_flow() {
+            return Ok(end);
+        }
+        let rest = &self.text[end..];
+        let line = rest.find('\n').map_or(rest, |newline| &rest[..newline]);
+        Ok(end + line.trim_end_matches('\r').len())
+    }
+
+    /// The child itself.
+    pub(super) fn child(self, index: usize) -> Result<Range<usize>, String> {
+        Ok(self.start(index)?..self.end(index)?)
+    }
+
+    /// What is taken out with a child: also what separates it from the others. Comments above it
+    /// are its own.
+    pub(super) fn with_separator(self, index: usize) -> Result<Range<usize>, String> {
+        let is_first_in_line = index == 0 && self.head()?.is_none();
+        let end = if is_first_in_line { self.start(1)? } else { self.end(index)? };
+        Ok(self.gap(index)?..end)
+    }
+
+    /// Where it goes in again.
+    pub(super) fn gap(self, index: usize) -> Result<usize, String> {
+        match index.checked_sub(1) {
+            Some(before) => self.end(before),
+            None => Ok(self.head()?.unwrap_or(self.start(0)?)),
+        }
+    }
+
+    /// The end of the line that the collection is below: above the comments of its first child. Nothing
+    /// if the first child is in that line itself, as in `- name: logs`.
+    fn head(self) -> Result<Option<usize>, String> {
+        let start = self.start(0)?;
+        let mut line = self.line(start);
+        if self.collection.is_flow() || !self.text[line..start].trim().is_empty() {
+            return Ok(None);
+        }
+        while let Some(end) = line.checked_sub(1) {
+            line = self.line(end);
+            let above = &self.text[line..end];
+            if !above.trim().is_empty() && !above.trim_start().starts_with('#') {
+                return Ok(Some(line + above.trim_end_matches('\r').len()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the line begins.
+    fn line(self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// The column of the children in block style.
+    pub(super) fn column(self) -> Result<usize, String> {
+        let start = self.start(0)?;
+        Ok(start - self.line(start))
+    }
+
+    /// A new child as text.
+    pub(super) fn write(self, step: &Step, value: &Value) -> Result<String, String> {
+        Ok(match (step, self.collection.is_flow()) {
+            (Step::Key(key), true) => {
+                format!("{}: {}", Value::String(key.clone()), flow(value))
+            }
+            (_, true) => flow(value),
+            (Step::Key(key), false) => self.with_newlines(&block_entry(key, value, self.column()?)),
+            (_, false) => self.with_newlines(&block_item(value, self.column()?)),
+        })
+    }
+
+    /// What goes between the last child and a new one.
+    pub(super) fn separator(self) -> Result<String, String> {
+        let start = self.start(0)?;
+        let line = self.line(start);
+        let indent = &self.text[line..start];
+        Ok(match self.collection.is_flow() {
+            // One child a line, as in JSON for people.
+            true if !indent.is_empty() && indent.trim().is_empty() => {
+                format!(",{}{indent}", self.newline())
+            }
+            true => ", ".to_owned(),
+            false => self.newline().to_owned() + &" ".repeat(start - line),
+        })
+    }
+
+    fn newline(self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    fn with_newlines(self, new: &str) -> String {
+        new.replace('\n', self.newline())
+    }
+}
+
+fn gone() -> String {
+    "a part of the manifest is not where it was".to_owned()
+}

@@ -1,0 +1,185 @@
+//! The way back.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::apply::splice;
+use super::path::{Path, Step};
+use super::place::Place;
+use super::{find, index};
+use crate::yaml::{Node, one};
+
+/// How one edit is taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Undo {
+    /// These are taken out. A collection that has nothing else goes with them, up to the one that
+    /// was there, empty.
+    Added {
+        at: Path,
+        children: Vec<Step>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        empty: Option<Empty>,
+    },
+    Replaced {
+        at: Path,
+        child: Step,
+        was: Was,
+    },
+    Removed {
+        at: Path,
+        child: Step,
+        was: Was,
+    },
+}
+
+/// A collection that was there and had no children.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Empty {
+    at: Path,
+    child: Step,
+    was: Was,
+}
+
+/// Text that was there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Was {
+    text: String,
+    index: usize,
+    /// The column of its first line; nothing in flow style.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+}
+
+impl Was {
+    pub(super) fn new(
+        place: Place<'_>,
+        range: std::ops::Range<usize>,
+        index: usize,
+    ) -> Result<Self, String> {
+        let column = if place.collection.is_flow() { None } else { Some(place.column()?) };
+        Ok(Self { text: place.text[range].to_owned(), index, column })
+    }
+
+    /// What the text says as a child of a mapping or a list.
+    fn value(&self, child: &Step) -> Result<Value, String> {
+        let is_key = matches!(child, Step::Key(_));
+        let source = match self.column {
+            // A text that ends in `|+` has its last newline behind it.
+            Some(_) if self.text.starts_with(['\n', '\r']) => self.text.clone() + "\n",
+            Some(column) => format!("{}{}\n", " ".repeat(column), self.text),
+            None => {
+                let inner = self.text.trim().trim_matches(',');
+                if is_key { format!("{{{inner}}}") } else { format!("[{inner}]") }
+            }
+        };
+        let node = one(&source)?;
+        Ok(node.child(0).map(Node::value).unwrap_or_default())
+    }
+}
+
+impl Undo {
+    /// Of an edit that made the collection `at` with this child, as `last` of the collection `around`.
+    pub(super) fn of_collection(self, at: &Path, child: &Step, around: &Path, last: &Step) -> Self {
+        let empty = match self {
+            Self::Added { empty, .. } => empty,
+            Self::Replaced { was, .. } | Self::Removed { was, .. } => {
+                Some(Empty { at: around.clone(), child: last.clone(), was })
+            }
+        };
+        Self::Added { at: at.clone(), children: vec![child.clone()], empty }
+    }
+}
+
+impl fmt::Display for Undo {
+    /// What the edit has done.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added { at, children, .. } => {
+                let children: Vec<String> = children.iter().map(ToString::to_string).collect();
+                write!(formatter, "adds to {at}: {}", children.join(", "))
+            }
+            Self::Replaced { at, child, .. } => {
+                write!(formatter, "replaces {}", at.then(child.clone()))
+            }
+            Self::Removed { at, child, .. } => {
+                write!(formatter, "removes {}", at.then(child.clone()))
+            }
+        }
+    }
+}
+
+/// The text without the edit of an object. What is gone already is not looked for.
+pub(crate) fn undo(text: &str, object: &Path, undo: &Undo) -> Result<String, String> {
+    match undo {
+        Undo::Added { at, children, empty } => {
+            children.iter().rev().try_fold(text.to_owned(), |text, child| {
+                take_out(&text, object, at, child, empty.as_ref())
+            })
+        }
+        Undo::Replaced { at, child, was } => put_back(text, object, at, child, was),
+        Undo::Removed { at, child, was } => put_back(text, object, at, child, was),
+    }
+}
+
+fn take_out(
+    text: &str,
+    object: &Path,
+    at: &Path,
+    child: &Step,
+    empty: Option<&Empty>,
+) -> Result<String, String> {
+    if let Some(empty) = empty.filter(|empty| empty.at == *at && empty.child == *child) {
+        return put_back(text, object, at, child, &empty.was);
+    }
+    let root = one(text)?;
+    let Some(collection) = find(&root, object, at) else { return Ok(text.to_owned()) };
+    let Some(index) = index(collection, child) else { return Ok(text.to_owned()) };
+    if let (1, Some((around, last))) = (collection.len(), at.split()) {
+        return take_out(text, object, &around, &last, empty);
+    }
+    let place = Place { text, collection };
+    Ok(splice(text, place.with_separator(index)?, ""))
+}
+
+/// Puts back what was there: the same bytes, if they mean the same there as before. Otherwise, in an
+/// object that was written anew, such as by `kubectl get`, the same value.
+fn put_back(
+    text: &str,
+    object: &Path,
+    at: &Path,
+    child: &Step,
+    was: &Was,
+) -> Result<String, String> {
+    let root = one(text)?;
+    let Some(collection) = find(&root, object, at) else { return Ok(text.to_owned()) };
+    let place = Place { text, collection };
+    let value = was.value(child)?;
+    let (exact, anew) = match index(collection, child) {
+        Some(index) => {
+            let range = place.child(index)?;
+            let anew = place.write(child, &value)?;
+            (splice(text, range.clone(), &was.text), splice(text, range, &anew))
+        }
+        None => {
+            let nth = was.index.min(collection.len());
+            let gap = place.gap(nth)?;
+            let (new, between) = (place.write(child, &value)?, place.separator()?);
+            let (end, anew) = match nth < collection.len() {
+                true => (place.start(nth)?, new + &between),
+                false => (place.end(nth - 1)?, between + &new),
+            };
+            (splice(text, gap..gap, &was.text), splice(text, end..end, &anew))
+        }
+    };
+    let children = collection.len() + usize::from(index(collection, child).is_none());
+    let is_right = one(&exact).is_ok_and(|root| {
+        find(&root, object, at).is_some_and(|around| {
+            let found = index(around, child).and_then(|index| around.child(index));
+            around.len() == children && found.is_some_and(|found| found.value() == value)
+        })
+    });
+    Ok(if is_right { exact } else { anew })
+}

@@ -1,0 +1,76 @@
+//! The official images: how their engine is started, and where it reads its config.
+
+/// What is known of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Engine {
+    /// `elasticsearch` or `opensearch`: the name of its config file, too.
+    pub(crate) name: &'static str,
+    /// The entrypoint of the image, without an init such as tini: the manager is one.
+    pub(crate) entrypoint: &'static str,
+    /// The image's default arguments.
+    pub(crate) arguments: &'static str,
+    pub(crate) config: &'static str,
+}
+
+/// From elasticsearch/Dockerfile in github.com/elastic/dockerfiles: since 6.0 the entrypoint is
+/// `docker-entrypoint.sh` with the argument `eswrapper`, later with tini before it.
+const ELASTICSEARCH: Engine = Engine {
+    name: "elasticsearch",
+    entrypoint: "/usr/local/bin/docker-entrypoint.sh",
+    arguments: "eswrapper",
+    config: "/usr/share/elasticsearch/config",
+};
+
+/// From docker/release/dockerfiles in github.com/opensearch-project/opensearch-build, all versions.
+const OPENSEARCH: Engine = Engine {
+    name: "opensearch",
+    entrypoint: "./opensearch-docker-entrypoint.sh",
+    arguments: "opensearch",
+    config: "/usr/share/opensearch/config",
+};
+
+/// Where an image is published, and from which major version on its entrypoint is the one above. A
+/// mirror keeps the end of the name.
+const IMAGES: [(&str, u32, Engine); 4] = [
+    ("elasticsearch/elasticsearch", 6, ELASTICSEARCH),
+    ("elasticsearch/elasticsearch-oss", 6, ELASTICSEARCH),
+    ("elasticsearch/elasticsearch-wolfi", 8, ELASTICSEARCH),
+    ("opensearchproject/opensearch", 1, OPENSEARCH),
+];
+
+impl Engine {
+    /// The engine of an official image, or of a mirror of it.
+    pub(crate) fn of_image(image: &str) -> Option<Self> {
+        let (repository, tag) = split(image);
+        // The short name on Docker Hub is the same image of Elastic.
+        let repository = match repository {
+            "elasticsearch" | "library/elasticsearch" | "docker.io/library/elasticsearch" => {
+                "elasticsearch/elasticsearch"
+            }
+            other => other,
+        };
+        let major = tag.and_then(|tag| tag.split('.').next()?.parse::<u32>().ok());
+        let (_, _, engine) = IMAGES.iter().find(|(published, since, _)| {
+            let rest = repository.strip_suffix(published);
+            let is_it = rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+            // Without a version in the tag it is a new one.
+            is_it && major.is_none_or(|major| major >= *since)
+        })?;
+        Some(*engine)
+    }
+
+    /// The engine of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [ELASTICSEARCH, OPENSEARCH].into_iter().find(|engine| engine.name == name)
+    }
+}
+
+/// Repository and tag.
+fn split(image: &str) -> (&str, Option<&str>) {
+    let image = image.split('@').next().unwrap_or(image);
+    let name = image.rfind('/').map_or(0, |slash| slash + 1);
+    match image[name..].rfind(':') {
+        Some(colon) => (&image[..name + colon], Some(&image[name + colon + 1..])),
+        None => (image, None),
+    }
+}

@@ -1,0 +1,108 @@
+//! `OpenSearchCluster` of the OpenSearch operator.
+//!
+//! Facts from opensearch-operator/pkg/builders/cluster.go in
+//! github.com/opensearch-project/opensearch-k8s-operator: `general.command` is one line for
+//! `/bin/bash -c`, behind the installation of plugins; `general.additionalVolumes` are mounted into
+//! every engine; the liveness probe connects to the engine and only its times can be chosen.
+
+use serde_json::{Value, json};
+
+use super::Plan;
+use crate::edit::{Change, Path, Step};
+use crate::finding::Found;
+use crate::options::Options;
+use crate::pod::{self, Environment, PROGRAM};
+
+/// What the operator starts by itself.
+const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
+/// A stopped engine fails the liveness probe. So it has to fail for months before it ends the container.
+const FAILURES: u32 = 1_000_000;
+
+pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
+    let mut plan = Plan::default();
+    let general = Path::keys(&["spec", "general"]);
+    let own = object["spec"]["general"]["command"].as_str().unwrap_or_default();
+    if own.contains("stayput") {
+        plan.found.push(Found::error(
+            "spec.general.command",
+            "the manager is there already, and not from inject",
+            "Take out what was added by hand, or leave it as it is",
+        ));
+        return plan;
+    }
+    let Some(entrypoint) = entrypoint(own, options) else {
+        plan.found.push(Found::error(
+            "spec.general.command",
+            "it is more than one command, so it is not clear what starts the engine",
+            "Write one command with its arguments, or give it: --command WORD --command WORD",
+        ));
+        return plan;
+    };
+    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
+    // The shell is replaced, so that the manager is the container's first process.
+    let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
+    plan.changes.push(put(&general, Step::key("command"), command));
+    let there = &object["spec"]["general"]["additionalVolumes"];
+    let volumes = general.then(Step::key("additionalVolumes"));
+    plan.changes.extend(pod::added(&volumes, "name", there, additional_volumes(cluster)));
+    let port = object["spec"]["general"]["httpPort"].as_i64().unwrap_or(9200);
+    for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
+        let name = pool["component"].as_str().unwrap_or_default();
+        let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
+        let init = pod::init_container(&options.image(), &Value::Null);
+        let inits = at.then(Step::key("initContainers"));
+        plan.changes.push(put(&inits, Step::named("stayput"), init));
+        let ready = format!("tcp://127.0.0.1:{port}");
+        let variables = pod::environment(&Environment {
+            config: None,
+            stage: None,
+            ready: Some(options.ready.as_deref().unwrap_or(&ready)),
+            grace: None,
+        });
+        plan.changes.extend(pod::added(
+            &at.then(Step::key("env")),
+            "name",
+            &pool["env"],
+            variables,
+        ));
+        for probe in ["liveness", "startup"] {
+            let at = at.join(&Path::keys(&["probes", probe]));
+            plan.changes.push(put(&at, Step::key("failureThreshold"), json!(FAILURES)));
+        }
+    }
+    plan.found.push(Found::note(
+        "spec.general.additionalConfig",
+        "the operator mounts opensearch.yml by subPath, so a change of it does not arrive in a living pod",
+        "Restarts in place work; for a change of the config let the operator replace the pods",
+    ));
+    plan
+}
+
+/// One command as one line; nothing if it is something else.
+fn entrypoint(own: &str, options: &Options) -> Option<String> {
+    if !options.command.is_empty() {
+        return Some(options.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
+    }
+    if own.is_empty() {
+        return Some(ENTRYPOINT.to_owned());
+    }
+    let own = own.strip_prefix("exec ").unwrap_or(own);
+    (!own.contains(['&', '|', ';', '\n', '<', '>', '(', '`'])).then(|| own.to_owned())
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || "/._-=:,".contains(one);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn additional_volumes(cluster: &str) -> Vec<Value> {
+    let mut volumes = pod::volumes(cluster, None);
+    for volume in &mut volumes {
+        let path = format!("/{}", volume["name"].as_str().unwrap_or_default());
+        volume["path"] = json!(path);
+    }
+    volumes
+}

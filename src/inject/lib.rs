@@ -1,0 +1,27 @@
+//! Puts the manager into manifests, in front of the engine, and takes it out again. Text in, text out:
+//! nothing here reads a file or asks Kubernetes.
+//!
+//! * [`inject`]: the manifests with the manager.
+//! * [`uninject`]: the manifests as they were, byte for byte.
+//!
+//! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. What
+//! was there before is in an annotation of the object (`record`).
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
+
+mod edit;
+mod engine;
+mod finding;
+mod kinds;
+mod manifest;
+mod options;
+mod pod;
+mod record;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+pub use finding::{Finding, Severity};
+pub use manifest::{Changed, Outcome, inject, uninject};
+pub use options::{Options, Source};

@@ -1,0 +1,207 @@
+//! A stream of manifests: which objects are in it, and what is done with each.
+
+use serde_json::Value;
+
+use crate::edit::{Path, Step, Undo, apply, undo};
+use crate::finding::{Finding, Found, Severity};
+use crate::kinds::{self, Plan};
+use crate::options::Options;
+use crate::record;
+use crate::yaml::{Document, Node, documents, one};
+
+/// The manifests afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The whole text.
+    pub text: String,
+    /// The objects that were changed.
+    pub changed: Vec<Changed>,
+    /// What should be known.
+    pub notes: Vec<Finding>,
+}
+
+/// An object that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Number of the document in the input, from 1.
+    pub document: usize,
+    /// Kind and name.
+    pub object: String,
+    /// What was added, replaced and removed.
+    pub edits: Vec<String>,
+}
+
+/// The manifests with the manager. Objects without an engine keep every byte. Manifests that have it
+/// from an earlier call get it as if for the first time.
+///
+/// # Errors
+/// All findings, if one of them is an error.
+pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
+    each(text, |text, object| {
+        let before = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
+        let value = value(&before, object)?;
+        let Some(Plan { changes, found }) = kinds::plan(&value, options) else {
+            return Ok(Edited { text: before, edits: Vec::new(), found: Vec::new() });
+        };
+        if found.iter().any(|found| found.severity == Severity::Error) {
+            return Err(found);
+        }
+        let root = one(&before).map_err(unreadable)?;
+        if root.has_merge_key() {
+            return Err(vec![Found::error(
+                "<<",
+                "it has merge keys, behind which a field may be hidden",
+                "Write their content out",
+            )]);
+        }
+        let mut edits = Vec::new();
+        let mut after = before.clone();
+        // The annotation is made first and written last, so that its own way back is in it.
+        for change in std::iter::once(record::write(&[])).chain(changes) {
+            if let Some((text, edit)) = apply(&after, object, &change).map_err(uneditable)? {
+                after = text;
+                record::add(&mut edits, edit);
+            }
+        }
+        if let Some((text, _)) =
+            apply(&after, object, &record::write(&edits)).map_err(uneditable)?
+        {
+            after = text;
+        }
+        if take_back(&after, object)?.as_ref() != Some(&before) {
+            return Err(uneditable("uninject would not give back the same bytes".to_owned()));
+        }
+        Ok(Edited { text: after, edits, found })
+    })
+}
+
+/// The manifests as they were before [`inject`]. Other changes since then stay.
+///
+/// # Errors
+/// All findings, if one of them is an error.
+pub fn uninject(text: &str) -> Result<Outcome, Vec<Finding>> {
+    each(text, |text, object| {
+        let edits = edits(text, object)?.unwrap_or_default();
+        let text = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
+        Ok(Edited { text, edits, found: Vec::new() })
+    })
+}
+
+/// An object's document afterwards.
+struct Edited {
+    text: String,
+    edits: Vec<Undo>,
+    found: Vec<Found>,
+}
+
+/// Goes through all objects. The function is given the document's text and where the object is in it.
+fn each(
+    text: &str,
+    edit: impl Fn(&str, &Path) -> Result<Edited, Vec<Found>>,
+) -> Result<Outcome, Vec<Finding>> {
+    let documents = documents(text).map_err(|error| vec![unreadable_stream(&error)])?;
+    let mut outcome = Outcome { text: String::new(), changed: Vec::new(), notes: Vec::new() };
+    let mut findings = Vec::new();
+    for (index, Document { text: range, root }) in documents.into_iter().enumerate() {
+        let mut document = text[range].to_owned();
+        for (at, node) in root.iter().flat_map(objects) {
+            let name = name(node);
+            let finding = |found: Found| Finding {
+                document: index + 1,
+                object: Some(name.clone()),
+                field: found.field,
+                severity: found.severity,
+                message: found.message,
+                remedy: found.remedy,
+            };
+            match edit(&document, &at) {
+                Ok(edited) => {
+                    findings.extend(edited.found.into_iter().map(finding));
+                    if !edited.edits.is_empty() {
+                        let edits = edited.edits.iter().map(ToString::to_string).collect();
+                        let object = name.clone();
+                        outcome.changed.push(Changed { document: index + 1, object, edits });
+                    }
+                    document = edited.text;
+                }
+                Err(found) => findings.extend(found.into_iter().map(finding)),
+            }
+        }
+        outcome.text += &document;
+    }
+    if findings.iter().any(|finding| finding.severity == Severity::Error) {
+        return Err(findings);
+    }
+    outcome.notes = findings;
+    Ok(outcome)
+}
+
+/// The objects of a document: itself, or the items of a list.
+fn objects(root: &Node) -> Vec<(Path, &Node)> {
+    let is_list = |kind: &Node| kind.value().as_str().is_some_and(|kind| kind.ends_with("List"));
+    let items = root.get("items").filter(|_| root.get("kind").is_some_and(is_list));
+    match items {
+        None => vec![(Path::default(), root)],
+        Some(items) => {
+            let at = |index| Path(vec![Step::key("items"), Step::Index(index)]);
+            items.items().iter().enumerate().map(|(index, item)| (at(index), item)).collect()
+        }
+    }
+}
+
+fn name(object: &Node) -> String {
+    let text = |node: Option<&Node>| match node.map(Node::value) {
+        Some(Value::String(text)) => text,
+        _ => "?".to_owned(),
+    };
+    let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
+    format!("{}/{}", text(object.get("kind")), text(name))
+}
+
+fn value(text: &str, object: &Path) -> Result<Value, Vec<Found>> {
+    let root = one(text).map_err(unreadable)?;
+    Ok(crate::edit::find(&root, object, &Path::default()).map(Node::value).unwrap_or_default())
+}
+
+/// The edits that are written down on the object.
+fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<Found>> {
+    let edits = record::read(&value(text, object)?).transpose();
+    edits.map_err(|error| {
+        vec![Found::error(
+            "metadata.annotations.stayput.dev/injected",
+            format!("what inject has written down cannot be read: {error}"),
+            "Begin with the manifest as it was before inject",
+        )]
+    })
+}
+
+/// The document without what is written down on the object; nothing if nothing is.
+fn take_back(text: &str, object: &Path) -> Result<Option<String>, Vec<Found>> {
+    let Some(edits) = edits(text, object)? else { return Ok(None) };
+    let mut edits = edits.iter().rev();
+    let taken = edits.try_fold(text.to_owned(), |text, edit| undo(&text, object, edit));
+    taken.map(Some).map_err(uneditable)
+}
+
+fn unreadable(error: String) -> Vec<Found> {
+    vec![Found::error("the document", format!("it cannot be read: {error}"), "Correct it")]
+}
+
+fn uneditable(error: String) -> Vec<Found> {
+    vec![Found::error(
+        "the document",
+        error,
+        "Write the object in plain block style, without anchors and aliases",
+    )]
+}
+
+fn unreadable_stream(error: &str) -> Finding {
+    Finding {
+        document: 1,
+        object: None,
+        field: None,
+        severity: Severity::Error,
+        message: format!("the input is not YAML: {error}"),
+        remedy: "Correct it; nothing was written".to_owned(),
+    }
+}

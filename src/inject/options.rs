@@ -1,0 +1,55 @@
+//! What may be chosen.
+
+use serde_json::{Value, json};
+
+/// What may be chosen; everything has a default, or is found in the manifest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Image of the manager; without it that of this version.
+    pub image: Option<String>,
+    /// The entrypoint of the engine's image, with its arguments; empty if it is found.
+    pub command: Vec<String>,
+    /// Name of the engine's container.
+    pub container: Option<String>,
+    /// Name of the cluster, in the names of its Secrets; without it that of the object.
+    pub cluster: Option<String>,
+    /// What answers when the engine is ready, as `stayput run --ready` takes it.
+    pub ready: Option<String>,
+    /// Where the engine's config files come from.
+    pub config: Option<Source>,
+}
+
+impl Options {
+    pub(crate) fn image(&self) -> String {
+        let default = || format!("stayput/manager:{}", env!("CARGO_PKG_VERSION"));
+        self.image.clone().unwrap_or_else(default)
+    }
+}
+
+/// A Secret or a ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A Secret of this name.
+    Secret(String),
+    /// A ConfigMap of this name.
+    ConfigMap(String),
+}
+
+impl Source {
+    /// Reads `secret/NAME` or `configmap/NAME`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some(("secret", name)) if !name.is_empty() => Ok(Self::Secret(name.to_owned())),
+            Some(("configmap", name)) if !name.is_empty() => Ok(Self::ConfigMap(name.to_owned())),
+            _ => Err("write secret/NAME or configmap/NAME".to_owned()),
+        }
+    }
+
+    /// As in a volume of a pod.
+    pub(crate) fn volume(&self) -> Value {
+        match self {
+            Self::Secret(name) => json!({ "secret": { "secretName": name } }),
+            Self::ConfigMap(name) => json!({ "configMap": { "name": name } }),
+        }
+    }
+}

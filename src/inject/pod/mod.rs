@@ -1,0 +1,165 @@
+//! The manager in a pod template.
+
+mod command;
+mod config;
+mod container;
+mod environment;
+mod ready;
+
+use serde_json::{Value, json};
+
+pub(crate) use command::{PROGRAM, has_manager};
+pub(crate) use config::Config;
+pub(crate) use container::find as find_container;
+pub(crate) use environment::{Environment, environment};
+
+use crate::edit::{Change, Path, Step};
+use crate::engine::Engine;
+use crate::finding::Found;
+use crate::options::Options;
+
+/// How long the kubelet waits for the engine's end, in seconds, unless it waits longer already.
+const GRACE: i64 = 180;
+
+/// A pod template's `spec`, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pod<'a> {
+    pub(crate) at: &'a Path,
+    pub(crate) spec: &'a Value,
+    /// Name of the cluster.
+    pub(crate) cluster: &'a str,
+    pub(crate) options: &'a Options,
+}
+
+/// The changes that put the manager into the pods of a StatefulSet, and what else is to be said.
+pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Found>) {
+    let mut found = Vec::new();
+    let name = container["name"].as_str().unwrap_or_default();
+    let at = pod.at.then(Step::key("containers")).then(Step::named(name));
+    let image = container["image"].as_str().unwrap_or_default();
+    let engine = Engine::of_image(image).or_else(|| Engine::named(name));
+
+    let command = command::command(&at, container, &pod.options.command).unwrap_or_else(|error| {
+        found.push(error);
+        Vec::new()
+    });
+    found.extend(command::shell(&at, &command));
+    let config = config::find(pod, &at, container, engine, &mut found);
+    let ready = ready::url(pod.options, &at, container, &mut found);
+    let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0).max(GRACE);
+    let variables = environment(&Environment {
+        config: config.as_ref().map(|_| "/stayput-config"),
+        stage: config.as_ref().map(|config| config.stage),
+        ready: Some(&ready),
+        grace: Some(grace),
+    });
+
+    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
+    let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
+    let mut all = vec![
+        put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace)),
+        put(
+            &pod.at.then(Step::key("initContainers")),
+            Step::named("stayput"),
+            init_container(&pod.options.image(), &container["securityContext"]),
+        ),
+        put(&at, Step::key("command"), json!(command)),
+    ];
+    let env = at.then(Step::key("env"));
+    all.extend(added(&env, "name", &container["env"], variables));
+    let ports = vec![json!({ "name": "stayput", "containerPort": 9199 })];
+    all.extend(added(&at.then(Step::key("ports")), "name", &container["ports"], ports));
+    all.extend([
+        put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
+        // A stop waits until this has failed and no Service sends requests here any more.
+        put(&at, Step::key("readinessProbe"), probe("/readyz", 1, 1)),
+    ]);
+    let mounts = at.then(Step::key("volumeMounts"));
+    let wanted = volume_mounts(config.is_some());
+    all.extend(added(&mounts, "mountPath", &container["volumeMounts"], wanted));
+    let wanted = volumes(pod.cluster, config.as_ref());
+    all.extend(added(&pod.at.then(Step::key("volumes")), "name", &pod.spec["volumes"], wanted));
+    // A single file, mounted by subPath, never changes in a running pod.
+    for path in config.iter().flat_map(|config| &config.replaced) {
+        all.push(remove(&mounts, Step::item("mountPath", path)));
+    }
+    // Otherwise the arguments of the pod are added to the command.
+    all.push(remove(&at, Step::key("args")));
+    // None is needed: the manager answers at once.
+    all.push(remove(&at, Step::key("startupProbe")));
+    (all, found)
+}
+
+/// What is added to a list. An item that is there already stays as it is.
+pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -> Vec<Change> {
+    let name = |item: &Value| item[field].as_str().unwrap_or_default().to_owned();
+    let there: Vec<String> = there.as_array().into_iter().flatten().map(name).collect();
+    let new = wanted.into_iter().filter(|item| !there.contains(&name(item)));
+    new.map(|item| {
+        let child = Step::item(field, &name(&item));
+        Change::Put { at: at.clone(), child, value: item }
+    })
+    .collect()
+}
+
+/// Puts the manager's program into a volume of the pod.
+pub(crate) fn init_container(image: &str, engine: &Value) -> Value {
+    let mut security = json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": { "drop": ["ALL"] },
+    });
+    // What PodSecurity asks of every container, if it is not said for the whole pod.
+    for field in ["runAsNonRoot", "runAsUser", "runAsGroup", "seccompProfile"] {
+        if !engine[field].is_null() {
+            security[field] = engine[field].clone();
+        }
+    }
+    json!({
+        "name": "stayput",
+        "image": image,
+        "args": ["install", "/shared"],
+        "securityContext": security,
+        "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
+    })
+}
+
+/// Probes ask the manager, never the engine: when the engine is stopped on purpose, the container
+/// stays.
+fn probe(path: &str, period: u32, failures: u32) -> Value {
+    json!({
+        "httpGet": { "path": path, "port": "stayput", "scheme": "HTTPS" },
+        "periodSeconds": period,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    })
+}
+
+pub(crate) fn volume_mounts(with_config: bool) -> Vec<Value> {
+    let mount =
+        |name: &str| json!({ "name": name, "mountPath": format!("/{name}"), "readOnly": true });
+    let mut all: Vec<Value> = with_config.then(|| mount("stayput-config")).into_iter().collect();
+    all.push(mount("stayput"));
+    all.push(json!({ "name": "stayput-state", "mountPath": "/stayput-state" }));
+    all.extend([mount("stayput-tls"), mount("stayput-jwks")]);
+    all
+}
+
+/// The state belongs to the pod: it is never in a volume that is kept longer.
+pub(crate) fn volumes(cluster: &str, config: Option<&Config>) -> Vec<Value> {
+    let config = config.map(|config| {
+        let mut volume = config.volume.clone();
+        volume["name"] = json!("stayput-config");
+        volume
+    });
+    let tls = format!("{cluster}-manager-tls");
+    config
+        .into_iter()
+        .chain([
+            json!({ "name": "stayput", "emptyDir": {} }),
+            json!({ "name": "stayput-state", "emptyDir": {} }),
+            json!({ "name": "stayput-tls", "secret": { "secretName": tls } }),
+            json!({ "name": "stayput-jwks", "configMap": { "name": "cluster-jwks" } }),
+        ])
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! What cannot be done, or should be known: each with document, object, field and remedy.
+
+use super::manifests::manifest;
+use crate::{Finding, Options, Severity, inject, uninject};
+
+/// The findings of the hand-written manifests with a change.
+fn found(from: &str, to: &str) -> (bool, Vec<Finding>) {
+    let text = manifest("hand-written.yaml");
+    let changed = text.replace(from, to);
+    assert_ne!(changed, text, "{from}");
+    match inject(&changed, &Options::default()) {
+        Ok(outcome) => (true, outcome.notes),
+        Err(found) => (false, found),
+    }
+}
+
+#[test]
+fn a_finding_names_the_place_and_the_remedy() {
+    const CONFIG: &str = "mountPath: /usr/share/opensearch/config/opensearch.yml\n              subPath: opensearch.yml";
+    for (from, to, is_done, field, message, remedy) in [
+        (
+            "opensearchproject/opensearch:2.19.3",
+            "example/search:1",
+            false,
+            "containers[name=opensearch].image",
+            "the entrypoint of the image example/search:1 is not known",
+            "--command WORD",
+        ),
+        (
+            "args: [opensearch]   # as always",
+            "command: [/stayput/stayput, run, --, x]",
+            false,
+            "spec.template.spec.containers",
+            "the manager is there already",
+            "by hand",
+        ),
+        (
+            "args: [opensearch]   # as always",
+            "command: [bash, -c, ./start]",
+            true,
+            "containers[name=opensearch].command",
+            "the shell stays",
+            "`exec`",
+        ),
+        (
+            CONFIG,
+            "mountPath: /usr/share/opensearch/config",
+            false,
+            "containers[name=opensearch].volumeMounts",
+            "is a mount of the Secret logs-config",
+            "subPath",
+        ),
+        (
+            "subPath: opensearch.yml",
+            "subPath: other.yml",
+            false,
+            "volumeMounts[mountPath=/usr/share/opensearch/config/opensearch.yml].subPath",
+            "the file has another name",
+            "Rename it",
+        ),
+        (
+            CONFIG,
+            "mountPath: /elsewhere",
+            true,
+            "containers[name=opensearch].volumeMounts",
+            "no Secret or ConfigMap is mounted at /usr/share/opensearch/config/opensearch.yml",
+            "--config secret/NAME",
+        ),
+        (
+            "httpGet: {path: /_cluster/health, port: http}",
+            "tcpSocket: {port: 9200}",
+            true,
+            "containers[name=opensearch].readinessProbe",
+            "whether the engine has TLS is not known",
+            "--ready",
+        ),
+        (
+            "            # data\n",
+            "            - {name: config, mountPath: /usr/share/opensearch/config/a/b, subPath: b}\n",
+            true,
+            "volumeMounts[mountPath=/usr/share/opensearch/config/a/b]",
+            "it stays mounted by subPath",
+            "Move the file",
+        ),
+        (
+            "          args: [opensearch]",
+            "          <<: {args: [opensearch]}",
+            false,
+            "<<",
+            "it has merge keys",
+            "Write their content out",
+        ),
+    ] {
+        let (done, found) = found(from, to);
+        assert_eq!(done, is_done, "{to}: {found:#?}");
+        let [finding] = &found[..] else { panic!("{to}: {found:#?}") };
+        assert_eq!((finding.document, finding.object.as_deref()), (2, Some("StatefulSet/logs")));
+        assert!(finding.field.as_deref().unwrap().ends_with(field), "{finding}");
+        assert!(finding.message.contains(message), "{finding}");
+        assert!(finding.remedy.contains(remedy), "{finding}");
+        assert_eq!(finding.severity == Severity::Note, is_done);
+    }
+}
+
+#[test]
+fn a_place_that_is_used_elsewhere_too_is_not_edited() {
+    let text = manifest("hand-written.yaml");
+    let text = text.replace("volumeMounts:", "volumeMounts: &mounts");
+    let text = text.replace("volumeClaimTemplates: []", "x: *mounts");
+    let found = inject(&text, &Options::default()).unwrap_err();
+    assert!(found[0].message.contains("cannot be edited"), "{found:#?}");
+    assert!(found[0].remedy.contains("without anchors"), "{found:#?}");
+}
+
+#[test]
+fn what_is_no_yaml_is_said_once() {
+    for text in ["a: [", "a: b: c", "\"", "- a\nb: c", "kind: \t{"] {
+        for found in [inject(text, &Options::default()), uninject(text)] {
+            let found = found.unwrap_err();
+            assert_eq!(found.len(), 1, "{text}");
+            assert!(found[0].message.contains("not YAML"), "{text}: {found:?}");
+        }
+    }
+    let deep = "[".repeat(100_000);
+    assert!(inject(&deep, &Options::default()).is_err());
+}
+
+#[test]
+fn a_record_that_was_damaged_is_an_error() {
+    let text = inject(&manifest("hand-written.yaml"), &Options::default()).unwrap().text;
+    let text = text.replace("injected: '[{", "injected: '[");
+    for found in [inject(&text, &Options::default()), uninject(&text)] {
+        let found = found.unwrap_err();
+        assert!(found[0].field.as_deref().unwrap().contains("stayput.dev/injected"), "{found:?}");
+    }
+}
+
+#[test]
+fn options_go_before_what_is_found() {
+    let text = manifest("hand-written.yaml");
+    let options = Options {
+        command: vec!["/start".to_owned(), "a b".to_owned()],
+        cluster: Some("other".to_owned()),
+        ready: Some("tcp://127.0.0.1:1".to_owned()),
+        config: Some(crate::Source::parse("configmap/mine").unwrap()),
+        ..Options::default()
+    };
+    let outcome = inject(&text, &options).unwrap();
+    assert_eq!(outcome.notes, []);
+    for part in
+        ["- /start\n            - a b\n", "other-manager-tls", "tcp://127.0.0.1:1", "name: mine"]
+    {
+        assert!(outcome.text.contains(part), "{part}");
+    }
+    let elsewhere = Options { container: Some("none".to_owned()), ..Options::default() };
+    assert_eq!(inject(&text, &elsewhere).unwrap().text, text);
+    assert!(crate::Source::parse("mine").is_err());
+}

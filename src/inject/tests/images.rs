@@ -1,0 +1,30 @@
+//! Which images are known.
+
+use crate::engine::Engine;
+
+#[test]
+fn official_images_and_mirrors_of_them_are_known() {
+    for (image, engine) in [
+        ("docker.elastic.co/elasticsearch/elasticsearch:8.19.0", Some("elasticsearch")),
+        ("docker.elastic.co/elasticsearch/elasticsearch:6.8.23", Some("elasticsearch")),
+        ("docker.elastic.co/elasticsearch/elasticsearch-oss:7.10.2", Some("elasticsearch")),
+        ("docker.elastic.co/elasticsearch/elasticsearch-wolfi:8.19.0", Some("elasticsearch")),
+        ("elasticsearch:7.17.28", Some("elasticsearch")),
+        ("elasticsearch:2.4.6", None),
+        ("docker.elastic.co/elasticsearch/elasticsearch:5.6.16", None),
+        ("opensearchproject/opensearch:1.3.20", Some("opensearch")),
+        ("opensearchproject/opensearch:3.1.0", Some("opensearch")),
+        ("opensearchproject/opensearch", Some("opensearch")),
+        ("opensearchproject/opensearch:latest", Some("opensearch")),
+        (
+            "registry.example:5000/hub/opensearchproject/opensearch:2.19.3@sha256:00",
+            Some("opensearch"),
+        ),
+        ("opensearchproject/opensearch-dashboards:2.19.3", None),
+        ("bitnami/opensearch:2.19.3", None),
+        ("notopensearchproject/opensearch:2.19.3", None),
+        ("example/opensearch:2.19.3", None),
+    ] {
+        assert_eq!(Engine::of_image(image).map(|engine| engine.name), engine, "{image}");
+    }
+}

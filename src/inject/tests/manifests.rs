@@ -1,0 +1,121 @@
+//! Manifests as people and charts write them, and what comes out, in full: `manifests/NAME` and
+//! `manifests/NAME.injected`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::{Options, inject, uninject};
+
+/// The facts are those of the charts of Elastic and of the OpenSearch project, of ECK and of the
+/// OpenSearch operator; the texts are ours.
+const MANIFESTS: [&str; 6] = [
+    "hand-written.yaml",
+    "opensearch-chart.yaml",
+    "elasticsearch-chart.yaml",
+    "list.json",
+    "eck.yaml",
+    "opensearch-cluster.yaml",
+];
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/manifests").join(name)
+}
+
+pub(super) fn manifest(name: &str) -> String {
+    fs::read_to_string(path(name)).unwrap()
+}
+
+/// What comes out: the notes as comments, then the manifests.
+fn page(text: &str) -> (String, String) {
+    let outcome = inject(text, &Options::default()).unwrap_or_else(|found| panic!("{found:#?}"));
+    let notes: Vec<String> = outcome.notes.iter().map(|note| format!("# {note}\n")).collect();
+    (notes.concat() + &outcome.text, outcome.text)
+}
+
+#[test]
+fn manifests_come_out_as_written_down() {
+    for name in MANIFESTS {
+        let (page, _) = page(&manifest(name));
+        let expected = path(&format!("{name}.injected"));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&expected, &page).unwrap();
+        }
+        let expected = fs::read_to_string(expected).unwrap_or_default();
+        assert_eq!(page, expected, "{name}: UPDATE_DOCS=1 writes it anew");
+    }
+}
+
+#[test]
+fn uninject_gives_back_every_byte() {
+    for name in MANIFESTS {
+        let text = manifest(name);
+        let (_, injected) = page(&text);
+        assert_ne!(injected, text, "{name}");
+        assert_eq!(uninject(&injected).unwrap().text, text, "{name}");
+    }
+}
+
+#[test]
+fn twice_is_once_and_other_options_replace_the_first() {
+    for name in MANIFESTS {
+        let text = manifest(name);
+        let (_, once) = page(&text);
+        assert_eq!(page(&once).1, once, "{name}");
+        let other = Options { image: Some("mirror/manager:1".to_owned()), ..Options::default() };
+        let updated = inject(&once, &other).unwrap().text;
+        assert_eq!(updated, inject(&text, &other).unwrap().text, "{name}");
+        assert!(updated.contains("mirror/manager:1"), "{name}");
+    }
+}
+
+#[test]
+fn what_has_no_engine_keeps_every_byte() {
+    let other = "# a\n\n---\nkind:   List\nitems: [ ]\n---\n---\napiVersion: apps/v1\nkind: StatefulSet\n\
+                 metadata: {name: db}\nspec:\n  template:\n    spec:\n      containers: [{name: db, image: postgres}]\n...\n";
+    for text in ["", "\n", "# only this", other, "{\"kind\": \"Pod\"}\r\n"] {
+        let outcome = inject(text, &Options::default()).unwrap();
+        assert_eq!(outcome.text, text);
+        assert!(outcome.changed.is_empty());
+        assert_eq!(uninject(text).unwrap().text, text);
+    }
+}
+
+#[test]
+fn other_changes_stay_when_the_manager_is_taken_out() {
+    let text = manifest("hand-written.yaml");
+    let (_, injected) = page(&text);
+    let edit = |text: &str| {
+        let text = text.replace("replicas: 3 # three", "replicas: 5 # five");
+        text.replace("- name: C\n", "- name: B\n              value: new\n            - name: C\n")
+    };
+    assert_ne!(edit(&injected), injected);
+    assert_eq!(uninject(&edit(&injected)).unwrap().text, edit(&text));
+}
+
+#[test]
+fn empty_lines_that_belong_to_a_value_stay_in_it() {
+    let text = manifest("hand-written.yaml");
+    let text =
+        text.replace("value: |\n                text\n", "value: |+\n                text\n\n");
+    let (_, injected) = page(&text);
+    assert!(injected.contains("text\n\n\n            - name: STAYPUT_LISTEN"), "{injected}");
+    assert_eq!(uninject(&injected).unwrap().text, text);
+}
+
+#[test]
+fn an_object_that_kubernetes_gives_back_says_the_same_afterwards() {
+    for name in MANIFESTS {
+        let text = manifest(name);
+        let (_, injected) = page(&text);
+        for (before, document) in crate::yaml::documents(&text)
+            .unwrap()
+            .into_iter()
+            .zip(crate::yaml::documents(&injected).unwrap())
+        {
+            let (before, document) = (before.root.unwrap().value(), document.root.unwrap().value());
+            let json = serde_json::to_string_pretty(&document).unwrap();
+            let back = uninject(&json).unwrap().text;
+            assert_eq!(crate::yaml::one(&back).unwrap().value(), before, "{name}");
+        }
+    }
+}

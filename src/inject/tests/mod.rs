@@ -1,0 +1,8 @@
+//! Manifests in, manifests out.
+#![allow(clippy::disallowed_methods)]
+
+mod findings;
+mod images;
+mod laws;
+mod manifests;
+mod patch;

@@ -1,0 +1,94 @@
+//! A part of a document, with its place in the text.
+
+use serde_json::Value;
+
+/// A value and where it is written.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) start: usize,
+    /// Behind the last character of the value. What follows on that line is a comment, or belongs to
+    /// the collection around it.
+    pub(crate) end: usize,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// A scalar, or an alias of any node: nothing in it can be edited here.
+    Leaf(Value),
+    Sequence {
+        flow: bool,
+        items: Vec<Node>,
+    },
+    Mapping {
+        flow: bool,
+        entries: Vec<Entry>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    /// Where the key begins.
+    pub(crate) start: usize,
+    pub(crate) value: Node,
+}
+
+impl Node {
+    pub(crate) fn value(&self) -> Value {
+        match &self.kind {
+            Kind::Leaf(value) => value.clone(),
+            Kind::Sequence { items, .. } => items.iter().map(Self::value).collect(),
+            Kind::Mapping { entries, .. } => Value::Object(
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.value())).collect(),
+            ),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        let Kind::Mapping { entries, .. } = &self.kind else { return None };
+        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    pub(crate) fn items(&self) -> &[Self] {
+        match &self.kind {
+            Kind::Sequence { items, .. } => items,
+            Kind::Leaf(_) | Kind::Mapping { .. } => &[],
+        }
+    }
+
+    /// How many children it has; a leaf has none.
+    pub(crate) fn len(&self) -> usize {
+        match &self.kind {
+            Kind::Leaf(_) => 0,
+            Kind::Sequence { items, .. } => items.len(),
+            Kind::Mapping { entries, .. } => entries.len(),
+        }
+    }
+
+    pub(crate) fn child(&self, index: usize) -> Option<&Self> {
+        match &self.kind {
+            Kind::Leaf(_) => None,
+            Kind::Sequence { items, .. } => items.get(index),
+            Kind::Mapping { entries, .. } => entries.get(index).map(|entry| &entry.value),
+        }
+    }
+
+    pub(crate) fn is_flow(&self) -> bool {
+        match &self.kind {
+            Kind::Leaf(_) => false,
+            Kind::Sequence { flow, .. } | Kind::Mapping { flow, .. } => *flow,
+        }
+    }
+
+    /// Whether the key `<<`, which takes in another mapping, is anywhere in it.
+    pub(crate) fn has_merge_key(&self) -> bool {
+        match &self.kind {
+            Kind::Leaf(_) => false,
+            Kind::Sequence { items, .. } => items.iter().any(Self::has_merge_key),
+            Kind::Mapping { entries, .. } => {
+                entries.iter().any(|entry| entry.key == "<<" || entry.value.has_merge_key())
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `kubectl stayput inject` and `uninject`: files and pipes in, manifests out, or nothing.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::support::program::{Ended, kubectl_stayput};
+
+fn manifests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests")
+}
+
+/// Runs it without any cluster.
+fn run(args: &[&str], stdin: &str) -> Ended {
+    let mut command = kubectl_stayput(Path::new("/nonexistent"), args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A wrong command line ends it before it reads.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended {
+        code: output.status.code().unwrap(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+fn manifest(name: &str) -> String {
+    fs::read_to_string(manifests().join(name)).unwrap()
+}
+
+#[test]
+fn in_a_pipe_and_back() {
+    let text = manifest("opensearch-chart.yaml");
+    let injected = run(&["inject"], &text);
+    assert_eq!(injected.code, 0, "{}", injected.stderr);
+    assert!(injected.stdout.contains("/stayput/stayput"));
+    assert!(injected.stderr.contains("stdin: note: document 2, StatefulSet/search-master"));
+    for args in [["inject", "-"], ["uninject", "-"]] {
+        let again = run(&args, &injected.stdout);
+        let expected = if args[0] == "inject" { &injected.stdout } else { &text };
+        assert_eq!((again.code, &again.stdout), (0, expected));
+    }
+}
+
+#[test]
+fn several_files_become_one_stream() {
+    let file = |name: &str| manifests().join(name).to_str().unwrap().to_owned();
+    let (eck, list) = (file("eck.yaml"), file("list.json"));
+    let both = run(&["inject", &eck, &list, "--cluster", "one"], "");
+    assert_eq!(both.code, 0, "{}", both.stderr);
+    let parts: Vec<&str> = both.stdout.split("---\n").collect();
+    assert_eq!(parts.len(), 2);
+    assert!(parts.iter().all(|part| part.contains("one-manager-tls")));
+    assert_eq!(run(&["uninject"], parts[0]).stdout, manifest("eck.yaml"));
+    assert_eq!(run(&["uninject"], parts[1]).stdout, manifest("list.json"));
+}
+
+#[test]
+fn a_check_says_what_would_be_done() {
+    let check = run(&["inject", "--check"], &manifest("hand-written.yaml"));
+    assert_eq!((check.code, check.stderr.as_str()), (0, ""));
+    assert!(check.stdout.starts_with("StatefulSet/logs\n  adds to "), "{}", check.stdout);
+    assert!(
+        check
+            .stdout
+            .contains("replaces spec.template.spec.containers[name=opensearch].readinessProbe\n")
+    );
+    let none = run(&["inject", "--check"], "kind: Pod\n");
+    assert_eq!((none.code, none.stdout.starts_with("no engine is in")), (0, true));
+}
+
+#[test]
+fn with_an_error_nothing_is_written() {
+    let good = manifest("hand-written.yaml");
+    let bad = good.replace("opensearchproject/opensearch:2.19.3", "example/search:1");
+    for args in [&["inject"][..], &["inject", "--check"]] {
+        let failed = run(args, &format!("{good}---\n{bad}"));
+        assert_eq!((failed.code, failed.stdout.as_str()), (1, ""));
+        assert!(
+            failed.stderr.contains("stdin: error: document 4, StatefulSet/logs, ")
+                && failed.stderr.contains("example/search:1 is not known. Give it word by word"),
+            "{}",
+            failed.stderr
+        );
+        let words = ["--command", "./start", "--command", "-v"];
+        let given = run(&[args, &words].concat(), &bad);
+        assert_eq!(given.code, 0, "{}", given.stderr);
+    }
+    let missing = run(&["inject", "/nonexistent/file"], "");
+    assert_eq!((missing.code, missing.stdout.as_str()), (1, ""));
+    assert!(missing.stderr.contains("cannot read /nonexistent/file"), "{}", missing.stderr);
+    let broken = run(&["uninject"], "a: [");
+    assert_eq!((broken.code, broken.stdout.as_str()), (1, ""));
+    assert_eq!(run(&["inject", "--config", "logs-config"], "").code, 64);
+}
