@@ -78,8 +78,7 @@ pub(super) async fn step(
         Action::Write(leaving) => write(cx, cluster, spec, &ledger, leaving).await?,
         Action::Scale { set, replicas } => {
             let there = found.object(set)?;
-            let namespace = cx.cluster.namespace().to_owned();
-            cx.api.scale(&namespace, there, *replicas).await?;
+            cx.api.scale(cx.cluster.namespace(), there, *replicas).await?;
             let node = format!("{}-{replicas}", there.name);
             let message = format!("{node} has no shards and no vote any more, and is taken away");
             let pod = cx.observer.pods.iter().find(|pod| pod.name == node);
@@ -89,7 +88,7 @@ pub(super) async fn step(
         }
         Action::Remove { set } => {
             let there = found.object(set)?;
-            cx.api.delete_stateful_set(&cx.cluster.namespace().to_owned(), there).await?;
+            cx.api.delete_stateful_set(cx.cluster.namespace(), there).await?;
         }
         Action::Exclude { .. } | Action::ExcludeVoter(_) | Action::ClearVotingExclusions => {
             ask(&cx.observer, &cx.lease, action).await?;
