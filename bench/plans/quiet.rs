@@ -60,6 +60,7 @@ pub(super) fn pod(number: usize) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        leaving: None,
         phase_applied_by: None,
         endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
         update: Ok(None),

@@ -3,6 +3,7 @@
 //!
 //! * [`check`]: what is wrong with the declaration by itself.
 //! * [`plan`]: the objects to apply now, in their order; or why nothing is changed.
+//! * [`leave()`]: how nodes leave that are not declared any more.
 //! * [`garbage`]: which config Secrets of removed node sets nobody needs any more.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
@@ -14,6 +15,7 @@ mod config;
 mod engine;
 mod garbage;
 mod labels;
+mod leave;
 mod merge;
 mod names;
 mod object;
@@ -31,6 +33,9 @@ pub use cluster::{Cluster, Manager, NodeSet};
 pub use engine::{Distribution, Engine, Version};
 pub use garbage::{SeenSecret, garbage};
 pub use labels::{CLUSTER, NODE_SET};
+pub use leave::{
+    Action, Excluded, ExcludedBefore, Facts, Leaving, Seen, SeenNode, Set, Turn, Votes, leave, sets,
+};
 pub use names::bootstrap;
 pub use object::{Kind, Object};
 pub use observed::{Observed, ObservedSet};

@@ -1,5 +1,5 @@
 //! What to apply now: new sets and higher counts first, then changes of sets that are there. Masters
-//! join one at a time.
+//! join one at a time. How nodes leave is in [`crate::leave()`].
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::config::{minimum_master_nodes, secret};
 use crate::roles::roles;
 use crate::service::service;
 use crate::stateful_set::stateful_set;
-use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal, names};
+use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
 
 /// What to apply now.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
     sets.retain(|set| {
         let turn = counts[set.name.as_str()];
         // A set that does not grow is changed when the others have grown.
-        turn.now > 0 && !(growing && turn.before == turn.wanted)
+        turn.now > 0 && !(growing && turn.before >= turn.wanted)
     });
     // Masters first: the others wait for one.
     sets.sort_by_key(|set| !roles(set).master);
@@ -77,7 +77,8 @@ fn counts<'a>(cluster: &'a Cluster, observed: &Observed, forming: bool) -> BTree
         let before = is_there(set).map_or(0, |set| set.replicas);
         let wanted = set.count;
         let now = match roles(set).master && !at_once && before < wanted {
-            false => wanted,
+            // It gets fewer one by one, when they can be taken away.
+            false => wanted.max(before),
             true if is_joining => before,
             true => {
                 is_joining = true;
@@ -101,21 +102,9 @@ fn waiting(counts: &BTreeMap<&str, Turn>) -> Option<String> {
 /// What cannot be made of the cluster that is there.
 fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    for (name, there) in &observed.sets {
-        match cluster.node_sets.iter().find(|set| set.name == *name) {
-            Some(set) => refusals.extend(change(cluster, set, there)),
-            None => refusals.push(Refusal::new(
-                "spec.nodeSets",
-                format!(
-                    "node set {name} is not there any more, but its {} nodes are: stayput does not \
-                     take nodes away yet. Declare it again; or move their data away as \
-                     docs/declared.md says, then kubectl --namespace {} delete statefulset {}",
-                    there.replicas,
-                    cluster.namespace,
-                    names::stateful_set(&cluster.name, name)
-                ),
-            )),
-        }
+    for set in &cluster.node_sets {
+        let there = observed.sets.get(&set.name);
+        refusals.extend(there.into_iter().flat_map(|there| change(cluster, set, there)));
     }
     refusals.extend(engine_changes(cluster, observed));
     refusals
@@ -123,23 +112,6 @@ fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
 
 fn change(cluster: &Cluster, set: &NodeSet, there: &ObservedSet) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    if set.count < there.replicas {
-        refusals.push(Refusal::of_set(
-            &set.name,
-            "count",
-            format!(
-                "is {}, and there are {} nodes: stayput does not take nodes away yet. Move their data \
-                 away as docs/declared.md says, then kubectl --namespace {} scale statefulset {} \
-                 --replicas={}; or write {} or more",
-                set.count,
-                there.replicas,
-                cluster.namespace,
-                names::stateful_set(&cluster.name, &set.name),
-                set.count,
-                there.replicas
-            ),
-        ));
-    }
     if there.claims().is_some_and(|claims| *claims != set.volume_claim_templates) {
         refusals.push(Refusal::of_set(
             &set.name,

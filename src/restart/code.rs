@@ -16,6 +16,8 @@ pub enum Code {
     NotBefore,
     /// Kept stopped on request.
     KeptStopped,
+    /// It leaves the cluster, and is not restarted any more.
+    Leaving,
     /// Its run has another config than its sources, and no restart was requested yet.
     PendingRestart,
     /// Its pod template has changed, and the step that carries it out is not allowed.
@@ -125,6 +127,7 @@ impl Code {
             Self::NotItsTurn => "not_its_turn",
             Self::NotBefore => "not_before",
             Self::KeptStopped => "kept_stopped",
+            Self::Leaving => "leaving",
             Self::PendingRestart => "pending_restart",
             Self::ConfigNotMounted => "config_not_mounted",
             Self::HandingOver => "handing_over",
@@ -208,6 +211,7 @@ impl Code {
             | Self::NotItsTurn
             | Self::NotBefore
             | Self::KeptStopped
+            | Self::Leaving
             | Self::PendingRestart
             | Self::ConfigNotMounted
             | Self::HandingOver

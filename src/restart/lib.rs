@@ -63,6 +63,7 @@ pub use snapshot::{
     LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,
     ResizeState, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
 };
+pub use stayput_declare::Leaving;
 pub use stayput_reuse::{Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 

@@ -278,6 +278,10 @@ pub enum Reason {
     NodeStopped,
     /// A node that was kept stopped is started.
     NodeStarted,
+    /// A node begins to leave.
+    NodeLeaving,
+    /// A node that leaves is empty and has no vote, and its pod is taken away.
+    NodeRemoved,
     /// Another controller undoes what we do.
     ForeignController,
 }
@@ -304,7 +308,9 @@ impl Reason {
             | Self::RequestAdopted
             | Self::DebtPaid
             | Self::NodeStopped
-            | Self::NodeStarted => false,
+            | Self::NodeStarted
+            | Self::NodeLeaving
+            | Self::NodeRemoved => false,
         }
     }
 
@@ -329,6 +335,8 @@ impl Reason {
             Self::DebtPaid => "DebtPaid",
             Self::NodeStopped => "NodeStopped",
             Self::NodeStarted => "NodeStarted",
+            Self::NodeLeaving => "NodeLeaving",
+            Self::NodeRemoved => "NodeRemoved",
             Self::ForeignController => "ForeignController",
         }
     }

@@ -1,6 +1,7 @@
 //! Fixtures: three masters and two data nodes, and what is there once a plan was applied.
 
 mod laws;
+mod leaving;
 mod merging;
 mod objects;
 mod order;

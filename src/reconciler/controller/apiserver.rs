@@ -28,6 +28,7 @@ use super::settings::Account;
 use crate::cluster::SearchCluster;
 
 pub(super) use error::{ApiError, watch_error};
+pub(super) use objects::Version;
 
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);

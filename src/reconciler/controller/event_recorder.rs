@@ -45,26 +45,31 @@ impl EventRecorder {
             })
             .collect();
         while self.sending.try_join_next().is_some() {}
-        for event in events.difference(&self.last) {
-            tracing::info!(
-                reason = event.reason.as_str(),
-                pod.uid = event.pod.as_deref().unwrap_or_default(),
-                "{}",
-                event.message
-            );
-            let regarding = regarding(event, cluster, pods);
-            let event = kube_event(event);
-            // A recorder for each: one that remembers would only count the second event of a
-            // reason, and drop its message.
-            let recorder = Recorder::new(self.api.client(), self.reporter.clone());
-            let send = async move {
-                if let Err(error) = recorder.publish(&event, &regarding).await {
-                    tracing::warn!("cannot send an event: {error}");
-                }
-            };
-            self.sending.spawn(send.in_current_span());
+        let last = std::mem::replace(&mut self.last, events.clone());
+        for event in events.difference(&last) {
+            self.send(event, cluster, pods);
         }
-        self.last = events;
+    }
+
+    /// Logs and sends one event.
+    pub(super) fn send(&mut self, event: &Event, cluster: &SearchCluster, pods: &Pods) {
+        tracing::info!(
+            reason = event.reason.as_str(),
+            pod.uid = event.pod.as_deref().unwrap_or_default(),
+            "{}",
+            event.message
+        );
+        let regarding = regarding(event, cluster, pods);
+        let event = kube_event(event);
+        // A recorder for each: one that remembers would only count the second event of a reason, and
+        // drop its message.
+        let recorder = Recorder::new(self.api.client(), self.reporter.clone());
+        let send = async move {
+            if let Err(error) = recorder.publish(&event, &regarding).await {
+                tracing::warn!("cannot send an event: {error}");
+            }
+        };
+        self.sending.spawn(send.in_current_span());
     }
 
     /// Waits until everything is sent.

@@ -7,13 +7,14 @@ mod endpoints;
 mod engine;
 mod flushes;
 mod formed;
+mod leaving;
 mod leftovers;
 mod managers;
 mod owners;
 mod snapshot;
 mod sources;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::core::Selector;
@@ -24,7 +25,7 @@ use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
-use stayput_restart::{Engine, Known, Snapshot, needs_engine, reads_engine};
+use stayput_restart::{Engine, Known, Ledger, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
 use endpoints::Endpoints;
@@ -65,6 +66,8 @@ pub(super) struct Observer {
     sources: sources::SourceReader,
     content: content::ContentReader,
     pub(super) owners: owners::Owners,
+    /// The nodes that have begun to leave, and how far each is.
+    pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
 }
 
@@ -87,6 +90,7 @@ impl Observer {
             sources: sources::SourceReader::default(),
             content: content::ContentReader::default(),
             owners: owners::Owners::default(),
+            leaving: BTreeMap::new(),
             api,
             metrics,
         }
@@ -152,6 +156,7 @@ impl Observer {
                 pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
+                pod.leaving = self.how_far(&facts.node, &snapshot.ledger);
                 let of_template = self.owners.update(facts, spec.manager.port);
                 let container = facts.engine_container(spec.manager.port);
                 pod.update = self.content.added_to(of_template, facts, container);
@@ -204,6 +209,13 @@ impl Observer {
             }
             unknown(error.to_string())
         })
+    }
+
+    /// How far a node is that has begun to leave.
+    fn how_far(&self, node: &str, ledger: &Ledger) -> Option<String> {
+        let unknown = || "how far it is is not known yet".to_owned();
+        let has_begun = ledger.debts.leaving.nodes.contains(node);
+        has_begun.then(|| self.leaving.get(node).cloned().unwrap_or_else(unknown))
     }
 
     /// The config was changed just now: the next observation reads it.

@@ -10,6 +10,8 @@ mod targets;
 mod unusable;
 mod without_apiserver;
 
+pub(super) use stops::is_same_generation;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,10 +80,12 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
         });
     }
 
-    if cluster.is_declared() && spec.is_newest() && cx.lease.is_held() {
-        // Engine, apiserver: the objects of a declared cluster.
-        Box::pin(declared::carry_out(cx, &cluster)).await;
-    }
+    let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+    let cluster = match (spec.is_newest() || is_deleting) && cx.lease.is_held() {
+        // Engine, apiserver: the objects of a declared cluster, and the nodes that leave it.
+        true => Box::pin(declared::carry_out(cx, cluster, &spec)).await,
+        false => cluster,
+    };
 
     let result = Box::pin(observe_plan_act(cx, cluster, &spec)).await;
     cx.metrics.count_reconcile(result.is_ok());

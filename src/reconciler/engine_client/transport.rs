@@ -38,6 +38,10 @@ impl Call {
         Self::new(Method::GET, path.into(), None)
     }
 
+    pub(super) fn read_with(path: impl Into<String>, body: Value) -> Self {
+        Self::new(Method::GET, path.into(), Some(body))
+    }
+
     pub(super) fn put(path: impl Into<String>, body: Value) -> Self {
         Self::new(Method::PUT, path.into(), Some(body))
     }

@@ -83,6 +83,7 @@ impl PodView {
             crash_looping: self.crash_looping,
             outdated: None,
             deadly_probe: None,
+            leaving: None,
             phase_applied_by: None,
             endpoint: Err(Unknown { message: "not read".into() }),
             update: Ok(None),

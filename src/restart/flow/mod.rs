@@ -26,8 +26,9 @@
 //! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
 //!    and start those that are not any more.
 //! 5. [`finish`]: `finish_restart` ends the restart once no member is left, `report_progress` and
-//!    `show_phases` show how far it is, `release_finalizer` removes the finalizer of a deleted
-//!    SearchCluster, `expect_late_requests` plans again soon after an end.
+//!    `show_phases` show how far it is, `report_leaving` shows how far nodes are that leave,
+//!    `release_finalizer` removes the finalizer of a deleted SearchCluster, `expect_late_requests`
+//!    plans again soon after an end.
 //!
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent.
 //!
@@ -164,10 +165,11 @@ const KEEP_STOPPED: [PlanStep; 2] = [
     PlanStep { name: "keep_stopped", run: Run::EachPod(keep_stopped::keep_stopped) },
 ];
 
-const FINISH: [PlanStep; 5] = [
+const FINISH: [PlanStep; 6] = [
     once("finish_restart", finish::finish_restart),
     once("report_progress", finish::progress::report_progress),
     once("show_phases", finish::show_phases::show_phases),
+    once("report_leaving", finish::report_leaving),
     once("release_finalizer", finish::release_finalizer),
     once("expect_late_requests", expect_late_requests),
 ];

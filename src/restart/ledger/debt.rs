@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PodPatch, Record, Time};
 use stayput_api::ConfigChoice;
+use stayput_declare::Leaving;
 
 /// Everything owed. Written down before it is done, removed once it is undone.
 #[derive(
@@ -24,6 +25,9 @@ pub struct Debts {
     /// The voting exclusion that must be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusion: Option<ExclusionDebt>,
+    /// What was changed for nodes that leave. It is decided and undone by what makes the nodes.
+    #[serde(default, skip_serializing_if = "Leaving::is_empty")]
+    pub leaving: Leaving,
 }
 
 /// An engine that must be started.
@@ -148,5 +152,6 @@ impl Debts {
             && self.allocation.is_none()
             && self.records.is_empty()
             && self.exclusion.is_none()
+            && self.leaving.is_empty()
     }
 }

@@ -15,6 +15,9 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
     if pod.terminating {
         refuse(Code::PodGone, format!("the pod {} is being deleted", pod.name))?;
     }
+    if let Some(how_far) = &pod.leaving {
+        refuse(Code::Leaving, format!("{} leaves the cluster: {how_far}", pod.node))?;
+    }
     let manager = match &pod.manager {
         Ok(manager) => manager,
         Err(unknown) => {

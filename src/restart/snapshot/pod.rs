@@ -37,6 +37,9 @@ pub struct Pod {
     /// Which probe would kill the container while the engine is stopped, for people
     /// (`liveness_would_kill`).
     pub deadly_probe: Option<String>,
+    /// Its node leaves the cluster: how far that is, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<String>,
     /// Checksum of the config in its sources now.
     pub sources: Sources,
     /// Whether Services send requests to it; read only while its manager drains.

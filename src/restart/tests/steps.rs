@@ -273,7 +273,7 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 15] = [
+const NEVER_REFUSED: [&str; 16] = [
     "accept_cancel",
     "delete_late_records",
     "end_at_deadline",
@@ -284,6 +284,7 @@ const NEVER_REFUSED: [&str; 15] = [
     "forget_replaced",
     "release_finalizer",
     "remember_configs",
+    "report_leaving",
     "report_progress",
     "report_queued",
     "report_unknown_names",

@@ -1,5 +1,6 @@
 //! From an empty namespace to three real OpenSearch nodes, by one SearchCluster.
 
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Instant;
 
@@ -10,12 +11,14 @@ use super::fixture::{ENGINE, Fixture};
 use super::nodes::{Node, attribute, observe_all, until_formed};
 use super::opensearch::Parts;
 use crate::support::engine::own_files;
+use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 const TEST: &str = "pods::declared::a_declared_cluster_is_made_changed_and_grown";
 /// Where the init container has put the program.
 const STAYPUT: &str = "/stayput/stayput";
+const EXCLUDED: &str = "cluster.routing.allocation.exclude._name";
 const WORK: &str = "/data";
 
 #[test]
@@ -88,14 +91,42 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     }
     assert_eq!(attribute(&grown, "round"), vec![json!("second"); 4]);
 
-    // One less is refused, and changes nothing.
-    fixture.admin().apply(&declared(&fixture, &parts, 3, "third"));
-    eventually("a refusal", || {
+    // One node less: its shards move first, and no document is lost.
+    let (settings, documents) = (json!({ "settings": { "number_of_shards": 8 } }), 40);
+    put(node, "/docs?wait_for_active_shards=all", &settings);
+    for id in 0..documents {
+        put(node, &format!("/docs/_doc/{id}"), &json!({ "id": id }));
+    }
+    let theirs = json!({ "persistent": { EXCLUDED: "old, older" } });
+    put(node, "/_cluster/settings", &theirs);
+    let began = Instant::now();
+    fixture.admin().apply(&declared(&fixture, &parts, 3, "second"));
+    until_replicas(&fixture, 3);
+    let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
+    eventually("three nodes", || (node.ask(target)?["timed_out"] == false).then_some(()));
+    println!("four nodes to three, with data: {} ms", began.elapsed().as_millis());
+    eventually("nothing is owed", || {
         let logs = fixture.json(&["get", "searchcluster", "logs"]);
-        (logs["status"]["blocked"] == "declaration_refused").then_some(())
+        logs["status"]["debts"].is_null().then_some(())
     });
-    until_replicas(&fixture, 4);
-    assert_eq!(observe_all(&fixture, STAYPUT).len(), 4);
+    let left = observe_all(&fixture, STAYPUT);
+    assert!(left.keys().eq(after.keys()), "{left:#?}");
+    for (name, node) in &after {
+        assert_eq!(left[name].run(), node.run(), "{name} was restarted");
+    }
+    node.ask("/docs/_refresh").expect("an answer");
+    assert_eq!(node.ask("/docs/_count").expect("a count")["count"], documents);
+    let settings = node.ask("/_cluster/settings?flat_settings=true").expect("settings");
+    assert_eq!(settings["persistent"][EXCLUDED], "old, older");
+    let state = node.ask("/_cluster/state/metadata").expect("a state");
+    let votes = &state["metadata"]["cluster_coordination"];
+    assert_eq!(votes["voting_config_exclusions"], json!([]));
+}
+
+fn put(node: &Node, target: &str, body: &Value) {
+    let stream = TcpStream::connect((node.address.as_str(), 9200)).expect("a connection");
+    let answer = exchange(stream, ("PUT", target), Some(body)).expect("an answer");
+    assert!(answer.status < 300, "{target}: {} {}", answer.status, answer.body);
 }
 
 fn until_replicas(fixture: &Fixture, count: u32) {

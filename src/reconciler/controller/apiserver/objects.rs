@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::api::{ObjectList, Preconditions};
-use serde_json::Value;
+use kube::api::{ObjectList, ObjectMeta, Preconditions};
+use serde_json::{Value, json};
 use stayput_declare::{CLUSTER, Kind};
 
 use super::{ApiError, Apiserver, FIELD_MANAGER};
@@ -16,6 +16,24 @@ fn resource(kind: Kind) -> ApiResource {
         Kind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
         Kind::Service => ApiResource::erase::<Service>(&()),
         Kind::StatefulSet => ApiResource::erase::<StatefulSet>(&()),
+    }
+}
+
+/// An object as it was read.
+#[derive(Debug)]
+pub(in crate::controller) struct Version {
+    pub(in crate::controller) name: String,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl Version {
+    pub(in crate::controller) fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+        }
     }
 }
 
@@ -81,6 +99,42 @@ impl Apiserver {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("Pods of namespace {namespace}");
         self.call("list_pods", &what, api.list(&ListParams::default())).await
+    }
+
+    /// Lowers the count of a StatefulSet, if it is still the one that was read.
+    pub(in crate::controller) async fn scale(
+        &self,
+        namespace: &str,
+        there: &Version,
+        replicas: u32,
+    ) -> Result<(), ApiError> {
+        let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
+        let what = format!("StatefulSet {namespace}/{}", there.name);
+        let patch = json!({
+            "metadata": { "uid": there.uid, "resourceVersion": there.resource_version },
+            "spec": { "replicas": replicas },
+        });
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let patch = Patch::Merge(&patch);
+        let call = api.patch(&there.name, &params, &patch);
+        self.call("scale_stateful_set", &what, call).await.map(drop)
+    }
+
+    /// Deletes a StatefulSet, if it is still the one that was read.
+    pub(in crate::controller) async fn delete_stateful_set(
+        &self,
+        namespace: &str,
+        there: &Version,
+    ) -> Result<(), ApiError> {
+        let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
+        let what = format!("StatefulSet {namespace}/{}", there.name);
+        let preconditions = Some(Preconditions {
+            uid: there.uid.clone(),
+            resource_version: there.resource_version.clone(),
+        });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        self.call("delete_stateful_set", &what, api.delete(&there.name, &params)).await.map(drop)
     }
 
     /// Deletes a Secret, if it is still the one with this uid.

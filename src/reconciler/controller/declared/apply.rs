@@ -28,7 +28,9 @@ impl Applied {
         cluster: &declare::Cluster,
         objects: &[Object],
     ) -> Result<bool, Verdict> {
-        let mut there = read(api, &cluster.namespace, objects).await.map_err(Verdict::Failed)?;
+        let mut there = read(api, &cluster.namespace, objects)
+            .await
+            .map_err(|error| Verdict::Failed(error.into()))?;
         let is_foreign = |object: &&Object| {
             let found = there.get(&key(object));
             found.is_some_and(|found| !is_owned(&found.metadata, &cluster.uid))
@@ -42,7 +44,10 @@ impl Applied {
         let mut is_changed = false;
         for object in objects {
             let there = there.remove(&key(object));
-            is_changed |= self.apply(api, cluster, object, there).await.map_err(Verdict::Failed)?;
+            is_changed |= self
+                .apply(api, cluster, object, there)
+                .await
+                .map_err(|error| Verdict::Failed(error.into()))?;
         }
         Ok(is_changed)
     }

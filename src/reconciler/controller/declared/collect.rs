@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 
 use super::read::{is_owned, node_set};
 use crate::controller::apiserver::{ApiError, Apiserver};
-use crate::controller::observe::now;
 use stayput_declare::{self as declare, Observed, SeenSecret, garbage};
 
 /// Deletes what is due, and returns since when the others are not needed.
@@ -14,13 +13,13 @@ pub(super) async fn collect(
     api: &Apiserver,
     cluster: &declare::Cluster,
     observed: &Observed,
-    since: BTreeMap<String, u64>,
+    since: &BTreeMap<String, u64>,
+    now: u64,
 ) -> Result<BTreeMap<String, u64>, ApiError> {
     let secrets = api.secrets(&cluster.namespace, &cluster.name).await?;
     let own = secrets.items.iter().filter(|secret| is_owned(&secret.metadata, &cluster.uid));
     let mut seen: Vec<SeenSecret> = own.filter_map(seen_secret).collect();
-    let now = now().0;
-    let (_, candidates) = garbage(cluster, observed, &seen, &since, now);
+    let (_, candidates) = garbage(cluster, observed, &seen, since, now);
     if candidates.is_empty() {
         return Ok(candidates);
     }
@@ -29,7 +28,7 @@ pub(super) async fn collect(
     for secret in &mut seen {
         secret.mounted = mounted.contains(secret.name.as_str());
     }
-    let (due, since) = garbage(cluster, observed, &seen, &since, now);
+    let (due, since) = garbage(cluster, observed, &seen, since, now);
     for secret in due {
         match api.delete_secret(&cluster.namespace, &secret.name, &secret.uid).await {
             Ok(()) => tracing::info!("deleted Secret {} of a removed node set", secret.name),

@@ -3,19 +3,26 @@
 
 mod apply;
 mod collect;
+mod leave;
 mod read;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::backoff;
 use super::context::Context;
+use super::effective_spec::EffectiveSpec;
+use super::failure::Failure;
+use super::observe::now;
 use super::settings::Account;
 use crate::cluster::SearchCluster;
 use apply::Applied;
+use leave::First;
+use read::Found;
 use stayput_declare as declare;
 use stayput_restart::{Report, Time};
 pub(super) use verdict::Verdict;
@@ -24,6 +31,8 @@ pub(super) use verdict::Verdict;
 const WAITING_INTERVAL: Duration = Duration::from_secs(2);
 /// While a person has to do something, perhaps about objects that are not watched.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
+/// How often Secrets are listed to find those that nobody needs.
+const COLLECT_INTERVAL: Duration = Duration::from_secs(60);
 /// At rest: what people have changed or deleted by hand is made again.
 const REST_INTERVAL: Duration = Duration::from_secs(300);
 /// The account that `deploy/` gives to the reconciler.
@@ -37,6 +46,9 @@ pub(super) struct Declared {
     applied: Applied,
     /// Since when Secrets are not needed, by uid.
     unneeded: BTreeMap<String, u64>,
+    collected: Option<Instant>,
+    /// How many nodes have a restart before them; none if it was not observed since the last change.
+    pending: Option<u32>,
     verdict: Verdict,
     failures: u32,
     /// For which generation, and when it is due again.
@@ -50,6 +62,8 @@ impl Declared {
             account: account.map_or(DEFAULT_ACCOUNT.to_owned(), named),
             applied: Applied::default(),
             unneeded: BTreeMap::new(),
+            collected: None,
+            pending: None,
             verdict: Verdict::Done,
             failures: 0,
             next: None,
@@ -67,74 +81,117 @@ impl Declared {
     }
 
     /// The report, with what keeps the declaration from being carried out.
-    pub(super) fn report(&self, report: Report, now: Time) -> Report {
+    pub(super) fn report(&mut self, report: Report, now: Time) -> Report {
+        self.pending = Some(report.counts.pending_restart);
         self.verdict.report(report, now)
     }
 }
 
-/// Makes what is declared, if it is due.
-pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster) {
+/// Makes what is declared, and takes a step for nodes that leave, if it is due. The SearchCluster as
+/// it is after that.
+pub(super) async fn carry_out(
+    cx: &mut Context,
+    mut cluster: Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Arc<SearchCluster> {
     let generation = cluster.metadata.generation.unwrap_or_default();
-    if cluster.metadata.deletion_timestamp.is_some() || !cx.declared.is_due(generation) {
-        return;
+    let is_made = cluster.is_declared() && cluster.metadata.deletion_timestamp.is_none();
+    // Of a cluster that is deleted, or not declared any more, nothing is left on the engine.
+    if !(is_made || leave::owes(&cluster)) || !cx.declared.is_due(generation) {
+        return cluster;
     }
-    let Some(declaration) = cluster.declaration(&cx.declared.account) else { return };
-    let verdict = attempt(cx, cluster, &declaration).await;
-    let declared = &mut cx.declared;
-    declared.failures = match verdict {
-        Verdict::Failed(_) => declared.failures.saturating_add(1),
-        Verdict::Done | Verdict::Waiting(_) | Verdict::Refused(_) | Verdict::Foreign(_) => 0,
+    let (verdict, is_again) = match attempt(cx, &mut cluster, spec, is_made).await {
+        Ok(done) => done,
+        Err(failure) if failure.is_conflict() => {
+            tracing::info!("another client wrote first, reading again: {failure}");
+            cx.refresh_cluster().await;
+            (Verdict::Waiting("another client wrote first".to_owned()), false)
+        }
+        Err(failure) => (Verdict::Failed(failure), false),
     };
+    let declared = &mut cx.declared;
+    let has_failed = matches!(verdict, Verdict::Failed(_));
+    declared.failures = if has_failed { declared.failures.saturating_add(1) } else { 0 };
     let pause = match verdict {
+        Verdict::Failed(_) => backoff::pause(declared.failures),
+        _ if is_again => Duration::ZERO,
         Verdict::Done => REST_INTERVAL,
         Verdict::Waiting(_) => WAITING_INTERVAL,
-        Verdict::Refused(_) | Verdict::Foreign(_) => REFUSED_INTERVAL,
-        Verdict::Failed(_) => backoff::pause(declared.failures),
+        Verdict::Kept(_) | Verdict::Refused(_) | Verdict::Foreign(_) => REFUSED_INTERVAL,
     };
     verdict.log(&declared.verdict);
     declared.verdict = verdict;
     declared.next = Some((generation, Instant::now() + pause));
+    cluster
 }
 
+/// How far it has got, and whether another attempt is to follow at once.
 async fn attempt(
+    cx: &mut Context,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+    is_made: bool,
+) -> Result<(Verdict, bool), Failure> {
+    // Apiserver: what is there.
+    let mut found = read::found(&cx.api, cluster).await?;
+    let declaration = cluster.declaration(&cx.declared.account).filter(|_| is_made);
+    let verdict = match &declaration {
+        Some(declaration) => make(cx, cluster, declaration, &mut found).await?,
+        None => Verdict::Done,
+    };
+    let waiting = match &verdict {
+        Verdict::Done => None,
+        Verdict::Waiting(waiting) => Some(waiting.as_str()),
+        Verdict::Kept(_) | Verdict::Refused(_) | Verdict::Foreign(_) | Verdict::Failed(_) => {
+            return Ok((verdict, false));
+        }
+    };
+
+    // Engine, apiserver: nodes that leave.
+    let first = First { waiting, pending: cx.declared.pending };
+    let leave::Step { turn, is_again } = leave::step(cx, cluster, spec, &found, &first).await?;
+    Ok((verdict.with(turn), is_again))
+}
+
+/// Makes what is declared.
+async fn make(
     cx: &mut Context,
     cluster: &SearchCluster,
     declaration: &declare::Cluster,
-) -> Verdict {
-    // Apiserver: what is there.
-    let mut observed = match read::observed(&cx.api, declaration).await {
-        Ok(observed) => observed,
-        Err(error) => return Verdict::Failed(error),
-    };
+    found: &mut Found,
+) -> Result<Verdict, Failure> {
+    let observed = &mut found.observed;
     if observed.bootstrap.as_ref().is_some_and(|names| !names.is_empty()) {
         // Engine: whether it has formed a cluster.
         observed.formed = cx.observer.has_formed(cluster).await;
     }
 
     // No outside system: what to make now.
-    let plan = match declare::plan(declaration, &observed) {
+    let plan = match declare::plan(declaration, observed) {
         Ok(plan) => plan,
-        Err(refusals) => return Verdict::Refused(refusals),
+        Err(refusals) => return Ok(Verdict::Refused(refusals)),
     };
 
     // Apiserver: make it.
-    match cx.declared.applied.make(&cx.api, declaration, &plan.objects).await {
-        Ok(true) => cx.observer.reread_sources(),
-        Ok(false) => {}
-        Err(verdict) => {
-            // What was made before the failure counts, too.
-            cx.observer.reread_sources();
-            return verdict;
-        }
+    let made = cx.declared.applied.make(&cx.api, declaration, &plan.objects).await;
+    if !matches!(made, Ok(false)) {
+        // What was made before a failure counts, too.
+        cx.observer.reread_sources();
+        cx.declared.pending = None;
+    }
+    if let Err(verdict) = made {
+        return Ok(verdict);
     }
 
     // Apiserver: delete what nobody needs any more.
-    let unneeded = std::mem::take(&mut cx.declared.unneeded);
-    match collect::collect(&cx.api, declaration, &observed, unneeded).await {
-        Ok(unneeded) => cx.declared.unneeded = unneeded,
-        Err(error) => return Verdict::Failed(error),
+    let declared = &mut cx.declared;
+    if declared.collected.is_none_or(|at| at.elapsed() >= COLLECT_INTERVAL) {
+        let since = &declared.unneeded;
+        declared.unneeded =
+            collect::collect(&cx.api, declaration, observed, since, now().0).await?;
+        declared.collected = Some(Instant::now());
     }
-    match (plan.waiting, plan.forming) {
+    Ok(match (plan.waiting, plan.forming) {
         (Some(waiting), _) => Verdict::Waiting(waiting),
         (None, true) => Verdict::Waiting(format!(
             "the cluster has not formed yet: `kubectl --namespace {} get pods --selector {}={}` shows \
@@ -144,5 +201,8 @@ async fn attempt(
             declaration.name
         )),
         (None, false) => Verdict::Done,
-    }
+    })
 }
+
+#[cfg(test)]
+mod tests;

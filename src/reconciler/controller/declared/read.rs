@@ -1,10 +1,14 @@
 //! What is there of a declared cluster.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{DynamicObject, ObjectMeta};
 use serde_json::Value;
 
-use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::cluster::SearchCluster;
+use crate::controller::apiserver::{ApiError, Apiserver, Version, namespaced_name};
+use crate::controller::failure::Failure;
 use stayput_declare::{self as declare, Kind, NODE_SET, Observed, ObservedSet};
 
 /// Whether the SearchCluster with this uid owns it.
@@ -17,20 +21,38 @@ pub(super) fn node_set(metadata: &ObjectMeta) -> Option<&String> {
     metadata.labels.as_ref()?.get(NODE_SET)
 }
 
+/// What is there, and which version of the StatefulSets was read.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) observed: Observed,
+    objects: BTreeMap<String, Version>,
+}
+
+impl Found {
+    /// The StatefulSet of a node set as it was read.
+    pub(super) fn object(&self, set: &str) -> Result<&Version, Failure> {
+        self.objects.get(set).ok_or(Failure::StatusOvertaken)
+    }
+}
+
 /// Reads StatefulSets and the names of the first masters; only what the cluster owns.
-pub(super) async fn observed(
-    api: &Apiserver,
-    cluster: &declare::Cluster,
-) -> Result<Observed, ApiError> {
-    let name = declare::bootstrap(&cluster.name);
+pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Found, ApiError> {
+    let (namespace, name) = namespaced_name(&cluster.metadata);
+    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+    let bootstrap = declare::bootstrap(name);
     let (sets, bootstrap) = tokio::try_join!(
-        api.stateful_sets(&cluster.namespace, &cluster.name),
-        api.object(Kind::ConfigMap, &cluster.namespace, &name),
+        api.stateful_sets(namespace, name),
+        api.object(Kind::ConfigMap, namespace, &bootstrap),
     )?;
-    let own = sets.items.iter().filter(|set| is_owned(&set.metadata, &cluster.uid));
-    let sets = own.filter_map(|set| Some((node_set(&set.metadata)?.clone(), observed_set(set))));
-    let bootstrap = bootstrap.filter(|object| is_owned(&object.metadata, &cluster.uid));
-    Ok(Observed { sets: sets.collect(), bootstrap: bootstrap.as_ref().map(names), formed: false })
+    let (mut observed, mut objects) = (Observed::default(), BTreeMap::new());
+    for set in sets.items.iter().filter(|set| is_owned(&set.metadata, uid)) {
+        let Some(name) = node_set(&set.metadata) else { continue };
+        observed.sets.insert(name.clone(), observed_set(set));
+        objects.insert(name.clone(), Version::of(&set.metadata));
+    }
+    let bootstrap = bootstrap.filter(|object| is_owned(&object.metadata, uid));
+    observed.bootstrap = bootstrap.as_ref().map(names);
+    Ok(Found { observed, objects })
 }
 
 fn names(object: &DynamicObject) -> Vec<String> {

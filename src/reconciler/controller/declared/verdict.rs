@@ -1,8 +1,8 @@
 //! How far the declaration is carried out, for people.
 
-use crate::controller::apiserver::ApiError;
+use crate::controller::failure::Failure;
 use crate::controller::status_report::blocked;
-use stayput_declare::Refusal;
+use stayput_declare::{Refusal, Turn};
 use stayput_restart::{Report, Time};
 
 /// How far the declaration is carried out.
@@ -14,13 +14,41 @@ pub(in crate::controller) enum Verdict {
     Waiting(String),
     /// Nothing was changed.
     Refused(Vec<Refusal>),
+    /// Objects were made, and nodes do not leave before a person changes something.
+    Kept(Refusal),
     /// There are objects of somebody else with names that are needed; nothing was changed.
     Foreign(Vec<String>),
     /// A call has failed; what was made before it is there.
-    Failed(ApiError),
+    Failed(Failure),
 }
 
+/// Of so many nodes that leave the message says how far they are.
+const NAMED: usize = 3;
+
 impl Verdict {
+    /// With how far the nodes are that leave.
+    pub(super) fn with(self, turn: Turn) -> Self {
+        if let Some(refusal) = turn.refusal {
+            return Self::Kept(refusal);
+        }
+        if turn.nodes.is_empty() {
+            return self;
+        }
+        let mut leaving: Vec<String> = turn
+            .nodes
+            .iter()
+            .take(NAMED)
+            .map(|(node, how_far)| format!("{node} leaves: {how_far}"))
+            .collect();
+        if turn.nodes.len() > NAMED {
+            leaving.push(format!("{} more nodes leave", turn.nodes.len() - NAMED));
+        }
+        if let Self::Waiting(waiting) = self {
+            leaving.insert(0, waiting);
+        }
+        Self::Waiting(leaving.join("; "))
+    }
+
     /// Code, reason and message of what a person has to do something about.
     fn problem(&self) -> Option<(&'static str, &'static str, String)> {
         match self {
@@ -29,6 +57,9 @@ impl Verdict {
                 let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
                 let message = format!("{}; nothing of the cluster was changed", all.join("; "));
                 Some(("declaration_refused", "DeclarationRefused", message))
+            }
+            Self::Kept(refusal) => {
+                Some(("leave_refused", "LeaveRefused", format!("{refusal}; no node leaves")))
             }
             Self::Foreign(objects) => Some((
                 "foreign_object",

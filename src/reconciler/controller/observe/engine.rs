@@ -2,6 +2,7 @@
 
 mod changes;
 mod convert;
+mod leaving;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub(super) enum ViewError {
     NotReached,
     #[error("the engine has not formed a cluster yet")]
     NoCluster,
+    #[error("another cluster answers at the addresses of its pods")]
+    OtherCluster,
     #[error(
         "the engine has not read its indices and settings from disk yet: it waits for more nodes \
          (gateway.expected_data_nodes, gateway.recover_after_data_nodes)"

@@ -59,7 +59,10 @@ pub(super) fn confirmed<'a>(
 }
 
 /// Whether it is the same object with the same spec.
-pub(super) fn is_same_generation(live: &SearchCluster, known: &SearchCluster) -> bool {
+pub(in crate::controller) fn is_same_generation(
+    live: &SearchCluster,
+    known: &SearchCluster,
+) -> bool {
     live.metadata.uid == known.metadata.uid && live.metadata.generation == known.metadata.generation
 }
 

@@ -3,7 +3,9 @@
 
 mod answers;
 mod cluster;
+mod excluded;
 mod exclusions;
+mod explain;
 mod identify;
 mod settings;
 mod shards;

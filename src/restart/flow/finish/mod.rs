@@ -9,7 +9,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::{
-    Action, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation, ended_recently,
+    Action, Code, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation, ended_recently,
 };
 
 /// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
@@ -58,6 +58,17 @@ pub(super) fn finished(restart: &Restart) -> usize {
         member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
     };
     restart.members.iter().filter(is_done).count()
+}
+
+/// Reports how far nodes are that leave.
+pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    for pod in context.index.pods() {
+        if let Some(how_far) = &pod.leaving {
+            changes.wait(&pod.uid, Code::Leaving, format!("it leaves the cluster: {how_far}"));
+        }
+    }
+    changes
 }
 
 /// Removes our finalizer once no debt is left, nothing of ours is left on the pods, and every node

@@ -14,8 +14,14 @@ fn manager(pod: &mut Pod) -> &mut Manager {
 }
 
 /// Each fault alone, in the order in which they are checked.
-const FAULTS: [(&str, Change, Code, &str); 13] = [
+const FAULTS: [(&str, Change, Code, &str); 14] = [
     ("being deleted", |pod| pod.terminating = true, Code::PodGone, "pod logs-2 is being deleted"),
+    (
+        "node that leaves",
+        |pod| pod.leaving = Some("4 shards are still on it".to_owned()),
+        Code::Leaving,
+        "logs-2 leaves the cluster: 4 shards are still on it",
+    ),
     (
         "manager silent",
         |pod| pod.manager = Err(unknown()),

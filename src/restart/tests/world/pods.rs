@@ -251,6 +251,7 @@ impl SimPod {
             crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
+            leaving: None,
             phase_applied_by: self.phase_applied_by.clone(),
             endpoint: self.endpoint(now),
             update: Ok(self

@@ -23,6 +23,10 @@ pub(crate) enum Command {
     DeleteIndex { name: String },
     /// `PUT /{index}/_settings`.
     PutIndexSettings { name: String, replicas: Option<usize>, delayed_ms: Option<u64> },
+    /// `POST /_cluster/voting_config_exclusions`.
+    ExcludeVotes { names: Vec<String> },
+    /// `DELETE /_cluster/voting_config_exclusions`.
+    ClearVotes,
     /// `PUT /_nodes/{id}/shutdown`.
     PutShutdown { node: String, record: Shutdown },
     /// `DELETE /_nodes/{id}/shutdown`.
@@ -68,6 +72,12 @@ pub(super) fn apply(state: &mut State, command: Command) -> Result<Value, Failur
                 set_replicas(index, replicas);
             }
         }
+        Command::ExcludeVotes { names } => {
+            let named = state.nodes.values().filter(|node| names.contains(&node.name));
+            let named = named.map(|node| (node.id.clone(), node.name.clone()));
+            state.voting_config_exclusions.extend(named);
+        }
+        Command::ClearVotes => state.voting_config_exclusions.clear(),
         Command::PutShutdown { node, record } => drop(state.shutdowns.insert(node, record)),
         Command::DeleteShutdown { node } => {
             state.shutdowns.remove(&node).ok_or_else(|| {
@@ -135,6 +145,8 @@ fn check_setting(scope: &str, key: &str, value: Option<&str>) -> Result<(), Fail
 
 fn set_replicas(index: &mut Index, replicas: usize) {
     for shard in &mut index.shards {
+        // What is being moved begins to move again.
+        shard.copies.retain(|copy| copy.moves_from.is_none());
         while shard.copies.len() <= replicas {
             shard.copies.push(ShardCopy::new(false, "REPLICA_ADDED"));
         }

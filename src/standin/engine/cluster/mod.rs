@@ -21,6 +21,7 @@ mod discovery;
 mod document;
 mod failure;
 mod link;
+mod moving;
 mod publish;
 mod recovery;
 mod replication;
@@ -33,6 +34,7 @@ mod wire;
 pub(crate) use command::{Changes, Command};
 pub(crate) use document::Document;
 pub(crate) use failure::Failure;
+pub(crate) use moving::{EXCLUDED, excluded};
 pub(crate) use routing::ALLOCATION;
 pub(crate) use state::{
     Index, NodeInfo, Place, Shard, ShardCopy, Shutdown, State, now_ms, time_value,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::moving;
 use super::state::{Index, Place, Shard, ShardCopy, State, now_ms, time_value};
 
 /// The setting for which copies may be allocated.
@@ -93,6 +94,7 @@ pub(super) fn start_copy(index: &mut Index, number: usize, node: &str) {
             shard.in_sync.insert(node.to_owned());
         }
     }
+    moving::finish(index, number, node);
 }
 
 /// Places every copy that may be placed.
@@ -103,14 +105,17 @@ pub(super) fn reroute(state: &mut State, configured: &str) {
         .find_map(|settings| settings.get(ALLOCATION))
         .map_or(configured, String::as_str)
         .to_owned();
+    let excluded = moving::excluded(state);
     let names: Vec<String> = state.indices.keys().cloned().collect();
     for name in names {
         let shards = state.indices.get(&name).map_or(0, |index| index.shards.len());
         for number in 0..shards {
             // The load counts all copies, also those that were placed just now.
-            let load = load(state);
+            let mut load = load(state);
+            load.retain(|node| !excluded.contains(node));
             let Some(index) = state.indices.get_mut(&name) else { continue };
             place(&mut index.shards[number], &load, &enabled, now);
+            moving::begin(&mut index.shards[number], &excluded, &load, &enabled);
         }
     }
 }

@@ -72,7 +72,10 @@ pub(crate) struct Index {
 impl Index {
     /// How many replicas each shard has.
     pub(crate) fn replicas(&self) -> usize {
-        self.shards.first().map_or(0, |shard| shard.copies.len().saturating_sub(1))
+        let stays = |copy: &&ShardCopy| copy.moves_from.is_none();
+        let copies =
+            self.shards.first().map_or(0, |shard| shard.copies.iter().filter(stays).count());
+        copies.saturating_sub(1)
     }
 }
 
@@ -87,6 +90,12 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
+    /// The node to which the copy on `node` moves.
+    pub(crate) fn moves_to(&self, node: &str) -> Option<&str> {
+        let is_from = |copy: &&ShardCopy| copy.moves_from.as_deref() == Some(node);
+        self.copies.iter().find(is_from).and_then(ShardCopy::node)
+    }
+
     /// The node of the primary, if that is started.
     pub(crate) fn primary_node(&self) -> Option<&str> {
         self.copies.iter().find(|copy| copy.primary).and_then(ShardCopy::started_on)
@@ -108,6 +117,9 @@ pub(crate) struct ShardCopy {
     pub(crate) place: Place,
     /// The node it was on before it was unassigned.
     pub(crate) last_node: Option<String>,
+    /// The node with the copy whose place it takes when it is complete.
+    #[serde(default)]
+    pub(crate) moves_from: Option<String>,
 }
 
 impl ShardCopy {
@@ -115,7 +127,7 @@ impl ShardCopy {
     pub(crate) fn new(primary: bool, reason: &str) -> Self {
         let place =
             Place::Unassigned { reason: reason.to_owned(), since_ms: now_ms(), delayed_ms: None };
-        Self { primary, place, last_node: None }
+        Self { primary, place, last_node: None, moves_from: None }
     }
 
     /// The node it is placed on, started or not.

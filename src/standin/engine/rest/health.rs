@@ -18,6 +18,7 @@ struct Counts {
     initializing: usize,
     unassigned: usize,
     delayed: usize,
+    relocating: usize,
     unassigned_primaries: usize,
     inactive_primaries: usize,
 }
@@ -27,6 +28,10 @@ impl Counts {
         let mut counts = Self::default();
         let indices = indices.filter_map(|name| state.indices.get(name));
         for copy in indices.flat_map(|index| &index.shards).flat_map(|shard| &shard.copies) {
+            if copy.moves_from.is_some() {
+                counts.relocating += 1;
+                continue;
+            }
             counts.total += 1;
             match &copy.place {
                 Place::Started { .. } => {
@@ -113,7 +118,7 @@ impl Node {
             "number_of_data_nodes": state.nodes.values().filter(|node| node.is_data()).count(),
             "active_primary_shards": counts.primaries,
             "active_shards": counts.started,
-            "relocating_shards": 0,
+            "relocating_shards": counts.relocating,
             "initializing_shards": counts.initializing,
             "unassigned_shards": counts.unassigned,
             "delayed_unassigned_shards": counts.delayed,
@@ -142,7 +147,7 @@ impl Node {
                         "number_of_replicas": found.replicas(),
                         "active_primary_shards": counts.primaries,
                         "active_shards": counts.started,
-                        "relocating_shards": 0,
+                        "relocating_shards": counts.relocating,
                         "initializing_shards": counts.initializing,
                         "unassigned_shards": counts.unassigned,
                     });

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 mod cat;
 mod documents;
+mod explain;
 mod filter;
 mod health;
 mod indices;
@@ -17,6 +18,7 @@ mod nodes;
 mod settings;
 mod shutdown;
 mod state;
+mod votes;
 
 use super::cluster::{Cluster, Failure, State, time_value};
 use super::config::{Config, Distribution};
@@ -66,6 +68,9 @@ impl Node {
             (_, ["_cluster", "health"]) => Ok(wrong_method(request, "GET")),
             ("GET", ["_cluster", "state", rest @ ..]) => self.cluster_state(request, rest),
             ("GET", ["_cluster", "settings"]) => self.settings(request),
+            ("GET" | "POST", ["_cluster", "allocation", "explain"]) => self.explain(request),
+            ("POST", ["_cluster", "voting_config_exclusions"]) => self.exclude_votes(request),
+            ("DELETE", ["_cluster", "voting_config_exclusions"]) => self.clear_votes(request),
             ("PUT", ["_cluster", "settings"]) => self.put_settings(request),
             ("GET", ["_nodes", "shutdown"]) if self.has_shutdown() => self.shutdowns(request, None),
             (_, ["_nodes", id, "shutdown"]) if self.has_shutdown() => {

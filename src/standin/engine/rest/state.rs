@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Answered, Node, Request};
-use crate::engine::cluster::{NodeInfo, Place, ShardCopy, State};
+use crate::engine::cluster::{NodeInfo, Place, Shard, ShardCopy, State};
 use crate::engine::config::Distribution;
 
 impl Node {
@@ -91,8 +91,9 @@ fn metadata(state: &State) -> Value {
 fn routing_table(state: &State) -> Value {
     let indices = state.indices.iter().map(|(name, index)| {
         let shards = index.shards.iter().enumerate().map(|(number, shard)| {
-            let copies: Vec<Value> =
-                shard.copies.iter().map(|copy| routed(name, number, copy)).collect();
+            // The engines list a copy that moves where it is.
+            let shown = shard.copies.iter().filter(|copy| copy.moves_from.is_none());
+            let copies: Vec<Value> = shown.map(|copy| routed(name, number, shard, copy)).collect();
             (number.to_string(), json!(copies))
         });
         (name.clone(), json!({"shards": shards.collect::<Map<_, _>>()}))
@@ -100,17 +101,19 @@ fn routing_table(state: &State) -> Value {
     json!({"indices": indices.collect::<Map<_, _>>()})
 }
 
-fn routed(index: &str, number: usize, copy: &ShardCopy) -> Value {
+fn routed(index: &str, number: usize, shard: &Shard, copy: &ShardCopy) -> Value {
+    let moves_to = copy.started_on().and_then(|node| shard.moves_to(node));
     let doing = match &copy.place {
         Place::Unassigned { .. } => "UNASSIGNED",
         Place::Initializing { .. } => "INITIALIZING",
+        Place::Started { .. } if moves_to.is_some() => "RELOCATING",
         Place::Started { .. } => "STARTED",
     };
     let mut routed = json!({
         "state": doing,
         "primary": copy.primary,
         "node": copy.node(),
-        "relocating_node": null,
+        "relocating_node": moves_to,
         "shard": number,
         "index": index,
     });

@@ -1,0 +1,116 @@
+//! Takes one node away: once it has no shards and no vote.
+
+use std::collections::BTreeSet;
+
+use super::{Action, COMMAND, Facts, Leaving, Seen, SeenNode, Set, Votes};
+
+/// The next action for this node, or why it waits.
+pub(super) fn take(
+    set: &Set,
+    node: &str,
+    facts: &Facts,
+    seen: &Seen,
+    debts: &Leaving,
+) -> Result<Action, String> {
+    shards(node, seen)?;
+    if let Some(index) = &seen.without_primary {
+        return Err(format!(
+            "index {index} has a shard without a primary: the last copy may be on this node"
+        ));
+    }
+    if facts.paused {
+        return Err("paused (spec.paused): it is empty, and stays for now".to_owned());
+    }
+    if facts.busy.contains(node) {
+        return Err("a restart has it under way, or it is kept stopped: that has to end".to_owned());
+    }
+    if facts.under_way {
+        return Err("it is empty; a restart has other nodes under way".to_owned());
+    }
+    let listed = seen.nodes.get(node).filter(|node| node.is_master);
+    let vote = listed.map(|listed| hand_over(node, listed, facts, seen, debts)).transpose()?;
+    let scale = || Action::Scale { set: set.name.clone(), replicas: set.replicas - 1 };
+    Ok(vote.flatten().unwrap_or_else(scale))
+}
+
+/// Passes if the engine has no shard on the node.
+pub(super) fn shards(node: &str, seen: &Seen) -> Result<(), String> {
+    let Some(listed) = seen.nodes.get(node).filter(|listed| listed.shards > 0) else {
+        return Ok(());
+    };
+    let count = match listed.shards {
+        1 => "1 shard is still on it".to_owned(),
+        many => format!("{many} shards are still on it"),
+    };
+    Err(listed.stuck.as_ref().map_or(count.clone(), |stuck| format!("{count}; {stuck}")))
+}
+
+/// What is to be done so that a master has no vote; none once it has none.
+fn hand_over(
+    node: &str,
+    listed: &SeenNode,
+    facts: &Facts,
+    seen: &Seen,
+    debts: &Leaving,
+) -> Result<Option<Action>, String> {
+    let Some(votes) = &seen.votes else {
+        return Err("this engine has no voting configurations: a master cannot leave".to_owned());
+    };
+    match debts.voter.as_deref() {
+        Some(voter) if voter != node => Err(format!("masters leave one at a time; {voter} first")),
+        Some(_) if !votes.excluded.contains(node) => {
+            may_hand_over(node, listed, facts, seen, votes)?;
+            Ok(Some(Action::ExcludeVoter(node.to_owned())))
+        }
+        Some(_) if votes.voters.contains(&listed.id) => {
+            Err("it is empty; its vote is being taken over".to_owned())
+        }
+        Some(_) => Ok(None),
+        None => {
+            may_hand_over(node, listed, facts, seen, votes)?;
+            Ok(Some(Action::Write(Leaving { voter: Some(node.to_owned()), ..debts.clone() })))
+        }
+    }
+}
+
+/// The others decide without it, and every one of them is there.
+fn may_hand_over(
+    node: &str,
+    listed: &SeenNode,
+    facts: &Facts,
+    seen: &Seen,
+    votes: &Votes,
+) -> Result<(), String> {
+    if facts.late_votes.contains(node) {
+        return Err(
+            "a restart took its vote a few minutes ago: a late request of it may come".into()
+        );
+    }
+    if let Some(why) = foreign(&votes.excluded, Some(node)) {
+        return Err(why);
+    }
+    let is_listed = |id: &String| seen.nodes.values().any(|other| other.id == *id);
+    if votes.voters.iter().any(|id| *id != listed.id && !is_listed(id)) {
+        return Err("a master with a vote is not in the cluster: without this one more, too few \
+                    might be left to elect one"
+            .to_owned());
+    }
+    let others = seen.nodes.values().filter(|other| other.is_master && other.id != listed.id);
+    if others.count() == 0 {
+        return Err("no other node can be elected master".to_owned());
+    }
+    Ok(())
+}
+
+/// Why nothing can be done while other clients have excluded nodes from voting.
+pub(super) fn foreign(excluded: &BTreeSet<String>, ours: Option<&str>) -> Option<String> {
+    let foreign: Vec<&str> =
+        excluded.iter().map(String::as_str).filter(|name| Some(*name) != ours).collect();
+    (!foreign.is_empty()).then(|| {
+        format!(
+            "another client has excluded {} from voting, and exclusions can only be removed all at \
+             once; if they are needed no more, remove them: {COMMAND}",
+            foreign.join(", ")
+        )
+    })
+}

@@ -1,0 +1,215 @@
+//! Nodes that leave: reads what a decision needs, and carries one action out. What is decided is in
+//! `stayput_declare::leave`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::read::Found;
+use crate::cluster::SearchCluster;
+use crate::controller::context::Context;
+use crate::controller::effective_spec::EffectiveSpec;
+use crate::controller::execute::Executor;
+use crate::controller::failure::Failure;
+use crate::controller::lease::Lease;
+use crate::controller::observe::{Observer, now};
+use crate::controller::reconcile::is_same_generation;
+use crate::controller::status_report::ledger_of;
+use stayput_declare::{self as declare, Action, Facts, Leaving, Turn};
+use stayput_restart::{self as restart, Event, Ledger, Reason, RemovedExclusion};
+
+/// What a turn has come to.
+#[derive(Debug, Default)]
+pub(super) struct Step {
+    /// The decision.
+    pub(super) turn: Turn,
+    /// Another turn may follow at once.
+    pub(super) is_again: bool,
+}
+
+/// Why no node begins to leave yet: what comes first.
+pub(super) struct First<'a> {
+    /// What the declared objects wait for.
+    pub(super) waiting: Option<&'a str>,
+    /// How many nodes have a restart before them; none if that is not known yet.
+    pub(super) pending: Option<u32>,
+}
+
+/// Takes one step for the nodes that leave; `cluster` is replaced by what is read or written of it.
+pub(super) async fn step(
+    cx: &mut Context,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+    found: &Found,
+    first: &First<'_>,
+) -> Result<Step, Failure> {
+    let sets = sets(cluster, found);
+    let concerns = |set: &declare::Set| set.wanted < set.replicas || !set.is_declared;
+    if !sets.iter().any(concerns) && !owes(cluster) {
+        cx.observer.leaving.clear();
+        return Ok(Step::default());
+    }
+    // Apiserver: decisions are made on the live SearchCluster.
+    let live = cx.api.cluster_of(cluster).await?;
+    let is_same = is_same_generation(&live, cluster);
+    *cluster = spec.apply(cx.cluster.remember(live));
+    if !is_same {
+        return Ok(Step { is_again: true, ..Step::default() });
+    }
+    let ledger = ledger_of(cluster);
+    let debts = &ledger.debts.leaving;
+    let leaving = sets.iter().flat_map(declare::Set::leaving).chain(debts.nodes.iter().cloned());
+    let leaving: BTreeSet<String> = leaving.collect();
+
+    // Engine: the exclusion, nodes, votes and shards.
+    let seen = match leaving.is_empty() {
+        true => Ok(declare::Seen::default()),
+        false => cx.observer.see_leaving(cluster, &leaving).await,
+    };
+
+    // No outside system: what to do now.
+    let facts = facts(cx, cluster, &ledger, first);
+    let turn = declare::leave(&sets, &facts, seen.as_ref().map_err(String::as_str), debts);
+    cx.observer.leaving.clone_from(&turn.nodes);
+    let Some(action) = &turn.action else { return Ok(Step { turn, is_again: false }) };
+
+    // Apiserver or engine: do it.
+    tracing::info!("nodes that leave: {action:?}");
+    match action {
+        Action::Write(leaving) => write(cx, cluster, spec, &ledger, leaving).await?,
+        Action::Scale { set, replicas } => {
+            let there = found.object(set)?;
+            cx.api.scale(cx.cluster.namespace(), there, *replicas).await?;
+            let node = format!("{}-{replicas}", there.name);
+            let message = format!("{node} has no shards and no vote any more, and is taken away");
+            let pod = cx.observer.pods.iter().find(|pod| pod.name == node);
+            let event =
+                Event { pod: pod.map(|pod| pod.uid.clone()), reason: Reason::NodeRemoved, message };
+            cx.events.send(&event, cluster, &cx.observer.pods);
+        }
+        Action::Remove { set } => {
+            let there = found.object(set)?;
+            cx.api.delete_stateful_set(cx.cluster.namespace(), there).await?;
+        }
+        Action::Exclude { .. } | Action::ExcludeVoter(_) | Action::ClearVotingExclusions => {
+            ask(&cx.observer, &cx.lease, action).await?;
+        }
+    }
+    Ok(Step { turn, is_again: true })
+}
+
+/// Whether something on the engine has to be undone.
+pub(super) fn owes(cluster: &SearchCluster) -> bool {
+    let status = cluster.status.as_ref();
+    status.is_some_and(|status| !status.ledger.debts.leaving.is_empty())
+}
+
+/// The sets as they are to be; every node stays if the cluster is deleted, or not declared any more.
+fn sets(cluster: &SearchCluster, found: &Found) -> Vec<declare::Set> {
+    let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+    let declaration = cluster.declaration("").filter(|_| cluster.is_declared() && !is_deleting);
+    let declared = declaration.as_ref().map(|declaration| &*declaration.node_sets);
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    declare::sets(name, declared, &found.observed)
+}
+
+fn facts(cx: &Context, cluster: &SearchCluster, ledger: &Ledger, first: &First<'_>) -> Facts {
+    let pods = &cx.observer.pods;
+    let node = |uid: &str| pods.by_uid(uid).map(|pod| pod.node.clone());
+    let is_late = |one: &&RemovedExclusion| one.may_come_again(now());
+    Facts {
+        pods: pods.iter().map(|pod| pod.name.clone()).collect(),
+        paused: cluster.spec.paused,
+        changes: changes(ledger, first),
+        busy: ledger.busy_pods().filter_map(node).collect(),
+        under_way: ledger.under_way().next().is_some(),
+        late_votes: ledger
+            .removed_exclusions
+            .iter()
+            .filter(is_late)
+            .map(|one| one.node.clone())
+            .collect(),
+    }
+}
+
+/// Higher counts and new sets come first, then changes of the nodes.
+fn changes(ledger: &Ledger, first: &First<'_>) -> Option<String> {
+    if let Some(waiting) = first.waiting {
+        return Some(format!("others come first: {waiting}"));
+    }
+    if let Some(restart) = &ledger.restart {
+        let id = &restart.request.id;
+        return Some(format!("the restart {id} comes first: nodes leave when it has ended"));
+    }
+    if ledger.queued.is_some() {
+        return Some("the queued restart comes first: nodes leave when it has ended".to_owned());
+    }
+    match first.pending {
+        Some(0) => None,
+        Some(pending) => Some(format!("changes come first: {pending} nodes are to be restarted")),
+        None => Some("changes come first: it is being read whether there are any".to_owned()),
+    }
+}
+
+/// Writes the debts to the ledger; first the finalizer, so that the SearchCluster is not gone before
+/// they are paid.
+async fn write(
+    cx: &mut Context,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+    before: &Ledger,
+    leaving: &Leaving,
+) -> Result<(), Failure> {
+    let has_finalizer = |name: &String| name == restart::annotation::FINALIZER;
+    let finalizers = cluster.metadata.finalizers.as_deref().unwrap_or_default();
+    if !leaving.is_empty() && !finalizers.iter().any(has_finalizer) {
+        let executor = Executor::new(cx, cluster, &spec.checked.policy);
+        let executed = executor.execute_all(&[&restart::Action::AddFinalizer]).await;
+        executed.outcome?;
+        if let Some(changed) = executed.cluster {
+            *cluster = spec.apply(cx.cluster.remember(changed));
+        }
+    }
+    let was = &before.debts.leaving;
+    let mut ledger = before.clone();
+    if let Some(node) = was.voter.as_ref().filter(|_| leaving.voter.is_none()) {
+        // The request that excluded it may have been slow, and come again.
+        ledger.removed_exclusions.retain(|one| one.node != *node);
+        ledger.removed_exclusions.push(RemovedExclusion { node: node.clone(), at: now() });
+    }
+    ledger.debts.leaving = leaving.clone();
+    let report = cluster.status.as_ref().map(|status| status.report.clone()).unwrap_or_default();
+    let written = cx.status.write(cluster, report, before, ledger).await?;
+    *cluster = spec.apply(cx.cluster.remember(written));
+    for node in leaving.nodes.difference(&was.nodes) {
+        let pod = cx.observer.pods.iter().find(|pod| pod.node == *node);
+        let event = Event {
+            pod: pod.map(|pod| pod.uid.clone()),
+            reason: Reason::NodeLeaving,
+            message: format!("{node} leaves the cluster: its shards are moved to other nodes"),
+        };
+        cx.events.send(&event, cluster, &cx.observer.pods);
+    }
+    Ok(())
+}
+
+/// Asks the engine, as long as the Lease is held.
+async fn ask(observer: &Observer, lease: &Lease, action: &Action) -> Result<(), Failure> {
+    let Some((client, identity)) = observer.engine.client() else {
+        return Err(Failure::EngineNotObserved);
+    };
+    let asked = async {
+        match action {
+            Action::Exclude { persistent, transient } => {
+                client.exclude_names(persistent.as_ref(), transient.as_ref()).await
+            }
+            Action::ExcludeVoter(node) => client.exclude_voter(identity, node).await,
+            Action::ClearVotingExclusions => client.clear_voting_exclusions(identity).await,
+            Action::Write(_) | Action::Scale { .. } | Action::Remove { .. } => Ok(()),
+        }
+    };
+    tokio::select! {
+        biased;
+        () = lease.lost() => Err(Failure::LeaseLost),
+        answered = asked => Ok(answered?),
+    }
+}

@@ -1,0 +1,42 @@
+//! What the engine shows about nodes that leave.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::ages::Ages;
+use super::engine::endpoints;
+use super::{Observer, snapshot};
+use crate::cluster::SearchCluster;
+use crate::controller::pods::Facts;
+use stayput_declare::Seen;
+
+/// How long all answers together may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Observer {
+    /// Asks the engine. The exclusion is read before the shards: a node that has none then gets none.
+    pub(in crate::controller) async fn see_leaving(
+        &mut self,
+        cluster: &SearchCluster,
+        leaving: &BTreeSet<String>,
+    ) -> Result<Seen, String> {
+        let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
+        let known = snapshot::bare(cluster, &self.pods, String::new());
+        let must_read = BTreeSet::new();
+        let ages = Ages::of(&known, &must_read, false, pods.len());
+        let endpoints = endpoints(&pods, &ages, cluster.spec.engine.port);
+        if endpoints.is_empty() {
+            return Err("no pod has an address at which the engine could be asked".to_owned());
+        }
+        let access = self.credentials.engine(&cluster.spec.engine).await;
+        let uuid = known.ledger.cluster_uuid.as_deref();
+        let asked = self.engine.see_leaving(access, endpoints, leaving, uuid, &self.metrics);
+        match timeout(ANSWER_TIMEOUT, asked).await {
+            Ok(seen) => seen.map_err(|error| error.to_string()),
+            Err(_) => Err("the engine does not answer in time".to_owned()),
+        }
+    }
+}
