@@ -21,6 +21,9 @@ xpack.security.transport.ssl: {enabled: true, verification_mode: certificate, ke
 ";
 const HTTP: &str = "xpack.security.http.ssl: {enabled: true, key: tls.key, certificate: tls.crt}";
 
+/// Documents that are there before the first restart.
+const BEFORE: usize = 100;
+
 #[test]
 fn turned_on_between_nodes_and_then_for_http() {
     let name = "tls::turned_on_between_nodes_and_then_for_http";
@@ -52,13 +55,14 @@ fn between_nodes(fixture: &Fixture) -> usize {
 
     step("all at once");
     let nodes = fixture.nodes();
-    let load = Load::start(&nodes, 0);
+    assert!((0..BEFORE).all(|id| nodes[0].index(INDEX, id)), "documents are taken");
+    let load = Load::start(&nodes, BEFORE);
     fixture.ask("between-nodes", "coordinated", &[]);
     done(fixture, "between-nodes", &expected, &before);
     fixture.until_formed();
     let written = load.end().written;
     step(&format!("{written} documents"));
-    assert!(written > 50, "{written}");
+    assert!(written > BEFORE, "{written}");
     load::assert_found(nodes[0], written);
     assert!(fixture.status().ledger.debts.is_empty());
     written
