@@ -2,11 +2,13 @@
 //! them.
 
 mod comparison;
+mod config;
 mod set;
 
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use comparison::{DEFAULT_CONTAINER, NotComparable, Revision, engine_container, update};
+pub(crate) use config::FindConfig;
 pub(crate) use set::Set;
 
 /// Label with the revision of its StatefulSet that a pod was made from.

@@ -56,7 +56,7 @@ impl<'a> Known<'a> {
         let runs_on = run.and_then(|run| find(run.checksum.as_ref()?));
         let wanted = match &pod.sources {
             Sources::Checksum(checksum) => find(checksum),
-            Sources::Undeclared | Sources::Absent(_) => None,
+            Sources::Unknown(_) | Sources::Absent(_) => None,
         };
         Self { pod, runs_on, wanted }
     }

@@ -94,6 +94,8 @@ pub enum Code {
     LiveMismatch,
     /// A source of the config is absent.
     SourceAbsent,
+    /// What the config is made from is neither named nor found.
+    SourcesUnknown,
     /// The manager does not know its mounted config.
     ConfigUnknown,
     /// The pod is being deleted, or is gone.
@@ -164,6 +166,7 @@ impl Code {
             Self::LivenessWouldKill => "liveness_would_kill",
             Self::LiveMismatch => "live_mismatch",
             Self::SourceAbsent => "source_absent",
+            Self::SourcesUnknown => "sources_unknown",
             Self::ConfigUnknown => "config_unknown",
             Self::PodGone => "pod_gone",
             Self::EngineBusy => "engine_busy",
@@ -213,6 +216,7 @@ impl Code {
             | Self::KeptStopped
             | Self::Leaving
             | Self::PendingRestart
+            | Self::SourcesUnknown
             | Self::ConfigNotMounted
             | Self::HandingOver
             | Self::Preparing

@@ -36,8 +36,6 @@ pub struct Policy {
     pub on_config_change: OnConfigChange,
     /// A node that does not start on the new config is started on the last good one.
     pub rollback: bool,
-    /// Whether the sources of the engine's config are declared; if not, the mounted config counts.
-    pub has_sources: bool,
     /// Which steps are carried out when the template of an owner has changed; empty if none are.
     pub update: BTreeSet<UpdateStep>,
 }
@@ -187,7 +185,6 @@ impl Default for Policy {
             drain: Drain::Auto,
             on_config_change: OnConfigChange::None,
             rollback: true,
-            has_sources: true,
             update: BTreeSet::new(),
         }
     }

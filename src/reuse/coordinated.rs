@@ -84,9 +84,8 @@ const ROWS: [Row; 9] = [
         why: "up to 7.0 the licence turns security, and with it TLS between nodes, on or off",
         in_effect: |settings, engine| match engine {
             EngineVersion::Elasticsearch(6, _) | EngineVersion::Elasticsearch(7, 0) => {
-                let licence = first(settings, &["xpack.license.self_generated.type"]);
-                let basic = licence.unwrap_or("basic") == "basic";
-                Some(if basic { "basic" } else { "more than basic" }.to_owned())
+                let licensed = licensed_security(settings, engine);
+                Some(if licensed { "security" } else { "no security" }.to_owned())
             }
             EngineVersion::Elasticsearch(..) | EngineVersion::OpenSearch(..) => None,
         },
@@ -185,6 +184,19 @@ fn security(settings: &Settings, engine: EngineVersion) -> bool {
         EngineVersion::OpenSearch(..) => false,
     };
     is_true(settings, "xpack.security.enabled", by_default)
+}
+
+/// Up to 7.0, whether licence and settings together turn security on. From 6.8.0 on, and not in 7.0,
+/// a basic licence allows it; it has to be turned on by name.
+fn licensed_security(settings: &Settings, engine: EngineVersion) -> bool {
+    let licence = first(settings, &["xpack.license.self_generated.type"]);
+    let is_basic = licence.unwrap_or("basic") == "basic";
+    let basic_allows_it = matches!(engine, EngineVersion::Elasticsearch(6, 8..));
+    match first(settings, &["xpack.security.enabled"]) {
+        Some("true") => !is_basic || basic_allows_it,
+        Some(_) => false,
+        None => !is_basic,
+    }
 }
 
 fn is_true(settings: &Settings, name: &str, default: bool) -> bool {

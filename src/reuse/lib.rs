@@ -3,6 +3,7 @@
 //!
 //! * [`compare`]: the template and content that a pod was made from against those that are wanted.
 //! * [`uses`]: which Secrets and ConfigMaps a pod reads, and how a change of them arrives there.
+//! * [`mounted_config`]: which of them the config of its engine is made from.
 //! * [`needs_coordinated`]: whether two configs of the engine may serve beside each other.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
@@ -12,6 +13,8 @@ mod content;
 mod coordinated;
 mod difference;
 mod fields;
+mod manager_options;
+mod mounted_config;
 mod note;
 mod path;
 mod quantity;
@@ -22,10 +25,12 @@ mod step;
 mod template;
 mod tolerations;
 mod uses;
+mod volumes;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, Source, SourceKind};
 pub use coordinated::{Reason, decisive, needs_coordinated};
+pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_config};
 pub use note::{Age, Compared, Note, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};

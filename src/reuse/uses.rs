@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::content::{Source, SourceKind};
 use crate::path::Path;
 use crate::template::{containers, is_sidecar};
+use crate::volumes::{Part, parts, volume};
 
 /// How a changed content gets to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,8 +91,9 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
         let part = mount["subPath"].as_str().filter(|part| !part.is_empty());
         let fixed = part.is_some() || mount["subPathExpr"].is_string();
         let arrival = if fixed { Arrival::NewContainer } else { Arrival::Mounted };
-        for (source, keys) in of_volume(template, &mount["name"]) {
-            match (keys, part) {
+        let parts = volume(template, &mount["name"]).map(parts).unwrap_or_default();
+        for Part { source, items, .. } in parts {
+            match (items, part) {
                 // The file's name is the key.
                 (None, Some(part)) => add(Some(source), Some(part), arrival, &field),
                 (None, None) => add(Some(source), None, arrival, &field),
@@ -105,39 +107,6 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
             }
         }
     }
-}
-
-/// Keys and the paths at which they are mounted; all keys by their own names if there is none.
-type Items = Option<Vec<(String, String)>>;
-
-fn of_volume(template: &Value, name: &Value) -> Vec<(Source, Items)> {
-    let volumes = template["spec"]["volumes"].as_array().into_iter().flatten();
-    let mut found = Vec::new();
-    for volume in volumes.filter(|volume| &volume["name"] == name) {
-        let secret = &volume["secret"];
-        let config_map = &volume["configMap"];
-        found.extend(
-            source(SourceKind::Secret, &secret["secretName"]).map(|it| (it, items(secret))),
-        );
-        found.extend(
-            source(SourceKind::ConfigMap, &config_map["name"]).map(|it| (it, items(config_map))),
-        );
-        for part in volume["projected"]["sources"].as_array().into_iter().flatten() {
-            for (field, kind) in
-                [("secret", SourceKind::Secret), ("configMap", SourceKind::ConfigMap)]
-            {
-                let object = &part[field];
-                found.extend(source(kind, &object["name"]).map(|it| (it, items(object))));
-            }
-        }
-    }
-    found
-}
-
-fn items(object: &Value) -> Items {
-    let list = object["items"].as_array().filter(|list| !list.is_empty())?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Some(list.iter().map(|item| (text(&item["key"]), text(&item["path"]))).collect())
 }
 
 fn source(kind: SourceKind, name: &Value) -> Option<Source> {

@@ -152,7 +152,7 @@ fn the_first_ten_minutes_declare_a_cluster_that_can_be_used() {
         .collect();
     assert_eq!(manifests.len(), 1);
     let [declared] = documents(manifests[0]).try_into().unwrap();
-    assert!(usable(declared).policy().unwrap().has_sources);
+    assert!(!usable(declared).check().unwrap().sources.is_empty());
 }
 
 /// Paths in the document exist in this repository.

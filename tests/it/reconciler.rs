@@ -6,6 +6,7 @@ mod deleted;
 mod disabled;
 mod faults;
 mod fixture;
+mod found_sources;
 mod leaving;
 mod leftovers;
 mod lost_apiserver;

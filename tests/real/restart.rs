@@ -14,6 +14,7 @@ mod opensearch;
 pub(crate) mod reconciler;
 mod rolling;
 pub(crate) mod sampler;
+mod tls;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

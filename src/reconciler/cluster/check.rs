@@ -11,10 +11,11 @@ use rustls_pki_types::ServerName;
 use super::declared::SET;
 use super::sources::Part;
 use super::{
-    Auth, Config, Engine, Item, Live, Manager, ManagerAuth, ObjectKind, Pods, Scheme,
-    SearchCluster, SearchClusterSpec, Source, Sources,
+    Auth, Config, Engine, Item, Live, Manager, ManagerAuth, Pods, Scheme, SearchCluster,
+    SearchClusterSpec, Source, Sources,
 };
 use stayput_restart::{Policy, annotation};
+use stayput_reuse::SourceKind;
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,10 +36,8 @@ pub struct Checked {
     pub pods: Selector,
     /// How we authenticate to the managers.
     pub auth: Auth,
-    /// What the config is made from.
+    /// What the config is made from, if `spec.config.sources` says so.
     pub sources: Sources,
-    /// What the engine reloads by itself.
-    pub live: Live,
 }
 
 impl SearchCluster {
@@ -52,7 +51,7 @@ impl SearchCluster {
 
     /// The usable part of an invalid spec, to finish restarts under way; none if it does not define
     /// the pods and their managers. An invalid field has its default; invalid sources count as not
-    /// declared.
+    /// known.
     pub fn salvage(&self) -> Option<Checked> {
         let spec = self.completed_spec();
         let mut problems = Problems::default();
@@ -60,14 +59,11 @@ impl SearchCluster {
         let auth = problems.manager(&spec.manager)?;
         let mut faults = Problems::default();
         let sources = Some(faults.config(&spec.config)).filter(|_| faults.0.is_empty());
-        let sources = sources.unwrap_or(Sources { parts: Vec::new(), live: Live::default() });
-        let has_sources = !sources.is_empty();
+        let sources = sources.unwrap_or_default();
         let mut faults = Problems::default();
-        let policy = Some(self.restart(&mut faults, &spec, has_sources));
-        let policy = policy.filter(|_| faults.0.is_empty());
-        let policy = policy.unwrap_or(Policy { has_sources, ..Policy::default() });
-        let live = sources.live.clone();
-        Some(Checked { policy, pods, auth, sources, live })
+        let policy = Some(self.restart(&mut faults, &spec));
+        let policy = policy.filter(|_| faults.0.is_empty()).unwrap_or_default();
+        Some(Checked { policy, pods, auth, sources })
     }
 
     /// Names of predicates to be disabled that are not in the spec.
@@ -75,13 +71,8 @@ impl SearchCluster {
         self.metadata.annotations.as_ref()?.get(annotation::DISABLE).map(String::as_str)
     }
 
-    fn restart(
-        &self,
-        problems: &mut Problems,
-        spec: &SearchClusterSpec,
-        has_sources: bool,
-    ) -> Policy {
-        let mut policy = problems.restart(&spec.restart, has_sources);
+    fn restart(&self, problems: &mut Problems, spec: &SearchClusterSpec) -> Policy {
+        let mut policy = problems.restart(&spec.restart);
         policy.update = problems.update(&spec.update);
         if let Some(names) = self.disabled_by_annotation() {
             policy.disabled = policy.disabled.with_annotation(names);
@@ -102,11 +93,10 @@ impl SearchCluster {
         problems.engine(&spec.engine);
         let auth = problems.manager(&spec.manager);
         let sources = problems.config(&spec.config);
-        let policy = self.restart(&mut problems, &spec, !sources.is_empty());
+        let policy = self.restart(&mut problems, &spec);
         match (pods, auth) {
             (Some(pods), Some(auth)) if problems.0.is_empty() => {
-                let live = sources.live.clone();
-                Ok(Checked { policy, pods, auth, sources, live })
+                Ok(Checked { policy, pods, auth, sources })
             }
             _ => Err(problems.0),
         }
@@ -237,8 +227,8 @@ impl Problems {
             self.item(&format!("{field}.items[{at}]"), item);
         }
         let (kind, template) = match (&source.secret, &source.config_map) {
-            (Some(secret), None) => (ObjectKind::Secret, secret),
-            (None, Some(config_map)) => (ObjectKind::ConfigMap, config_map),
+            (Some(secret), None) => (SourceKind::Secret, secret),
+            (None, Some(config_map)) => (SourceKind::ConfigMap, config_map),
             _ => {
                 self.add(field, "needs exactly one of secret and configMap");
                 return None;
@@ -264,7 +254,7 @@ impl Problems {
                 ),
             );
         }
-        Some(Part { kind, template: template.clone(), items, directory })
+        Some(Part { kind, template: template.clone(), items, directory, optional: false })
     }
 
     fn item(&mut self, field: &str, item: &Item) {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The Secrets and ConfigMaps that are mounted as the engine's config. With them a changed
-    /// config is known before the kubelet has mounted it in the pods; without them the mounted files
-    /// are the expected ones.
+    /// The Secrets and ConfigMaps that are mounted as the engine's config. Without them those count
+    /// that each pod mounts where the `--config` of its manager is; if these cannot be found, the
+    /// mounted files are the expected ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub sources: Vec<Source>,

@@ -26,7 +26,7 @@ pub use crd::{CrdError, crd, crd_yaml};
 pub use nodes::{ClaimRetention, Distribution, NodeSet, Retention};
 pub use restart::{OnConfigChange, RestartSpec};
 pub use secret::{ALLOW, NotAllowed, allows, key};
-pub use sources::{Auth, Live, MissingSource, Object, ObjectKind, Sources};
+pub use sources::{Auth, Live, MissingSource, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;
 pub use update::{AllowedStep, UpdateMode, UpdateSpec};

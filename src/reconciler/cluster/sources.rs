@@ -6,6 +6,7 @@ use glob::{MatchOptions, Pattern};
 
 use super::declared::SET;
 use stayput_api::checksum::Checksum;
+use stayput_reuse::{MountedConfig, Source, SourceKind};
 
 /// How we authenticate to the managers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum Auth {
 }
 
 /// Files that the engine reloads by itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Live(pub(super) Vec<Pattern>);
 
 impl Live {
@@ -37,59 +38,33 @@ impl Live {
     }
 }
 
-/// Kind of an object with config in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ObjectKind {
-    /// A Secret.
-    Secret,
-    /// A ConfigMap: its `data` and its `binaryData`.
-    ConfigMap,
-}
-
-/// An object with config in it, in the namespace of the SearchCluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Object {
-    /// Its kind.
-    pub kind: ObjectKind,
-    /// Its name.
-    pub name: String,
-}
-
-impl std::fmt::Display for Object {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self.kind {
-            ObjectKind::Secret => "Secret",
-            ObjectKind::ConfigMap => "ConfigMap",
-        };
-        write!(formatter, "{kind} {}", self.name)
-    }
-}
-
 /// One source, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
-    pub(super) kind: ObjectKind,
+    pub(super) kind: SourceKind,
     /// Name of the object, with `{pod}` for the pod's name.
     pub(super) template: String,
     /// Key and path; empty: every key under its own name.
     pub(super) items: Vec<(String, String)>,
     pub(super) directory: String,
+    /// If the object or a key of it is absent, its files are left out.
+    pub(super) optional: bool,
 }
 
 /// A source from which the config of a pod cannot be made; the message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissingSource {
     /// The object does not exist.
-    #[error("{0} is absent: create it, or take it out of spec.config.sources")]
-    Object(Object),
+    #[error("{0} is absent: create it, or take it out of the sources of the config")]
+    Object(Source),
     /// The object has no such key.
     #[error(
-        "{object} has no key {key}, which spec.config.sources mounts at {path}: add the key, or take \
-         the item out"
+        "{object} has no key {key}, which is to be mounted at {path}: add the key, or take the item \
+         out"
     )]
     Key {
         /// The object.
-        object: Object,
+        object: Source,
         /// The key.
         key: String,
         /// The path that the item is mounted at.
@@ -98,28 +73,48 @@ pub enum MissingSource {
 }
 
 /// What the engine's config is made from.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     pub(super) parts: Vec<Part>,
     pub(super) live: Live,
 }
 
 impl Sources {
-    /// None are declared: what is mounted is expected.
+    /// Those that a pod mounts. The globs are those of its manager and those of `spec.config.live`.
+    pub fn found(config: MountedConfig, live: &[String]) -> Self {
+        let part = |part: stayput_reuse::MountedPart| Part {
+            kind: part.source.kind,
+            template: part.source.name,
+            items: part.items,
+            directory: part.directory,
+            optional: part.optional,
+        };
+        // A manager does not start with one that is no pattern.
+        let globs = config.live.iter().chain(live).filter_map(|glob| Pattern::new(glob).ok());
+        let live = Live(globs.collect());
+        Self { parts: config.parts.into_iter().map(part).collect(), live }
+    }
+
+    /// What the engine reloads by itself.
+    pub const fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// None are named: they are to be found.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// The objects that the config of this pod is made from, each once.
-    pub fn objects(&self, pod: &str) -> Vec<Object> {
-        let mut objects: Vec<Object> = self.parts.iter().map(|part| part.object(pod)).collect();
+    pub fn objects(&self, pod: &str) -> Vec<Source> {
+        let mut objects: Vec<Source> = self.parts.iter().map(|part| part.object(pod)).collect();
         objects.sort();
         objects.dedup();
         objects
     }
 
     /// The objects and keys that the engine's settings of this pod are made from, if they are there.
-    pub fn settings(&self, pod: &str) -> Vec<(Object, String)> {
+    pub fn settings(&self, pod: &str) -> Vec<(Source, String)> {
         let of_part = |part: &Part| {
             let keys: Vec<String> = match part.items.is_empty() {
                 true => SETTINGS.map(str::to_owned).into(),
@@ -142,7 +137,7 @@ impl Sources {
     pub fn checksum<'a>(
         &self,
         pod: &str,
-        read: impl Fn(&Object) -> Option<&'a BTreeMap<String, Vec<u8>>>,
+        read: impl Fn(&Source) -> Option<&'a BTreeMap<String, Vec<u8>>>,
     ) -> Result<Checksum, MissingSource> {
         self.files(pod, read).map(Checksum::of_contents)
     }
@@ -155,13 +150,17 @@ impl Sources {
     pub fn files<'a, T>(
         &self,
         pod: &str,
-        read: impl Fn(&Object) -> Option<&'a BTreeMap<String, T>>,
+        read: impl Fn(&Source) -> Option<&'a BTreeMap<String, T>>,
     ) -> Result<BTreeMap<String, &'a T>, MissingSource> {
         // By path: a later part covers an earlier one, as in a projected volume.
         let mut files = BTreeMap::new();
         for part in &self.parts {
             let object = part.object(pod);
-            let content = read(&object).ok_or_else(|| MissingSource::Object(object.clone()))?;
+            let content = match read(&object) {
+                Some(content) => content,
+                None if part.optional => continue,
+                None => return Err(MissingSource::Object(object)),
+            };
             for (path, value) in part.files(&object, content)? {
                 if !self.live.covers(&path) {
                     files.insert(path, value);
@@ -180,29 +179,32 @@ fn is_settings(path: &str) -> bool {
 }
 
 impl Part {
-    fn object(&self, pod: &str) -> Object {
+    fn object(&self, pod: &str) -> Source {
         let set = pod.rsplit_once('-').map_or(pod, |(set, _)| set);
         let name = self.template.replace("{pod}", pod).replace(SET, set);
-        Object { kind: self.kind, name }
+        Source { kind: self.kind, name }
     }
 
     fn files<'a, T>(
         &self,
-        object: &Object,
+        object: &Source,
         content: &'a BTreeMap<String, T>,
     ) -> Result<Vec<(String, &'a T)>, MissingSource> {
         if self.items.is_empty() {
             return Ok(content.iter().map(|(key, value)| (self.listed(key), value)).collect());
         }
-        let file = |(key, path): &(String, String)| {
-            let value = content.get(key).ok_or_else(|| MissingSource::Key {
-                object: object.clone(),
-                key: key.clone(),
-                path: path.clone(),
-            })?;
-            Ok((self.listed(path), value))
-        };
-        self.items.iter().map(file).collect()
+        let mut files = Vec::new();
+        for (key, path) in &self.items {
+            match content.get(key) {
+                Some(value) => files.push((self.listed(path), value)),
+                None if self.optional => {}
+                None => {
+                    let (object, key, path) = (object.clone(), key.clone(), path.clone());
+                    return Err(MissingSource::Key { object, key, path });
+                }
+            }
+        }
+        Ok(files)
     }
 
     /// The path as managers list it.

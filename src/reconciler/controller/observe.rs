@@ -10,6 +10,7 @@ mod formed;
 mod leaving;
 mod leftovers;
 mod managers;
+mod objects;
 mod owners;
 mod snapshot;
 mod sources;
@@ -132,7 +133,7 @@ impl Observer {
                 let zone = &checked.policy.zone_attribute;
                 Some(self.engine.observe(access, endpoints.clone(), zone, metrics).await)
             },
-            self.sources.read(api, namespace, &checked.sources, &pods, &ages),
+            self.sources.read(api, namespace, checked, &pods, &ages),
             self.content.read(api, namespace, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );
@@ -161,12 +162,14 @@ impl Observer {
                 let container = facts.engine_container(spec.manager.port);
                 pod.update = self.content.added_to(of_template, facts, container);
                 pod.live = snapshot::live(facts, spec.manager.port);
-                pod.sources = self.sources.of(&checked.sources, &facts.name);
+                pod.sources = self.sources.of(checked, facts);
+                pod.config_from = sources::objects_of(checked, facts);
                 pod.manager = self.managers.of(&facts.uid);
                 pod
             })
             .collect();
-        snapshot.configs = self.sources.configs(&checked.sources, &snapshot.pods);
+        let both = snapshot.pods.iter().zip(pods.iter().map(AsRef::as_ref));
+        snapshot.configs = self.sources.configs(checked, both);
         if !asks_engine && reads_engine(&snapshot) {
             // Only the sources have shown that its version decides.
             let access = self.credentials.engine(&spec.engine).await;

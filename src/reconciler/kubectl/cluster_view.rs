@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::pod_view::PodView;
+use super::pod_view::{ConfigFrom, PodView};
 use crate::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{
     self as restart, Code, HistoryEntry, NodeReport, OnConfigChange, Request, Restart, Saved,
@@ -46,7 +46,9 @@ impl ClusterView {
     ) -> Self {
         let metadata = &cluster.metadata;
         let label = cluster.spec.pods.node_name_label.as_deref();
-        let pods = pods.into_iter().map(|pod| PodView::from_object(pod, label));
+        let config_from = ConfigFrom::of(cluster);
+        let pods =
+            pods.into_iter().map(|pod| PodView::from_object(pod, label, config_from.as_ref()));
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::cluster::{self, SearchCluster};
+use crate::workload::FindConfig;
 use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation};
 
 /// One pod.
@@ -22,11 +24,52 @@ pub(super) struct PodView {
     /// An annotation on the pod keeps its node stopped.
     pub(super) kept_stopped_by_annotation: bool,
     pub(super) last_restart: Option<LastRestart>,
+    /// The Secrets and ConfigMaps that its config is made from; empty if they are not known.
+    pub(super) config_from: Vec<String>,
+    /// Why they are not known.
+    pub(super) config_unknown: Option<String>,
+}
+
+/// Where the Secrets and ConfigMaps of the config are named: in the spec, or in each pod.
+pub(super) enum ConfigFrom {
+    Spec(cluster::Sources),
+    Pod(FindConfig),
+}
+
+impl ConfigFrom {
+    /// None if the spec names some and is invalid.
+    pub(super) fn of(cluster: &SearchCluster) -> Option<Self> {
+        match FindConfig::of(&cluster.completed_spec()) {
+            Some(find) => Some(Self::Pod(find)),
+            None => cluster.check().ok().map(|checked| Self::Spec(checked.sources)),
+        }
+    }
+
+    fn objects(&self, pod: &Pod) -> Result<Vec<String>, String> {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let found;
+        let sources = match self {
+            Self::Spec(named) => named,
+            Self::Pod(find) => {
+                found = find.find(pod).map_err(|reason| format!("the pod {name} {reason}"))?;
+                &found
+            }
+        };
+        Ok(sources.objects(name).iter().map(ToString::to_string).collect())
+    }
 }
 
 impl PodView {
-    pub(super) fn from_object(pod: &Pod, node_name_label: Option<&str>) -> Self {
+    pub(super) fn from_object(
+        pod: &Pod,
+        node_name_label: Option<&str>,
+        config_from: Option<&ConfigFrom>,
+    ) -> Self {
         let metadata = &pod.metadata;
+        let objects = match config_from {
+            Some(from) => from.objects(pod),
+            None => Err("spec.config cannot be used as it is written".into()),
+        };
         let name = metadata.name.clone().unwrap_or_default();
         let labels = metadata.labels.as_ref();
         let node = node_name_label.and_then(|label| labels?.get(label)).unwrap_or(&name).clone();
@@ -48,6 +91,8 @@ impl PodView {
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
             last_restart: annotation(annotation::LAST_RESTART)
                 .and_then(|text| parse_last_restart(text)),
+            config_unknown: objects.as_ref().err().cloned(),
+            config_from: objects.unwrap_or_default(),
             name,
             node,
         }
@@ -67,6 +112,11 @@ impl PodView {
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
             last_restart: annotation(annotation::LAST_RESTART)
                 .and_then(|text| parse_last_restart(text)),
+            config_from: pod.config_from.clone(),
+            config_unknown: match &pod.sources {
+                Sources::Unknown(message) => Some(message.clone()),
+                Sources::Checksum(_) | Sources::Absent(_) => None,
+            },
         }
     }
 
@@ -88,7 +138,8 @@ impl PodView {
             endpoint: Err(Unknown { message: "not read".into() }),
             update: Ok(None),
             live: None,
-            sources: Sources::Undeclared,
+            sources: Sources::Unknown("not read".into()),
+            config_from: vec![],
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }
     }

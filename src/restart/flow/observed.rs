@@ -34,7 +34,7 @@ pub(super) fn lists_old_process(context: &Context<'_>, member: &Member) -> bool 
 pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Blocker> {
     match &pod.sources {
         Sources::Checksum(checksum) => Ok(Some(checksum.clone())),
-        Sources::Undeclared => Ok(manager.mounted.clone()),
+        Sources::Unknown(_) => Ok(manager.mounted.clone()),
         Sources::Absent(message) => {
             Err(Blocker { code: Code::SourceAbsent, message: message.clone() })
         }

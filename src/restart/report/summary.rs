@@ -152,8 +152,9 @@ pub(super) fn message(
     if update.is_some() {
         return update;
     }
-    let pending = plan.waiting.iter().find(|waiting| waiting.code == Code::PendingRestart);
-    if let Some(waiting) = pending.filter(|_| is_idle) {
+    let tells = |code| plan.waiting.iter().find(|waiting| waiting.code == code);
+    let told = tells(Code::PendingRestart).or_else(|| tells(Code::SourcesUnknown));
+    if let Some(waiting) = told.filter(|_| is_idle) {
         return Some(waiting.message.clone());
     }
     let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);

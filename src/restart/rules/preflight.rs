@@ -84,14 +84,14 @@ fn undisturbed(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// If sources are declared, the config is known from them and from the manager.
+/// If its sources are known, the config is known from them and from the manager.
 fn config(pod: &Pod, manager: &Manager) -> Check {
     match (&pod.sources, &manager.mounted) {
-        (Sources::Undeclared, _) => Ok(()),
+        (Sources::Unknown(_), _) => Ok(()),
         (Sources::Checksum(_) | Sources::Absent(_), None) => refuse(
             Code::ConfigUnknown,
             format!(
-                "spec.config.sources is set, but the manager of {} has no checksum of its mounted \
+                "the sources of its config are known, but the manager of {} has no checksum of its mounted \
                  config: check the config directory in its settings, and its status for a config \
                  that cannot be read",
                 pod.node

@@ -42,6 +42,9 @@ pub struct Pod {
     pub leaving: Option<String>,
     /// Checksum of the config in its sources now.
     pub sources: Sources,
+    /// The Secrets and ConfigMaps that its config is made from, for people; empty if not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub config_from: Vec<String>,
     /// Whether Services send requests to it; read only while its manager drains.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Endpoint>")]
@@ -80,10 +83,10 @@ pub enum Endpoint {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Sources {
-    /// None are declared: the mounted config is expected.
-    Undeclared,
+    /// None are named and none are found: the mounted config is expected. The message says why.
+    Unknown(String),
     /// All were read.
     Checksum(String),
-    /// One is absent or cannot be read: unknown, never drift. The message names it.
+    /// One is absent or cannot be read: never drift. The message names it.
     Absent(String),
 }

@@ -5,6 +5,7 @@ mod content;
 mod coordinated;
 mod every_field;
 mod laws;
+mod mounted_config;
 mod note;
 mod quantity;
 mod resources;

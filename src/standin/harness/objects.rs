@@ -10,7 +10,15 @@ pub fn pod(name: &str) -> Value {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": "logs"}},
-        "spec": {"containers": [{"name": "search", "image": "search"}]},
+        "spec": {
+            "containers": [{
+                "name": "search",
+                "image": "search",
+                "args": ["run", "--config=/config", "--", "search"],
+                "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+            }],
+            "volumes": [{"name": "config", "secret": {"secretName": format!("{name}-config")}}],
+        },
     })
 }
 

@@ -32,7 +32,9 @@ fn story(flavor: Flavor, name: &str) {
     let engine = wait(client.identify()).expect("an engine");
     let version = match flavor {
         Flavor::OpenSearch => (Distribution::OpenSearch, "2.19.3", false),
-        Flavor::Elasticsearch => (Distribution::Elasticsearch, "8.19.0", false),
+        Flavor::Elasticsearch | Flavor::ElasticsearchWithCertificates => {
+            (Distribution::Elasticsearch, "8.19.0", false)
+        }
         Flavor::ElasticsearchWithRecords => (Distribution::Elasticsearch, "8.19.0", true),
     };
     let seen = (engine.distribution, engine.version.to_string(), engine.has_node_shutdown);

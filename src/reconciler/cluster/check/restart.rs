@@ -11,7 +11,7 @@ use stayput_api::Span;
 use stayput_restart::{Disabled, Drain, Policy, Share};
 
 impl Problems {
-    pub(super) fn restart(&mut self, restart: &RestartSpec, has_sources: bool) -> Policy {
+    pub(super) fn restart(&mut self, restart: &RestartSpec) -> Policy {
         let max_unavailable = self.share("restart.maxUnavailable", &restart.max_unavailable);
         let mut max_unavailable_of_role = BTreeMap::new();
         for (role, share) in &restart.max_unavailable_of_role {
@@ -50,7 +50,6 @@ impl Problems {
             drain: drain.unwrap_or(Drain::Auto),
             on_config_change: restart.on_config_change.into(),
             rollback: restart.rollback,
-            has_sources,
             ..Policy::default()
         }
     }

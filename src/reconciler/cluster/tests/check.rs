@@ -193,8 +193,7 @@ fn all_faults_are_told_at_once() {
 
 #[test]
 fn the_smallest_spec_has_the_defaults_of_the_policy() {
-    let expected = Policy { has_sources: false, ..Policy::default() };
-    assert_eq!(read(smallest()).policy(), Ok(expected));
+    assert_eq!(read(smallest()).policy(), Ok(Policy::default()));
 }
 
 #[test]
@@ -226,7 +225,6 @@ fn everything_said_about_restarts_reaches_the_policy() {
         drain: stayput_restart::Drain::Fixed(0),
         on_config_change: OnConfigChange::Coordinated,
         rollback: false,
-        has_sources: true,
     };
     assert_eq!(read(object).policy(), Ok(expected));
 }

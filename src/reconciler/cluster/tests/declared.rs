@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{read, set, smallest};
-use crate::cluster::{Auth, Object, ObjectKind, SearchCluster};
+use crate::cluster::{Auth, SearchCluster};
 use stayput_restart::OnConfigChange;
 use stayput_reuse::UpdateStep;
+use stayput_reuse::{Source, SourceKind};
 
 /// The smallest declared cluster.
 fn declared() -> Value {
@@ -24,7 +25,7 @@ fn what_a_declared_cluster_leaves_out_follows_from_its_name() {
     let checked = cluster.check().unwrap();
     assert_eq!(checked.pods.to_string(), "stayput.dev/cluster=logs");
     assert_eq!(checked.auth, Auth::ServiceAccountToken);
-    let config = Object { kind: ObjectKind::Secret, name: "logs-all-config".into() };
+    let config = Source { kind: SourceKind::Secret, name: "logs-all-config".into() };
     assert_eq!(checked.sources.objects("logs-all-12"), [config]);
     assert_eq!(checked.policy.on_config_change, OnConfigChange::Auto);
     let allowed = |step: UpdateStep| checked.policy.update.contains(&step);

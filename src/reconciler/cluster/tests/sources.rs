@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{read, with};
-use crate::cluster::{MissingSource, Object, ObjectKind, Sources};
+use crate::cluster::{MissingSource, Sources};
 use stayput_api::checksum::Checksum;
+use stayput_reuse::{MountedConfig, MountedPart, Source, SourceKind};
 
-type Store = BTreeMap<Object, BTreeMap<String, Vec<u8>>>;
+type Store = BTreeMap<Source, BTreeMap<String, Vec<u8>>>;
 
-fn object(kind: ObjectKind, name: &str) -> Object {
-    Object { kind, name: name.into() }
+fn source(kind: SourceKind, name: &str) -> Source {
+    Source { kind, name: name.into() }
 }
 
 fn content(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
@@ -22,8 +23,8 @@ fn store() -> Store {
     let secret = content(&[("opensearch.yml", "a"), ("users.yml", "b"), ("node.crt", "c")]);
     let shared = content(&[("jvm.options", "d")]);
     BTreeMap::from([
-        (object(ObjectKind::Secret, "logs-0-config"), secret),
-        (object(ObjectKind::ConfigMap, "shared"), shared),
+        (source(SourceKind::Secret, "logs-0-config"), secret),
+        (source(SourceKind::ConfigMap, "shared"), shared),
     ])
 }
 
@@ -42,8 +43,8 @@ fn of(files: &[(&str, &str)]) -> Result<String, MissingSource> {
 #[test]
 fn every_key_is_a_file_and_the_pods_name_is_put_in() {
     let sources = sources(json!({"sources": [{"secret": "{pod}-config"}]}));
-    assert_eq!(sources.objects("logs-0"), [object(ObjectKind::Secret, "logs-0-config")]);
-    assert_eq!(sources.objects("logs-1"), [object(ObjectKind::Secret, "logs-1-config")]);
+    assert_eq!(sources.objects("logs-0"), [source(SourceKind::Secret, "logs-0-config")]);
+    assert_eq!(sources.objects("logs-1"), [source(SourceKind::Secret, "logs-1-config")]);
     assert_eq!(
         checksum(&sources, &store()),
         of(&[("opensearch.yml", "a"), ("users.yml", "b"), ("node.crt", "c")])
@@ -91,4 +92,22 @@ fn what_is_absent_is_named() {
     ]}));
     let message = checksum(&key, &store()).unwrap_err().to_string();
     assert!(message.starts_with("ConfigMap shared has no key log4j2.properties"), "{message}");
+}
+
+#[test]
+fn what_is_found_in_a_pod_may_be_optional_and_brings_its_own_globs() {
+    let part = |name: &str, key: &str| MountedPart {
+        source: source(SourceKind::ConfigMap, name),
+        items: vec![(key.to_owned(), key.to_owned())],
+        directory: String::new(),
+        optional: true,
+    };
+    let parts = vec![part("shared", "absent"), part("shared", "jvm.options"), part("absent", "a")];
+    let found = |live: &str, spec: &[String]| {
+        let config = MountedConfig { parts: parts.clone(), live: vec![live.to_owned()] };
+        checksum(&Sources::found(config, spec), &store())
+    };
+    assert_eq!(found("*.crt", &[]), of(&[("jvm.options", "d")]));
+    assert_eq!(found("jvm*", &[]), of(&[]));
+    assert_eq!(found("*.crt", &["jvm*".to_owned()]), of(&[]));
 }

@@ -7,14 +7,13 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use stayput_api::checksum::ContentDigest;
-use stayput_reuse::{Age, Compared, Content, Source, SourceKind, UpdateStep, compare_content};
+use stayput_reuse::{Age, Compared, Content, Source, UpdateStep, compare_content};
 use tokio::time::Instant;
 
 use super::ages::Ages;
-use crate::controller::apiserver::{ApiError, Apiserver};
+use super::objects::Object;
+use crate::controller::apiserver::Apiserver;
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_restart::{Change, Known, PodUpdate, annotation};
@@ -65,9 +64,8 @@ impl ContentReader {
         }
         self.known.retain(|source, _| used.contains(source));
         let read = async |source: Source| {
-            let seen = match seen(api, namespace, &source).await {
-                Ok(seen) => Some(seen),
-                Err(error) if error.is_not_found() => None,
+            let seen = match Object::read(api, namespace, &source).await {
+                Ok(object) => object.as_ref().map(Seen::of),
                 Err(error) => {
                     tracing::warn!("{source}, which pods use, cannot be read: {error}");
                     None
@@ -151,26 +149,9 @@ fn merged(
     Some(update)
 }
 
-async fn seen(api: &Apiserver, namespace: &str, source: &Source) -> Result<Seen, ApiError> {
-    match source.kind {
-        SourceKind::Secret => {
-            let secret = api.get::<Secret>(namespace, &source.name).await?;
-            let data = secret.data.iter().flatten();
-            let data = data.map(|(key, value)| (key, value.0.as_slice()));
-            Ok(Seen::of(&secret.metadata, data))
-        }
-        SourceKind::ConfigMap => {
-            let map = api.get::<ConfigMap>(namespace, &source.name).await?;
-            let text = map.data.iter().flatten().map(|(key, value)| (key, value.as_bytes()));
-            let binary = map.binary_data.iter().flatten();
-            let data = text.chain(binary.map(|(key, value)| (key, value.0.as_slice())));
-            Ok(Seen::of(&map.metadata, data))
-        }
-    }
-}
-
 impl Seen {
-    fn of<'a>(metadata: &ObjectMeta, data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Self {
+    fn of(object: &Object) -> Self {
+        let Object { metadata, data } = object;
         // Who may read pods, and not Secrets, does not know the uid: without it a weak password could
         // be guessed by its digest.
         let uid = metadata.uid.as_deref().unwrap_or_default();
@@ -183,7 +164,7 @@ impl Seen {
         let changed = changed.map(|fields| fields.time.as_ref().map(|time| time.0.as_second()));
         let annotations = metadata.annotations.as_ref();
         Self {
-            digests: data.map(|(key, value)| (key.clone(), digest(key, value))).collect(),
+            digests: data.iter().map(|(key, value)| (key.clone(), digest(key, value))).collect(),
             ignore: annotations.and_then(|all| all.get(IGNORE)).cloned(),
             age: Age {
                 created: created.unwrap_or(i64::MAX),

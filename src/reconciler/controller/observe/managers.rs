@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::ages::Ages;
 use super::snapshot::unknown;
-use super::sources::SourceReader;
+use super::sources::{SourceReader, sources_of};
 use crate::cluster::{Checked, Live};
 use crate::controller::credentials::ClientOfPod;
 use crate::controller::metrics::Metrics;
@@ -109,7 +109,7 @@ impl Managers {
             let (manager, cursor) = match result {
                 Ok(status) => {
                     let cursor = status.cursor.clone();
-                    (Ok(compare(&status, sources, checked, &facts.name)), Some(cursor))
+                    (Ok(compare(&status, sources, checked, &facts)), Some(cursor))
                 }
                 Err(NoAnswer::NotAsked) => {
                     self.has_unasked = true;
@@ -180,14 +180,13 @@ fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
 }
 
 /// A status, compared with the sources and the spec.
-fn compare(status: &Status, sources: &SourceReader, checked: &Checked, pod: &str) -> Manager {
+fn compare(status: &Status, read: &SourceReader, checked: &Checked, pod: &Facts) -> Manager {
     let mut manager = Manager::from(status);
-    let Some(config) = &status.config else { return manager };
-    if !checked.sources.is_empty() {
-        manager.live_mismatch = live_mismatch(status, &checked.live);
+    if let (Some(config), Ok(sources)) = (&status.config, sources_of(checked, pod)) {
+        manager.live_mismatch = live_mismatch(status, sources.live());
         let mounted = config.files.iter().filter(|file| !file.live);
         let mounted = mounted.map(|file| (file.path.as_str(), file.sha256.as_str()));
-        manager.lagging = sources.lagging(&checked.sources, pod, mounted);
+        manager.lagging = read.lagging(sources, &pod.name, mounted);
     }
     manager
 }

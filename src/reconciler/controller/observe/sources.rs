@@ -6,16 +6,17 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::time::Instant;
 
 use super::ages::Ages;
-use crate::cluster::{MissingSource, Object, ObjectKind, Sources};
+use super::objects::Object;
+use crate::cluster::{Checked, MissingSource, Sources};
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 use stayput_restart::{self as restart, Settings};
+use stayput_reuse::Source;
 
 /// What is kept of an object.
 #[derive(Debug)]
@@ -33,7 +34,24 @@ type ReadContent = Result<Option<Content>, Arc<ApiError>>;
 #[derive(Debug, Default)]
 pub(super) struct SourceReader {
     /// When each was read, and what.
-    known: BTreeMap<Object, (Instant, ReadContent)>,
+    known: BTreeMap<Source, (Instant, ReadContent)>,
+}
+
+/// The sources of a pod's config: those that the spec names, or those that are found in the pod. The
+/// message says why there are none, and what to do.
+pub(super) fn sources_of<'a>(checked: &'a Checked, pod: &'a Facts) -> Result<&'a Sources, String> {
+    match &pod.sources {
+        _ if !checked.sources.is_empty() => Ok(&checked.sources),
+        Some(Ok(found)) => Ok(found),
+        Some(Err(reason)) => Err(format!("the pod {} {reason}", pod.name)),
+        None => Err("spec.config.sources cannot be used as it is written".into()),
+    }
+}
+
+/// The names of a pod's sources, for people.
+pub(super) fn objects_of(checked: &Checked, pod: &Facts) -> Vec<String> {
+    let objects = sources_of(checked, pod).map(|sources| sources.objects(&pod.name));
+    objects.iter().flatten().map(ToString::to_string).collect()
 }
 
 /// Why the config of a pod is not known.
@@ -41,7 +59,7 @@ pub(super) struct SourceReader {
 enum SourceError {
     #[error("cannot read {object}: {source}")]
     Unread {
-        object: Object,
+        object: Source,
         #[source]
         source: Arc<ApiError>,
     },
@@ -50,18 +68,19 @@ enum SourceError {
 }
 
 impl SourceReader {
-    /// Reads those that are due, and forgets those that the spec does not name any more.
+    /// Reads those that are due, and forgets those that no pod's config is made from any more.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
         namespace: &str,
-        sources: &Sources,
+        checked: &Checked,
         pods: &[Arc<Facts>],
         ages: &Ages<'_>,
     ) {
         let mut named = BTreeSet::new();
-        let mut due: BTreeMap<Object, BTreeSet<String>> = BTreeMap::new();
+        let mut due: BTreeMap<Source, BTreeSet<String>> = BTreeMap::new();
         for pod in pods {
+            let Ok(sources) = sources_of(checked, pod) else { continue };
             for object in sources.objects(&pod.name) {
                 if ages.is_over(&pod.uid, self.known.get(&object).map(|(read, _)| *read)) {
                     due.entry(object.clone()).or_default();
@@ -75,9 +94,10 @@ impl SourceReader {
             }
         }
         self.known.retain(|object, _| named.contains(object));
-        let read = async |(object, settings): (Object, BTreeSet<String>)| {
-            let content = read(api, namespace, &object, &settings).await;
-            (object, (Instant::now(), content.map_err(Arc::new)))
+        let read = async |(object, settings): (Source, BTreeSet<String>)| {
+            let read = Object::read(api, namespace, &object).await.map_err(Arc::new);
+            let content = read.map(|read| read.map(|read| Content::of(&read, &settings)));
+            (object, (Instant::now(), content))
         };
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
@@ -88,11 +108,12 @@ impl SourceReader {
     }
 
     /// The checksum of a pod's config in its sources.
-    pub(super) fn of(&self, sources: &Sources, pod: &str) -> restart::Sources {
-        if sources.is_empty() {
-            return restart::Sources::Undeclared;
-        }
-        match self.files(sources, pod) {
+    pub(super) fn of(&self, checked: &Checked, pod: &Facts) -> restart::Sources {
+        let sources = match sources_of(checked, pod) {
+            Ok(sources) => sources,
+            Err(message) => return restart::Sources::Unknown(message),
+        };
+        match self.files(sources, &pod.name) {
             Ok(files) => restart::Sources::Checksum(Checksum::of_files(&files).to_string()),
             Err(error) => restart::Sources::Absent(error.to_string()),
         }
@@ -119,17 +140,18 @@ impl SourceReader {
         mounted.keys().find(|path| !wanted.contains(**path)).map(|path| (*path).to_owned())
     }
 
-    /// What is known of the configs that the sources of these pods have.
-    pub(super) fn configs(
+    /// What is known of the configs that the sources of pods have.
+    pub(super) fn configs<'a>(
         &self,
-        sources: &Sources,
-        pods: &[restart::Pod],
+        checked: &Checked,
+        pods: impl Iterator<Item = (&'a restart::Pod, &'a Facts)>,
     ) -> restart::KnownConfigs {
         let mut known = restart::KnownConfigs::default();
-        for pod in pods {
+        for (pod, facts) in pods {
             if let restart::Sources::Checksum(checksum) = &pod.sources
                 && !known.is_full()
                 && known.of(checksum).is_none()
+                && let Ok(sources) = sources_of(checked, facts)
                 && let Some(settings) = self.settings(sources, &pod.name)
             {
                 known.add(checksum, &settings);
@@ -168,39 +190,14 @@ impl SourceReader {
     }
 }
 
-/// None if it is absent. `settings` are the keys that have the engine's settings.
-async fn read(
-    api: &Apiserver,
-    namespace: &str,
-    object: &Object,
-    settings: &BTreeSet<String>,
-) -> Result<Option<Content>, ApiError> {
-    let keep = |values: BTreeMap<String, Vec<u8>>| Content {
-        settings: values
-            .iter()
-            .filter(|(key, _)| settings.contains(*key))
-            .map(|(key, value)| (key.clone(), settings::of(value)))
-            .collect(),
-        digests: values
-            .iter()
-            .map(|(key, value)| (key.clone(), ContentDigest::of(value)))
-            .collect(),
-    };
-    let values = match object.kind {
-        ObjectKind::Secret => api.get::<Secret>(namespace, &object.name).await.map(|secret| {
-            let data = secret.data.into_iter().flatten();
-            data.map(|(key, value)| (key, value.0)).collect()
-        }),
-        ObjectKind::ConfigMap => api.get::<ConfigMap>(namespace, &object.name).await.map(|map| {
-            let text = map.data.into_iter().flatten();
-            let text = text.map(|(key, value)| (key, value.into_bytes()));
-            let binary = map.binary_data.into_iter().flatten();
-            text.chain(binary.map(|(key, value)| (key, value.0))).collect()
-        }),
-    };
-    match values {
-        Ok(values) => Ok(Some(keep(values))),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+impl Content {
+    /// `settings` are the keys that have the engine's settings.
+    fn of(object: &Object, settings: &BTreeSet<String>) -> Self {
+        let values = object.data.iter();
+        let decisive = values.clone().filter(|(key, _)| settings.contains(*key));
+        Self {
+            settings: decisive.map(|(key, value)| (key.clone(), settings::of(value))).collect(),
+            digests: values.map(|(key, value)| (key.clone(), ContentDigest::of(value))).collect(),
+        }
     }
 }

@@ -7,12 +7,13 @@ use k8s_openapi::api::core::v1::Pod;
 use super::live::LiveFacts;
 use super::probes::{ProbeTarget, probe_targets};
 use super::start::StartFacts;
-use crate::cluster::{SearchClusterSpec, UpdateMode};
+use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
-    ContainerPorts, DEFAULT_CONTAINER, REVISION_LABEL, container_with, engine_container,
+    ContainerPorts, DEFAULT_CONTAINER, FindConfig, REVISION_LABEL, container_with, engine_container,
 };
 use stayput_restart::annotation;
+use stayput_reuse::ConfigNotFound;
 
 /// Which parts of pods are read, by the spec of their SearchCluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(in super::super) struct Reading {
     pub(in super::super) node_name_label: Option<String>,
     /// Also what an update of the pod needs.
     pub(in super::super) updates: bool,
+    /// Also what its config is made from, if the spec does not name that.
+    pub(in super::super) config: Option<FindConfig>,
 }
 
 impl Reading {
@@ -28,6 +31,7 @@ impl Reading {
         Self {
             node_name_label: spec.pods.node_name_label.clone(),
             updates: spec.update.mode == UpdateMode::InPlace,
+            config: FindConfig::of(spec),
         }
     }
 }
@@ -59,6 +63,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) live: Option<LiveFacts>,
     /// What its containers were started with, if its cluster updates pods.
     pub(in super::super) starts: Vec<StartFacts>,
+    /// What its config is made from, if the spec does not name that.
+    pub(in super::super) sources: Option<Result<Sources, ConfigNotFound>>,
     containers: Vec<ContainerPorts>,
     default_container: Option<String>,
     probes: Vec<ProbeTarget>,
@@ -120,6 +126,7 @@ impl Facts {
             owner,
             live: reading.updates.then(|| LiveFacts::of(pod)),
             starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
+            sources: reading.config.as_ref().map(|find| find.find(pod)),
             containers: ContainerPorts::of(pod),
             default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),

@@ -40,7 +40,7 @@ pub(in crate::kubectl) async fn read(
             }
             Err(reason) => Err(reason),
         };
-        let node = PodView::from_object(pod, label).node;
+        let node = PodView::from_object(pod, label, None).node;
         compared.push(PodDiff { pod: pod.name_any(), node, update });
     }
     let sets = objects.sets.into_values().flatten();

@@ -22,6 +22,8 @@ pub(in crate::kubectl) struct NodeOutput {
     state: Option<String>,
     /// Checksum of the config it runs on; its first twelve digits.
     checksum: Option<String>,
+    /// The Secrets and ConfigMaps that its config is made from; empty if they are not known.
+    config_from: Vec<String>,
     /// How its restart, or the one that it needs, is carried out: `relabel`, `restart`, `container`,
     /// `resize` or `replace`.
     step: Option<&'static str>,
@@ -49,6 +51,7 @@ impl NodeOutput {
             kept_stopped: pod.is_some_and(|pod| view.is_kept_stopped(pod)),
             state: report.state,
             checksum: report.checksum,
+            config_from: pod.map(|pod| pod.config_from.clone()).unwrap_or_default(),
             step: report.step.map(UpdateStep::name),
             because: report.because,
             down: report.down,

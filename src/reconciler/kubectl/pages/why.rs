@@ -43,8 +43,16 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     if let Some(state) = report.and_then(|report| report.state.as_ref()) {
         page.fact("engine", state);
     }
-    if let Some(checksum) = report.and_then(|report| report.checksum.as_ref()) {
-        page.fact("config", format!("checksum {checksum}…"));
+    let checksum = report.and_then(|report| report.checksum.as_ref());
+    let checksum = checksum.map(|checksum| format!("checksum {checksum}…"));
+    let objects = Some(&pod.config_from).filter(|objects| !objects.is_empty());
+    let objects = objects.map(|objects| format!("made from {}", objects.join(", ")));
+    let config: Vec<String> = checksum.into_iter().chain(objects).collect();
+    if !config.is_empty() {
+        page.fact("config", config.join(", "));
+    }
+    if let Some(reason) = &pod.config_unknown {
+        page.fact("config", format!("its Secrets and ConfigMaps are not known: {reason}"));
     }
     let step = report.and_then(|report| Some((report.step?, &report.because)));
     if let Some(update) = step.and_then(|(step, because)| update(step, because)) {

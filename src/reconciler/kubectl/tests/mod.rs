@@ -23,6 +23,14 @@ fn pods() -> Vec<Value> {
                 "name": format!("logs-{number}"), "namespace": "search",
                 "uid": format!("uid-{number}"), "resourceVersion": "7", "annotations": annotations,
             },
+            "spec": {
+                "containers": [{
+                    "name": "search",
+                    "args": ["run", "--config=/config", "--", "search"],
+                    "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+                }],
+                "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
+            },
             "status": {"conditions": [{"type": "Ready", "status": ready}]},
         })
     };

@@ -157,7 +157,7 @@ node        logs-0 of search/logs
 pod         logs-0, ready, uid uid-0
 phase       schedule-rolling
 engine      running
-config      checksum ba9876543210…
+config      checksum ba9876543210…, made from Secret logs-config
 why         another node is under way
 restart     4f2a91c07b3e: waits for its turn, since 2026-11-21T03:09:20Z (40s ago)
 last        its engine was never restarted in this pod
@@ -169,12 +169,24 @@ last        its engine was never restarted in this pod
 node        logs-2 of search/logs
 pod         logs-2, ready, uid uid-2
 phase       -
+config      made from Secret logs-config
 why         nothing to do
 restart     4f2a91c07b3e: is finished, since 2026-11-21T03:09:20Z (40s ago)
 last        4f2a91c07b3e done
             started 2026-11-21T03:08:00Z (2m ago), took 1m 14s
 "
     );
+}
+
+#[test]
+fn why_tells_why_nobody_knows_what_the_config_is_made_from() {
+    let mut pods = pods();
+    pods[2]["spec"]["volumes"][0] = json!({"name": "config", "emptyDir": {}});
+    let view = view(&idle(), &Value::Null, pods);
+    let page = pages::why(&view, view.pod_of_node("logs-2").unwrap(), now(), PLAIN);
+    let line = "config      its Secrets and ConfigMaps are not known: the pod logs-2 watches /config, whose \
+                volume is of the kind emptyDir: ";
+    assert!(page.contains(line), "{page}");
 }
 
 #[test]

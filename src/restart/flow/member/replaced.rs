@@ -71,7 +71,7 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     let runs = context.index.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
     let other = match (&successor.sources, runs) {
         (Sources::Checksum(wanted), Some(run)) => run.checksum.as_ref() != Some(wanted),
-        (Sources::Undeclared | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
+        (Sources::Unknown(_) | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
     };
     if joined && context.index.is_up(successor) && other {
         // The kubelet mounted an old config: the new pod still has to be restarted.

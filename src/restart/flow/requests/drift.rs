@@ -21,6 +21,11 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         .pods()
         .filter(|pod| is_pending(pod) && !is_to_be_stopped(context, pod))
         .collect();
+    if context.policy.on_config_change != OnConfigChange::None
+        && let Some(message) = not_followed(context)
+    {
+        changes.wait_all(Code::SourcesUnknown, message);
+    }
     if drifting.is_empty() {
         return changes;
     }
@@ -72,6 +77,19 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     };
     changes.merge(open(context, request));
     changes
+}
+
+/// Why a changed config of some nodes will not be seen.
+fn not_followed(context: &Context<'_>) -> Option<String> {
+    let unknown = |pod: &Pod| match &pod.sources {
+        Sources::Unknown(message) => Some(message.clone()),
+        Sources::Checksum(_) | Sources::Absent(_) => None,
+    };
+    let why = context.index.pods().find_map(unknown)?;
+    Some(format!(
+        "spec.restart.onConfigChange restarts no node of which nobody knows what its config is made \
+         from: {why}"
+    ))
 }
 
 /// How the drifting nodes are restarted, and by whose word.
@@ -126,7 +144,7 @@ fn change_id(context: &Context<'_>) -> String {
         .pods()
         .filter_map(|pod| match &pod.sources {
             Sources::Checksum(wanted) => Some((pod.node.as_str(), wanted.as_bytes())),
-            Sources::Undeclared | Sources::Absent(_) => None,
+            Sources::Unknown(_) | Sources::Absent(_) => None,
         })
         .collect();
     wanted.sort_unstable();

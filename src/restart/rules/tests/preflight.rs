@@ -63,7 +63,7 @@ const FAULTS: [(&str, Change, Code, &str); 14] = [
         "mounted config unknown",
         |pod| manager(pod).mounted = None,
         Code::ConfigUnknown,
-        "spec.config.sources",
+        "the sources of its config are known",
     ),
     (
         "source absent",
@@ -157,7 +157,7 @@ fn which_states_a_stop_leads_out_of() {
 #[test]
 fn without_declared_sources_no_checksum_is_needed() {
     let mut pod = fit("logs-2");
-    pod.sources = Sources::Undeclared;
+    pod.sources = Sources::Unknown("nowhere".into());
     manager(&mut pod).mounted = None;
     assert!(preflight(&pod).is_ok());
 }

@@ -57,7 +57,7 @@ impl<'a> Facts<'a> {
     pub(super) fn wanted_config(pod: &Pod) -> Option<String> {
         match &pod.sources {
             Sources::Checksum(checksum) => Some(checksum.clone()),
-            Sources::Undeclared => {
+            Sources::Unknown(_) => {
                 pod.manager.as_ref().ok().and_then(|manager| manager.mounted.clone())
             }
             Sources::Absent(_) => None,

@@ -130,7 +130,7 @@ fn check_member(
     if old.step == Step::Restarting && new.step != Step::Finished && old.expected != new.expected {
         let moved = facts.pod(&new.pod_uid).is_some_and(|pod| match &pod.sources {
             Sources::Checksum(now) => new.expected.as_ref() == Some(now),
-            Sources::Undeclared => true,
+            Sources::Unknown(_) => true,
             Sources::Absent(_) => false,
         });
         if restart.frozen.is_some() || !moved {

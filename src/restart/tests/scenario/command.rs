@@ -65,6 +65,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
                 driver.world.pod(&pod).change_sources(absent, now);
             }
         }
+        ["the", "sources", "of", pods, "are", "not", "found"] => {
+            for pod in matching(driver, pods) {
+                let unknown = format!("the pod {pod} has no --config: name them in the spec");
+                driver.world.pod(&pod).change_sources(Sources::Unknown(unknown), now);
+            }
+        }
         ["request", strategy, ref rest @ ..] => request(driver, strategy, rest),
         ["cancel", id] => annotate_cluster(driver, annotation::CANCEL, Some(id)),
         ["annotate", "cluster", key, "-"] => annotate_cluster(driver, &full(key), None),

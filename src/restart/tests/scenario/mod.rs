@@ -162,6 +162,7 @@ scenarios! {
     sidecar_crashes
     single_master
     source_absent
+    sources_not_found
     stop_never_ends
     superseded_forward
     superseded_forward_crash

@@ -83,15 +83,24 @@ impl Member {
         }
         yml += &match flavor {
             Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {masters:?}\n"),
-            Flavor::Elasticsearch | Flavor::ElasticsearchWithRecords => format!(
+            Flavor::Elasticsearch
+            | Flavor::ElasticsearchWithRecords
+            | Flavor::ElasticsearchWithCertificates => format!(
                 "cluster.initial_master_nodes: {masters:?}\nxpack.security.enabled: false\n"
             ),
         };
-        payload([
+        let mut files = payload([
             (format!("{}.yml", flavor.kind().name()).as_str(), (yml + settings + "\n").as_str()),
             ("jvm.options", &options),
             ("log4j2.properties", &log4j),
-        ])
+        ]);
+        if *flavor == Flavor::ElasticsearchWithCertificates {
+            for name in ["tls.crt", "tls.key", "ca.crt"] {
+                let pem = std::fs::read_to_string(directory.path().join(name));
+                files.insert(name.to_owned(), pem.expect("a file"));
+            }
+        }
+        files
     }
 
     /// Makes these files the volume's content, as the kubelet does.
@@ -139,11 +148,19 @@ impl Member {
         let Shared { flavor, home, java, namespace, ports, issuer, directory, .. } = &*self.shared;
         let common = |name: &str| directory.path().join(name).display().to_string();
         let own = |name: &str| self.work().join(name).display().to_string();
-        // A node is ready if it is in a cluster with a master.
-        let ready = format!(
-            "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
-            self.address, ports.http
-        );
+        let ready = match flavor {
+            // Whether it has TLS or not.
+            Flavor::ElasticsearchWithCertificates => {
+                format!("tcp://{}:{}", self.address, ports.http)
+            }
+            // A node is ready if it is in a cluster with a master.
+            Flavor::OpenSearch | Flavor::Elasticsearch | Flavor::ElasticsearchWithRecords => {
+                format!(
+                    "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
+                    self.address, ports.http
+                )
+            }
+        };
         let mut launch = Launch::new(self.work(), [home.join("bin").join(flavor.kind().name())])
             .options(["--listen".into(), format!("{}:{}", self.address, ports.manager)])
             .options(["--tls-cert".into(), common("tls.crt")])

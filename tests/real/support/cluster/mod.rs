@@ -42,19 +42,25 @@ pub(crate) enum Flavor {
     Elasticsearch,
     /// With `tests/parts/es-node-shutdown`.
     ElasticsearchWithRecords,
+    /// With certificates beside its config, and without TLS as long as no setting turns it on.
+    ElasticsearchWithCertificates,
 }
 
 impl Flavor {
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::OpenSearch => Kind::OpenSearch,
-            Self::Elasticsearch | Self::ElasticsearchWithRecords => Kind::Elasticsearch,
+            Self::Elasticsearch
+            | Self::ElasticsearchWithRecords
+            | Self::ElasticsearchWithCertificates => Kind::Elasticsearch,
         }
     }
 
     fn home(self) -> Result<PathBuf, String> {
         let home = match self {
-            Self::OpenSearch | Self::Elasticsearch => home(self.kind()),
+            Self::OpenSearch | Self::Elasticsearch | Self::ElasticsearchWithCertificates => {
+                home(self.kind())
+            }
             Self::ElasticsearchWithRecords => {
                 std::env::var_os("STAYPUT_ELASTICSEARCH_SHUTDOWN_HOME").map(PathBuf::from)
             }
@@ -248,6 +254,7 @@ fn certify(directory: &TempDir) -> String {
     let certificate = params.signed_by(&key, &ca).expect("a certificate");
     fs::write(directory.path().join("tls.crt"), certificate.pem()).expect("a certificate");
     fs::write(directory.path().join("tls.key"), key.serialize_pem()).expect("a key");
+    fs::write(directory.path().join("ca.crt"), ca.pem()).expect("a certificate");
     ca.pem()
 }
 

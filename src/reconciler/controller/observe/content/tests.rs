@@ -1,7 +1,9 @@
 //! A pod whose container reads a variable from a ConfigMap.
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
+use stayput_reuse::SourceKind;
 
 use super::*;
 use crate::controller::pods::Reading;
@@ -51,7 +53,8 @@ fn seen(heap: &str, changed: &str, annotations: &Value) -> ContentReader {
     let source = Source { kind: SourceKind::ConfigMap, name: "env".into() };
     let key = "HEAP".to_owned();
     let metadata = metadata(changed, annotations);
-    let seen = Seen::of(&metadata, [(&key, heap.as_bytes())].into_iter());
+    let data = [(key, heap.as_bytes().to_vec())].into();
+    let seen = Seen::of(&Object { metadata, data });
     ContentReader { known: [(source, (Instant::now(), Some(seen)))].into() }
 }
 
@@ -139,7 +142,8 @@ fn a_digest_says_nothing_to_who_does_not_know_the_object() {
     let digests = |uid: &str, key: &str, value: &str| {
         let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
         let key = key.to_owned();
-        Seen::of(&metadata, [(&key, value.as_bytes())].into_iter()).digests[&key].clone()
+        let data = [(key.clone(), value.as_bytes().to_vec())].into();
+        Seen::of(&Object { metadata, data }).digests[&key].clone()
     };
     assert_eq!(digests("a", "key", "hush").len(), NOTED);
     assert_ne!(digests("a", "key", "hush"), digests("b", "key", "hush"));

@@ -1,0 +1,46 @@
+//! What Secrets and ConfigMaps contain.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use stayput_reuse::{Source, SourceKind};
+
+use crate::controller::apiserver::{ApiError, Apiserver};
+
+/// An object, as it is now.
+pub(super) struct Object {
+    pub(super) metadata: ObjectMeta,
+    /// The bytes of each key.
+    pub(super) data: BTreeMap<String, Vec<u8>>,
+}
+
+impl Object {
+    /// None if it is absent.
+    pub(super) async fn read(
+        api: &Apiserver,
+        namespace: &str,
+        source: &Source,
+    ) -> Result<Option<Self>, ApiError> {
+        let read = match source.kind {
+            SourceKind::Secret => api.get(namespace, &source.name).await.map(Self::of_secret),
+            SourceKind::ConfigMap => api.get(namespace, &source.name).await.map(Self::of_map),
+        };
+        match read {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of_secret(secret: Secret) -> Self {
+        let data = secret.data.into_iter().flatten().map(|(key, value)| (key, value.0));
+        Self { metadata: secret.metadata, data: data.collect() }
+    }
+
+    fn of_map(map: ConfigMap) -> Self {
+        let text = map.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
+        let binary = map.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0));
+        Self { metadata: map.metadata, data: text.chain(binary).collect() }
+    }
+}

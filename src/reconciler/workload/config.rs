@@ -1,0 +1,36 @@
+//! What the engine's config in a pod is made from, found in the pod.
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use stayput_reuse::{ConfigNotFound, mounted_config};
+
+use super::{ContainerPorts, DEFAULT_CONTAINER, engine_container};
+use crate::cluster::{SearchClusterSpec, Sources};
+
+/// How the sources of the config are found in a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FindConfig {
+    manager_port: u16,
+    /// Globs of the spec, in addition to those of the manager.
+    live: Vec<String>,
+}
+
+impl FindConfig {
+    /// None if the spec names the sources.
+    pub(crate) fn of(spec: &SearchClusterSpec) -> Option<Self> {
+        let live = spec.config.live.clone();
+        let find = Self { manager_port: spec.manager.port, live };
+        spec.config.sources.is_empty().then_some(find)
+    }
+
+    /// What this pod mounts where its manager looks for the config. It is read from the pod itself,
+    /// as admission has left it, and not from the template of its owner: that may be newer.
+    pub(crate) fn find(&self, pod: &Pod) -> Result<Sources, ConfigNotFound> {
+        let annotations = pod.metadata.annotations.as_ref();
+        let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
+        let ports = ContainerPorts::of(pod);
+        let container = engine_container(&ports, self.manager_port, default);
+        let config = mounted_config(&json!({"spec": pod.spec}), container)?;
+        Ok(Sources::found(config, &self.live))
+    }
+}

@@ -1,0 +1,198 @@
+//! Which Secrets and ConfigMaps the engine's config is made from, found from the pod's template: what
+//! is mounted at the directories that the manager watches.
+
+use serde_json::Value;
+
+use crate::content::Source;
+use crate::manager_options::{NotWritten, values};
+use crate::template::containers;
+use crate::volumes::{kind, parts, volume};
+
+/// The engine's config as a pod mounts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountedConfig {
+    /// The objects; of two with the same file the later one counts.
+    pub parts: Vec<MountedPart>,
+    /// The globs of files that the engine reloads by itself.
+    pub live: Vec<String>,
+}
+
+/// One Secret or ConfigMap of the config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountedPart {
+    /// The object.
+    pub source: Source,
+    /// Keys and their paths; empty: every key under its own name.
+    pub items: Vec<(String, String)>,
+    /// Name of the manager's config directory; empty for one without a name.
+    pub directory: String,
+    /// If the object or a key is absent, its files are left out.
+    pub optional: bool,
+}
+
+/// Why the objects cannot be found. The message follows the name of the pod, and says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigNotFound {
+    /// Nothing says which directory is watched.
+    #[error(
+        "has neither --config nor STAYPUT_CONFIG in its spec: add one, or name the objects in \
+         spec.config.sources"
+    )]
+    NoDirectory,
+    /// Only the kubelet knows the value.
+    #[error(
+        "takes {0} from elsewhere, so that the directory is not in its spec: write the value there, or \
+         name the objects in spec.config.sources"
+    )]
+    NotWritten(String),
+    /// The working directory of the container is not known.
+    #[error("watches {0}, which is no absolute path: write one that begins with a slash")]
+    Relative(String),
+    /// A directory of the image.
+    #[error(
+        "watches {0}, where no volume is mounted: mount the Secret or ConfigMap there, or name the \
+         objects in spec.config.sources"
+    )]
+    NotMounted(String),
+    /// Single files or a part of a volume, which the kubelet never renews.
+    #[error(
+        "mounts parts of volumes by subPath at {0}, which never change in a running container: mount \
+         the volume as a whole at a directory of its own, and use --stage to copy it there"
+    )]
+    SubPath(String),
+    /// The volume is filled by somebody else.
+    #[error(
+        "watches {directory}, whose volume is of the kind {kind}: what is in there is in no Secret or \
+         ConfigMap that can be found; let --config be the directory where these are mounted and --stage \
+         copy them, or name the objects in spec.config.sources"
+    )]
+    OtherVolume {
+        /// The directory.
+        directory: String,
+        /// Such as `emptyDir`.
+        kind: String,
+    },
+    /// A token or a field of the pod beside the config.
+    #[error(
+        "watches {directory}, in which {source_kind} is mounted, too: mount that at another directory"
+    )]
+    OtherSource {
+        /// The directory.
+        directory: String,
+        /// Such as `serviceAccountToken`.
+        source_kind: String,
+    },
+    /// A volume inside another one.
+    #[error(
+        "watches {directory}, in which another volume is mounted at {inner}: make one projected volume \
+         of them, or name the objects in spec.config.sources"
+    )]
+    Nested {
+        /// The directory.
+        directory: String,
+        /// Where the other volume is mounted.
+        inner: String,
+    },
+}
+
+impl From<NotWritten> for ConfigNotFound {
+    fn from(error: NotWritten) -> Self {
+        Self::NotWritten(error.option)
+    }
+}
+
+/// The config of the engine in this container.
+///
+/// # Errors
+/// The objects are not in the template, or not only they.
+pub fn mounted_config(
+    template: &Value,
+    engine_container: &str,
+) -> Result<MountedConfig, ConfigNotFound> {
+    let mut all = containers(template, "containers");
+    let container = all.find(|container| container["name"] == engine_container);
+    let container = container.ok_or(ConfigNotFound::NoDirectory)?;
+    let directories = values(container, "config")?;
+    if directories.is_empty() {
+        return Err(ConfigNotFound::NoDirectory);
+    }
+    let live = values(container, "live")?;
+    let mut parts = Vec::new();
+    for directory in &directories {
+        // As the manager reads it: in a path, a `=` comes after a slash.
+        let (name, path) = match directory.split_once('=') {
+            Some((name, path)) if !name.contains('/') => (name, path),
+            Some(_) | None => ("", directory.as_str()),
+        };
+        parts.extend(of_directory(template, container, name, path)?);
+    }
+    Ok(MountedConfig { parts, live })
+}
+
+fn of_directory(
+    template: &Value,
+    container: &Value,
+    name: &str,
+    path: &str,
+) -> Result<Vec<MountedPart>, ConfigNotFound> {
+    let directory = path.to_owned();
+    if !path.starts_with('/') {
+        return Err(ConfigNotFound::Relative(directory));
+    }
+    let mounts = || container["volumeMounts"].as_array().into_iter().flatten();
+    let below = |mount: &&Value| components(mount_path(mount)).starts_with(&components(path));
+    if mounts().filter(below).any(is_part_of_volume) {
+        return Err(ConfigNotFound::SubPath(directory));
+    }
+    let is_here = |mount: &&Value| components(mount_path(mount)) == components(path);
+    let Some(mount) = mounts().find(is_here) else {
+        return Err(ConfigNotFound::NotMounted(directory));
+    };
+    if let Some(inner) = mounts().filter(below).find(|mount| !is_here(mount)) {
+        let inner = mount_path(inner).to_owned();
+        return Err(ConfigNotFound::Nested { directory, inner });
+    }
+    let Some(volume) = volume(template, &mount["name"]) else {
+        return Err(ConfigNotFound::NotMounted(directory));
+    };
+    if let Some(source_kind) = other_source(volume) {
+        return Err(ConfigNotFound::OtherSource { directory, source_kind });
+    }
+    let parts = parts(volume);
+    if parts.is_empty() {
+        return Err(ConfigNotFound::OtherVolume { directory, kind: kind(volume).to_owned() });
+    }
+    Ok(parts
+        .into_iter()
+        .map(|part| MountedPart {
+            source: part.source,
+            items: part.items.unwrap_or_default(),
+            directory: name.to_owned(),
+            optional: part.optional,
+        })
+        .collect())
+}
+
+/// Something in a projected volume that is no Secret and no ConfigMap.
+fn other_source(volume: &Value) -> Option<String> {
+    let sources = volume["projected"]["sources"].as_array().into_iter().flatten();
+    let kinds = sources.filter_map(Value::as_object).flatten();
+    let mut others = kinds.filter(|(kind, value)| {
+        !value.is_null() && !["secret", "configMap"].contains(&kind.as_str())
+    });
+    others.next().map(|(kind, _)| kind.clone())
+}
+
+fn is_part_of_volume(mount: &Value) -> bool {
+    let is_set = |field: &str| mount[field].as_str().is_some_and(|part| !part.is_empty());
+    is_set("subPath") || is_set("subPathExpr")
+}
+
+fn mount_path(mount: &Value) -> &str {
+    mount["mountPath"].as_str().unwrap_or_default()
+}
+
+/// The names in a path: `/config/` and `/config` are the same.
+fn components(path: &str) -> Vec<&str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
+}

@@ -1,0 +1,34 @@
+//! Nobody names the sources of the config: they are found in the pods.
+
+use serde_json::json;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::{Outcome, Strategy};
+
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::search_cluster;
+
+#[tokio::test]
+async fn a_secret_that_pods_mount_is_changed_and_each_runs_on_it() {
+    let fixture = Fixture::bare("").await;
+    // Nothing of this is mounted before a restart asks the kubelet for it.
+    for name in NODES {
+        fixture.configure(name, "node.attr.rack: r2").await;
+    }
+    fixture.create::<SearchCluster>(search_cluster(false)).await;
+    fixture.respec(json!({"restart": {"onConfigChange": "rolling"}})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    let over = |cluster: &SearchCluster| {
+        cluster.status.as_ref().is_some_and(|status| status.ledger.history.len() == 1)
+    };
+    let cluster = fixture.until("all run on the new config", over).await;
+    let entry = &cluster.status.expect("a status").ledger.history[0];
+    let expected = (Strategy::Rolling, Outcome::Done, 3);
+    assert_eq!((entry.strategy, entry.outcome, entry.nodes), expected, "{entry:?}");
+    for name in NODES {
+        let status = fixture.status(name).await;
+        let runs_on = status.run.expect("it runs").checksum;
+        assert_eq!(runs_on, status.config.expect("a config").checksum, "{name}");
+        assert_eq!(status.starts, 2, "{name}");
+    }
+    reconciler.end().await;
+}
