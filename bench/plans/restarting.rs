@@ -48,6 +48,7 @@ pub(super) fn restart(strategy: Strategy, members: Vec<Member>) -> Restart {
         request: Request { id: ID.into(), strategy, ..Request::default() },
         started: NOW,
         began: None,
+        stuck_since: None,
         direction: Direction::Open,
         ending: None,
         once: Once::default(),

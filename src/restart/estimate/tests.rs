@@ -18,6 +18,7 @@ fn restart(ends: &[u64]) -> Restart {
         request: Request { strategy: Strategy::Rolling, ..Request::default() },
         started: Time(0),
         began: Some(Time(1_000_000)),
+        stuck_since: None,
         direction: Direction::default(),
         ending: None,
         once: Default::default(),

@@ -2,13 +2,14 @@
 
 use super::answers::{is_ending, was_refused};
 use super::engine::{allocation, record::records};
-use super::member::update::back::set_back;
+use super::member::stop::resume_on;
+use super::member::update::back::{SetBack, is_due, until_set_back};
 use super::observed::{is_deleted_with_its_pods, is_to_be_stopped};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::leftovers::is_left_over;
-use crate::{Action, Code, Ledger, Manager, Reason, RecordDebt, StartDebt};
+use crate::{Action, Code, Ledger, Manager, Pod, Reason, RecordDebt, StartDebt};
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// Starts the engines that are owed a start.
@@ -30,18 +31,19 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
     }
     let manager = context.index.manager(uid);
-    let undone = debt.undo.as_ref().and_then(|undo| {
-        let manager = manager.as_ref().ok().copied();
-        set_back(undo, pod, manager)
-    });
-    if let Some(action) = undone {
-        changes.act(action);
-        return changes;
+    let known = manager.as_ref().ok().copied();
+    let set_back = debt.update.as_ref().map_or(Ok(()), |one| until_set_back(one, pod, known));
+    match &set_back {
+        Err(SetBack::Note(noted)) => {
+            return replace(debt, StartDebt { update: Some(noted.clone()), ..debt.clone() });
+        }
+        Err(SetBack::Act(action)) => return Changes::action((**action).clone()),
+        Err(SetBack::Wait(_)) | Ok(()) => {}
+    }
+    if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
+        return pay_kept_stopped(debt, pod, known);
     }
     if is_to_be_stopped(context, pod) {
-        if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
-            return start_paid(debt, "it is kept stopped now");
-        }
         // Until that is in the ledger, the request to keep it stopped may be withdrawn.
         changes.wait(uid, Code::KeptStopped, "it is to be kept stopped");
         return changes;
@@ -55,6 +57,17 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     };
     if manager.sequence > debt.sequence {
         return start_paid(debt, "another client has sent it a request since");
+    }
+    let is_due = debt.update.as_ref().is_some_and(|fixed| is_due(fixed, pod));
+    if is_due && matches!(manager.state, State::Failed | State::Backoff) {
+        return stop_failed(debt, manager);
+    }
+    // Whatever the kubelet does, its manager starts it by itself after a time.
+    if let Err(SetBack::Wait(message)) = set_back
+        && manager.desired == Desired::Stopped
+    {
+        changes.wait(uid, Code::Debts, message);
+        return changes;
     }
     if manager.sequence < debt.sequence {
         return send_start(debt, manager);
@@ -71,6 +84,11 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         };
         return replace(debt, again);
     }
+    if is_due && manager.state == State::Starting {
+        // It may fail there again.
+        changes.wait(uid, Code::Debts, "its engine starts in a pod that is not as it was");
+        return changes;
+    }
     if manager.desired == Desired::Running && manager.durable {
         return start_paid(debt, "it was started");
     }
@@ -82,6 +100,36 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         Code::NotDurable,
         "its start was accepted, but its manager has not saved that yet",
     );
+    changes
+}
+
+/// An engine that has failed is stopped before its pod is set back: the pod of an engine that its
+/// manager may start at any moment is not changed.
+fn stop_failed(debt: &StartDebt, manager: &Manager) -> Changes {
+    let stop =
+        debt.stop_sequence.filter(|stop| manager.sequence < *stop || was_refused(manager, *stop));
+    let Some(sequence) = stop else {
+        let above = manager.sequence.max(debt.sequence) + 1;
+        let next = StartDebt { stop_sequence: Some(above), sequence: above + 1, ..debt.clone() };
+        return replace(debt, next);
+    };
+    let checksum = match debt.config {
+        ConfigChoice::LastGood => manager.last_good.clone(),
+        ConfigChoice::Mounted => None,
+    };
+    let (uid, resume) = (debt.pod_uid.clone(), Some(resume_on(checksum)));
+    Changes::action(Action::Stop { uid, sequence, drain: 0, resume, exit: false })
+}
+
+/// A node that is kept stopped needs no start. Its pod is set back once its engine is stopped.
+fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> Changes {
+    let is_undone = !debt.update.as_ref().is_some_and(|fixed| is_due(fixed, pod));
+    let is_overtaken = manager.is_some_and(|manager| manager.sequence > debt.sequence);
+    if is_undone || is_overtaken {
+        return start_paid(debt, "it is kept stopped now");
+    }
+    let mut changes = Changes::default();
+    changes.wait(&debt.pod_uid, Code::Debts, "its pod is set back once its engine is stopped");
     changes
 }
 

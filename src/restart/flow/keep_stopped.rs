@@ -4,6 +4,7 @@ use super::answers::{is_ending, was_refused};
 use super::begin::may_begin::missing_finalizer;
 use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
+use super::member::update::back::is_due_of;
 use super::observed::{is_to_be_stopped, not_paused};
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
@@ -13,7 +14,7 @@ use crate::lookup::Lookup;
 use crate::rules::preflight;
 use crate::{
     Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, Outcome, Pod, Reason, Request,
-    Step, Strategy,
+    StartDebt, Step, Strategy,
 };
 use stayput_api::{ConfigChoice, Desired, State};
 
@@ -51,7 +52,7 @@ pub(super) fn keep_stopped(context: &Context<'_>, ledger: &Ledger, pod: &Pod) ->
         (None, _) => begin(context, ledger, pod),
         (Some(kept), true) if kept.releasing => stop_after_all(context, kept, pod),
         (Some(kept), true) => stop(context, ledger, kept, pod),
-        (Some(kept), false) => release(context, kept, pod),
+        (Some(kept), false) => release(context, ledger, kept, pod),
     };
     done.unwrap_or_else(|blocker| {
         let mut changes = Changes::default();
@@ -79,11 +80,24 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
         let back = member.compensation.as_ref();
         back.map_or(member.start_sequence, |back| back.start_sequence)
     });
+    let sequence = manager.sequence.max(taken) + 1;
     let mut changes = leave_restart(ledger, pod);
+    // Its label names the template that it had.
+    if let Some(member) = member.filter(|member| is_due_of(member, Some(pod))) {
+        changes.change(LedgerChange::AddStartDebt(StartDebt {
+            pod_uid: pod.uid.clone(),
+            node: pod.node.clone(),
+            stop_sequence: None,
+            sequence,
+            config: ConfigChoice::Mounted,
+            absent_since: None,
+            update: member.update.clone(),
+        }));
+    }
     changes.change(LedgerChange::AddKeptStopped(KeptStopped {
         pod_uid: pod.uid.clone(),
         node: pod.node.clone(),
-        sequence: manager.sequence.max(taken) + 1,
+        sequence,
         releasing: false,
     }));
     let message = format!("{} is stopped and kept so; its pod stays", pod.node);
@@ -196,8 +210,16 @@ fn stop_after_all(
 }
 
 /// Starts a node that is no longer to be kept stopped.
-fn release(context: &Context<'_>, kept: &KeptStopped, pod: &Pod) -> Result<Changes, Blocker> {
+fn release(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    kept: &KeptStopped,
+    pod: &Pod,
+) -> Result<Changes, Blocker> {
     let manager = context.index.manager(&pod.uid)?;
+    if ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid) {
+        refuse(Code::Debts, "its pod is set back before it is started")?;
+    }
     if !kept.releasing {
         let sequence = manager.sequence.max(kept.sequence) + 1;
         let released = KeptStopped { releasing: true, sequence, ..kept.clone() };

@@ -2,7 +2,8 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
-use crate::{Blocker, Code, Manager, Member, Pod, Restart, Sources};
+use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Restart, Sources};
+use stayput_api::Desired;
 
 /// Whether the time of so many phases has passed since the member took its slot. A phase that ends
 /// early leaves its remaining time to the next one, so that only the time of the slot must be
@@ -44,6 +45,14 @@ pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String
 /// Whether the spec or an annotation requests that this node is kept stopped.
 pub(super) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
     context.snapshot.cluster.keeps_stopped(pod)
+}
+
+/// Whether another client has stopped its engine: no entry of ours says that we have.
+pub(super) fn is_stopped_by_another(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> bool {
+    let is_owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
+    let is_ours = is_owed || ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
+    let manager = context.index.manager(&pod.uid);
+    !is_ours && manager.is_ok_and(|manager| manager.desired == Desired::Stopped)
 }
 
 /// Passes unless a person has paused the cluster.

@@ -71,6 +71,8 @@ pub(crate) enum RestartChange {
     Freeze(Time),
     /// The first member got its slot.
     Begin(Time),
+    /// Since when it is stuck.
+    SetStuck(Option<Time>),
     AddMember(Box<Member>),
     SetMember {
         index: usize,
@@ -157,6 +159,7 @@ impl RestartChange {
             Self::Begin(at) => {
                 restart.began.get_or_insert(at);
             }
+            Self::SetStuck(since) => restart.stuck_since = since,
             Self::AddMember(member) => restart.members.push(*member),
             Self::SetMember { index, member } => {
                 if let Some(entry) = restart.members.get_mut(index) {

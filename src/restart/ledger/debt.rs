@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{PodPatch, Record, Time};
+use super::MemberUpdate;
+use crate::{Record, Time};
 use stayput_api::ConfigChoice;
 use stayput_declare::Leaving;
 
@@ -40,6 +41,10 @@ pub struct StartDebt {
     pub pod_uid: String,
     /// Name of the node.
     pub node: String,
+    /// Sequence of a stop before the start: only where an engine has failed in a pod that must be set
+    /// back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_sequence: Option<u64>,
     /// Sequence of the start.
     pub sequence: u64,
     /// The config it is started on.
@@ -49,10 +54,10 @@ pub struct StartDebt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
-    /// Images and sizes that its pod must have again before: its container may not run with those
-    /// that it has.
+    /// What its pod was changed to: it must be as it was again before, since its container may not run
+    /// with the images and the size that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undo: Option<Box<PodPatch>>,
+    pub update: Option<Box<MemberUpdate>>,
 }
 
 /// The engine's allocation setting, as it was and as we set it.

@@ -32,6 +32,11 @@ pub struct Restart {
     /// nodes under way are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// Since when it is seen that none of its nodes can be restarted; only of a restart that ends if
+    /// that lasts, and only if it has lasted for a phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub stuck_since: Option<Time>,
     /// What a coordinated restart does once, before its first stop.
     #[serde(default)]
     pub once: Once,
@@ -231,6 +236,10 @@ pub struct MemberUpdate {
     /// made anew once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up_id: Option<String>,
+    /// Since when it is seen that the node is back late and has its old labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub late_since: Option<Time>,
 }
 
 /// How a member is brought back.

@@ -93,6 +93,7 @@ fn under_way() -> Snapshot {
         request: Request { id: "r1".into(), strategy: Strategy::Rolling, ..Request::default() },
         started: Time(1_000),
         began: Some(Time(1_000)),
+        stuck_since: None,
         direction: Default::default(),
         ending: None,
         once: Default::default(),
@@ -286,10 +287,11 @@ fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
     due.ledger.debts.start.push(StartDebt {
         pod_uid: "uid-logs-0".into(),
         node: "logs-0".into(),
+        stop_sequence: None,
         sequence: 9,
         config: ConfigChoice::LastGood,
         absent_since: None,
-        undo: None,
+        update: None,
     });
     let report = shown(&due, &[]);
     assert_eq!(report.phase, "Degraded");

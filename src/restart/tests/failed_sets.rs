@@ -125,6 +125,7 @@ fn of(snapshot: &Snapshot, under_way: &[(&str, Option<&str>)]) -> Restart {
         request: crate::Request::default(),
         started: snapshot.now,
         began: None,
+        stuck_since: None,
         direction: crate::Direction::default(),
         ending: None,
         once: crate::Once::default(),

@@ -37,8 +37,7 @@ pub(crate) struct Laws {
     interfered: BTreeSet<String>,
     /// Whether it, or one that it superseded, has stopped any engine.
     has_stopped: bool,
-    /// Pods whose manager another client gave a request, or that are kept stopped, with the template
-    /// that their label named then. An update that it interrupted is left as it is, and the label says less than is there.
+    /// Pods whose manager another client gave a request, with the template that their label named then. An update that it interrupted is left as it is, and the label says less than is there.
     interrupted: BTreeMap<String, Template>,
     /// When a slot was last given back because of a rule.
     given_back_at: Option<u64>,
@@ -153,11 +152,6 @@ impl Laws {
     /// The ledger was written.
     pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
         self.withdrawn(world, policy, old, new);
-        for kept in &new.kept_stopped {
-            let pod = world.pods.iter().find(|pod| pod.uid == kept.pod_uid);
-            let labelled = pod.map(|pod| (pod.uid.clone(), pod.living.labelled.clone()));
-            self.interrupted.extend(labelled);
-        }
         self.pauses(world, old, new);
         for member in new.members() {
             if let Some(expected) = member.expected.clone() {
@@ -337,8 +331,7 @@ impl Laws {
         }
         wrong.extend(world.pods.iter().flat_map(|pod| pod.killed.clone()));
         for pod in world.pods.iter().filter(|pod| !pod.gone && pod.living.is_read) {
-            let is_left = self.interrupted.get(&pod.uid) == Some(&pod.living.labelled)
-                || ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
+            let is_left = self.interrupted.get(&pod.uid) == Some(&pod.living.labelled);
             if let Some(why) = pod.living.is_mislabelled().filter(|_| !is_left) {
                 wrong.push(format!("S3: {} {why}", pod.name));
             }

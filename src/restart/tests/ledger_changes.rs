@@ -76,6 +76,12 @@ fn restart(old: &Restart, new: &Restart, lines: &mut Vec<String>) {
     if old.direction != new.direction {
         lines.push(format!("{id} goes {:?}", new.direction).to_lowercase());
     }
+    if old.stuck_since != new.stuck_since {
+        lines.push(match new.stuck_since {
+            Some(_) => format!("{id} is stuck"),
+            None => format!("{id} is not stuck any more"),
+        });
+    }
     if old.once.allocation != new.once.allocation {
         lines.push(format!("{id} has allocation tightened"));
     }

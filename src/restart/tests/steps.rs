@@ -106,10 +106,11 @@ const REFUSED: &[Refused] = &[
             snapshot.ledger.debts.start.push(StartDebt {
                 pod_uid: snapshot.pods[0].uid.clone(),
                 node: "logs-0".into(),
+                stop_sequence: None,
                 sequence: 7,
                 config: ConfigChoice::Mounted,
                 absent_since: None,
-                undo: None,
+                update: None,
             });
         },
         code: Code::ManagerUnreachable,

@@ -13,6 +13,7 @@ fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
         request: Request { id: "a".into(), ..Request::default() },
         started: Time(1_000),
         began: Some(Time(1_500)),
+        stuck_since: None,
         direction: Default::default(),
         ending: None,
         once: Default::default(),

@@ -2,6 +2,7 @@
 
 use super::may_begin::{may_begin, may_begin_at_all, missing_finalizer, owes_the_engine};
 use super::slot::begin;
+use super::stuck::end_if_stuck;
 use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
@@ -10,16 +11,24 @@ use crate::lookup::Lookup;
 use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
 use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
 
-/// Gives a slot to the members whose turn it is, and gives the others the reason to wait.
+/// Gives a slot to the members whose turn it is, and gives the others the reason to wait. A restart
+/// that nobody waits for ends if that lasts too long.
 pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let waiting = ledger.restart.as_ref().filter(|restart| restart.ending.is_none());
+    let Some(restart) = waiting else { return Changes::default() };
+    let mut changes = give_slots(context, ledger, restart);
+    changes.merge(end_if_stuck(context, restart, &changes));
+    changes
+}
+
+fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
-    let Some(restart) = &ledger.restart else { return changes };
     let members = restart.members.iter().enumerate();
     let scheduled: Lookup<'_, usize> = members
         .filter(|(_, member)| member.step == Step::Scheduled)
         .map(|(index, member)| (member.pod_uid.as_str(), index))
         .collect();
-    if scheduled.is_empty() || restart.ending.is_some() {
+    if scheduled.is_empty() {
         return changes;
     }
     let pods = context.index.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));

@@ -4,6 +4,7 @@ pub(super) mod progress;
 pub(super) mod show_phases;
 
 use super::history::record_end;
+use super::member::update::is_for_updates;
 use super::observed::is_to_be_stopped;
 use crate::changes::Changes;
 use crate::context::Context;
@@ -99,10 +100,15 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     Changes::default()
 }
 
-/// The ending of a restart that was not aborted or cancelled: done if all of its members are done.
+/// The ending of a restart that was not aborted or cancelled: done if all of its members are done. A
+/// restart that updates pods leaves nodes out before their turn; they get one of their own.
 fn ending_of_members(restart: &Restart) -> Ending {
+    let is_left_out = |member: &Member, ending: &Ending| {
+        let had_no_turn = member.stop_sequence == 0 && ending.outcome == Outcome::Interfered;
+        had_no_turn && is_for_updates(restart)
+    };
     let left = restart.members.iter().find_map(|member| {
-        let ending = member.ending.as_ref()?;
+        let ending = member.ending.as_ref().filter(|ending| !is_left_out(member, ending))?;
         (ending.outcome != Outcome::Done).then(|| Ending {
             outcome: ending.outcome,
             reason: format!("{}: {}", member.node, ending.reason),

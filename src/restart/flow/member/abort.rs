@@ -121,7 +121,8 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         }
         Err(blocker) => {
             // The container that runs no engine can be changed all the same.
-            let undone = pod.map_or(Ok(()), |pod| way_back::until_set_back(member, pod, None));
+            let undone =
+                pod.map_or(Ok(()), |pod| way_back::until_member_set_back(member, pod, None));
             return undone.err().unwrap_or(Turn::Wait(blocker));
         }
     };
@@ -240,7 +241,9 @@ fn start_back(
         return wait(Code::Aborting, message);
     }
     let pod = context.index.pod(&member.pod_uid);
-    if let Some(Err(turn)) = pod.map(|pod| way_back::until_set_back(member, pod, Some(manager))) {
+    if let Some(Err(turn)) =
+        pod.map(|pod| way_back::until_member_set_back(member, pod, Some(manager)))
+    {
         return turn;
     }
     Turn::act(Action::Start {
@@ -311,10 +314,11 @@ fn owe_start(member: &Member, back: &Compensation, outcome: Outcome, reason: Str
     let mut changes = Changes::of_ledger(LedgerChange::AddStartDebt(StartDebt {
         pod_uid: member.pod_uid.clone(),
         node: member.node.clone(),
+        stop_sequence: None,
         sequence: back.start_sequence,
         config: back.config,
         absent_since: None,
-        undo: way_back::undo_of(member).map(Box::new),
+        update: member.update.clone(),
     }));
     let message = format!("{} must be started as soon as its manager answers", member.node);
     changes.event(Some(&member.pod_uid), Reason::DebtIncurred, message);

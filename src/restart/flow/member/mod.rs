@@ -16,7 +16,7 @@ use super::turn::Turn;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::RestartChange;
-use crate::{Ledger, Member, Restart, Step};
+use crate::{Ending, Ledger, Member, Outcome, Restart, Step};
 
 /// The next step of a member that holds a slot; `restart` is as it was before all members' steps.
 pub(super) fn advance_member(
@@ -28,7 +28,7 @@ pub(super) fn advance_member(
 ) -> Changes {
     let turn = match member.step {
         Step::Finished => return Changes::default(),
-        Step::Scheduled => match before_its_turn(context, restart, member) {
+        Step::Scheduled => match before_its_turn(context, ledger, restart, member) {
             Some(turn) => turn,
             None => return Changes::default(),
         },
@@ -40,11 +40,16 @@ pub(super) fn advance_member(
 }
 
 /// What happens to a member that waits for its turn; none if nothing does.
-fn before_its_turn(context: &Context<'_>, restart: &Restart, member: &Member) -> Option<Turn> {
+fn before_its_turn(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Option<Turn> {
     replaced::before_its_turn(context, member).or_else(|| {
-        let pod = context.index.pod(&member.pod_uid)?;
-        let is_needless = update::is_for_updates(restart) && pod.update == Ok(None);
-        is_needless.then(|| Turn::untouched("its owner wants its pod as it is"))
+        let pod = context.index.pod(&member.pod_uid).filter(|_| update::is_for_updates(restart))?;
+        let reason = update::why_left_out(context, ledger, pod)?.to_owned();
+        Some(Turn::finish(Ending { outcome: Outcome::Interfered, reason }))
     })
 }
 

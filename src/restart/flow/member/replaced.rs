@@ -80,7 +80,9 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     if joined && context.index.is_up(successor) {
         return match clean_up(context, ledger, member) {
             Err(turn) => turn,
-            Ok(()) if step_of(member) == UpdateStep::Replace => Turn::finish(Ending::done()),
+            Ok(()) if step_of(member) == UpdateStep::Replace => {
+                Turn::finish(ending_of_replaced(member, successor))
+            }
             Ok(()) => Turn::finish(Ending {
                 outcome: Outcome::Done,
                 reason: "the pod was replaced in the middle; the new one runs".into(),
@@ -96,6 +98,20 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
         (false, _) => wait(Code::Joining, message),
+    }
+}
+
+/// The ending of a member whose pod we had made anew. If that still lacks what it was made anew for,
+/// making it anew once more does not help.
+fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
+    let wanted = member.update.as_ref().map(|fixed| &fixed.update.to);
+    let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
+    match lacks.filter(|lacks| Some(&lacks.to) == wanted) {
+        None => Ending::done(),
+        Some(lacks) => Ending {
+            outcome: Outcome::Aborted,
+            reason: format!("its owner made the new pod from {}, not {}", lacks.from, lacks.to),
+        },
     }
 }
 

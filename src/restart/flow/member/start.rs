@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::mounted::until_mounted;
 use super::stop::resume_on;
 use super::update::{self, labels::relabel};
+use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
     describe_state, is_ending, runs_as_expected, start_failure, was_refused,
@@ -13,7 +14,7 @@ use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
-use crate::{Action, Code, Ending, Ledger, Manager, Member, Outcome, Pod};
+use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod};
 use stayput_api::{ConfigChoice, State};
 
 /// The stop was accepted: waits until the engine is stopped, and sends the start.
@@ -96,16 +97,11 @@ pub(super) fn prove(
     }
     let is_late = is_over_time(context, member, update::phases(member));
     let is_updated = is_updated(context, member, pod, manager);
-    // If its owner wants the old template again, its labels alone would say that it has that: they get
-    // one phase more.
-    let is_shown = is_labelled(member, pod) || matches!(pod.update, Ok(Some(_)));
-    let is_very_late = is_over_time(context, member, update::phases(member) + 1);
-    if is_late && is_updated && (is_shown || is_very_late) {
-        // What is left concerns only its labels and the engine's settings, which are debts.
-        return Turn::finish(done(member, pod));
-    }
     if is_late && !is_updated {
         return Turn::Abort(format!("not back in time: {}", describe_state(manager)));
+    }
+    if is_late && let Err(turn) = until_labelled(context, member, pod) {
+        return turn;
     }
     match has_joined(context, member) {
         Err(blocker) => return Turn::Wait(blocker),
@@ -139,11 +135,29 @@ fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manag
         && manager.ready != Some(false)
 }
 
-/// The end of a member that is back late; its labels may still be the old ones.
-fn done(member: &Member, pod: &Pod) -> Ending {
-    let left = "it runs as its owner wants it; its labels could not be changed";
-    let reason = if is_labelled(member, pod) { String::new() } else { left.to_owned() };
-    Ending { outcome: Outcome::Done, reason }
+/// Of a member that is back late only its labels and the engine's settings are left, which are debts.
+/// Without its labels nobody knows what it is: they have the time of a phase, from when it was seen to
+/// be late.
+fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(), Turn> {
+    let Some(fixed) = member.update.as_ref().filter(|_| !is_labelled(member, pod)) else {
+        return Err(Turn::finish(Ending::done()));
+    };
+    let now = context.snapshot.now;
+    match fixed.late_since {
+        None => {
+            let late = MemberUpdate { late_since: Some(now), ..(**fixed).clone() };
+            Err(Turn::change(Member { update: Some(Box::new(late)), ..member.clone() }))
+        }
+        Some(since) if now.since(since) >= context.policy.phase_timeout => {
+            let reason = "it runs as its owner wants it; its labels could not be changed";
+            // The labels of the other nodes could not be changed, either.
+            let mut changes = Changes::default();
+            changes.end_with(Outcome::Aborted, format!("{}: {reason}", member.node));
+            let ending = Ending { outcome: Outcome::Done, reason: reason.to_owned() };
+            Err(Turn::Finish(ending, Box::new(changes)))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Whether its labels say what it is.

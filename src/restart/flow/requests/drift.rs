@@ -7,7 +7,9 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
 use crate::index::Index;
-use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use crate::{
+    Blocker, Code, Ledger, OnConfigChange, Outcome, Pod, Request, Sources, Strategy, Target,
+};
 use stayput_api::State;
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
@@ -54,17 +56,17 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     if context.snapshot.cluster.paused {
         return changes;
     }
-    let id = match untried(ledger, change_id(context)) {
-        Ok(id) => id,
-        Err((id, ended)) => {
-            let message =
-                format!("its change was rolled out as {id}, which {ended}: ask for a restart");
-            for pod in drifting {
-                changes.wait(&pod.uid, Code::PendingRestart, message.clone());
-            }
-            return changes;
+    let id = change_id(context);
+    if let Some((last, outcome)) = last_try(ledger, &id) {
+        let ended = ended(outcome);
+        let message =
+            format!("its change was rolled out as {last}, which {ended}: ask for a restart");
+        for pod in drifting {
+            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
         }
-    };
+        return changes;
+    }
+    let id = next_try(ledger, id);
     let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();
     nodes.sort();
     changes.change(remember(context, &id));
@@ -158,24 +160,36 @@ pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
     format!("{kind}-{short}")
 }
 
-/// The id under which this change is requested, or, if it is the one of its kind that was requested
-/// last, that id and how it ended. An older change that comes back is requested again, under an id
-/// of its own: `config-…-2`.
-pub(super) fn untried(ledger: &Ledger, id: String) -> Result<String, (String, &'static str)> {
-    let kind = id.split_inclusive('-').next().unwrap_or_default();
-    let time = |handled: &str| match handled.strip_prefix(&id)? {
+/// Which request of this change an id is, from 1; none if it is of another change.
+pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
+    match handled.strip_prefix(id)? {
         "" => Some(1),
-        rest => rest.strip_prefix('-')?.parse::<u32>().ok(),
-    };
-    let last = ledger.handled.iter().rev().find(|handled| handled.starts_with(kind));
-    if let Some(last) = last.filter(|last| time(last).is_some()) {
-        let entry = ledger.history.iter().rev().find(|entry| entry.id == *last);
-        return Err((last.clone(), entry.map_or("ended", |entry| entry.outcome.as_str())));
+        rest => rest.strip_prefix('-')?.parse().ok(),
     }
-    Ok(match ledger.handled.iter().filter_map(|handled| time(handled)).max() {
+}
+
+/// The request of its kind that was the last, and how it ended, if it was for this change. None if
+/// the outcome is forgotten.
+pub(super) fn last_try<'l>(ledger: &'l Ledger, id: &str) -> Option<(&'l str, Option<Outcome>)> {
+    let kind = id.split_inclusive('-').next().unwrap_or_default();
+    let last = ledger.handled.iter().rev().find(|handled| handled.starts_with(kind))?;
+    try_of(id, last)?;
+    let entry = ledger.history.iter().rev().find(|entry| entry.id == *last);
+    Some((last, entry.map(|entry| entry.outcome)))
+}
+
+/// The id under which a change is requested next: one that comes back has an id of its own,
+/// `config-…-2`.
+pub(super) fn next_try(ledger: &Ledger, id: String) -> String {
+    match ledger.handled.iter().filter_map(|handled| try_of(&id, handled)).max() {
         Some(times) => format!("{id}-{}", times + 1),
         None => id,
-    })
+    }
+}
+
+/// How a request ended, for messages.
+pub(super) fn ended(outcome: Option<Outcome>) -> &'static str {
+    outcome.map_or("ended", Outcome::as_str)
 }
 
 /// Whether a pod's engine runs on another config than its sources have. Does not check that the

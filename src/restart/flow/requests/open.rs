@@ -39,6 +39,7 @@ pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
         request,
         started: context.snapshot.now,
         began: None,
+        stuck_since: None,
         direction: Direction::default(),
         ending: None,
         once: Once::default(),

@@ -1,13 +1,13 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
-use super::drift::{short_id, untried};
+use super::drift::{ended, last_try, next_try, short_id, try_of};
 use super::open::{open, remember};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update};
-use crate::flow::observed::is_to_be_stopped;
+use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};
 use crate::{
-    Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
+    Action, Code, LastRestart, Ledger, Outcome, Pod, PodUpdate, Request, Strategy, Target,
+    UpdateStep, annotation,
 };
 use stayput_reuse::Note;
 
@@ -35,14 +35,14 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
         } else if update.step == UpdateStep::Relabel && !cluster.paused {
             changes.actions.extend(relabel_at_once(pod, update));
         } else if is_idle
-            && !is_to_be_stopped(context, pod)
+            && why_left_out(context, ledger, pod).is_none()
             && planned_update(context.policy, Strategy::Rolling, pod).is_some()
         {
             wanted.push((pod, update));
         }
     }
     if !wanted.is_empty() && !cluster.paused {
-        changes.merge(request(context, ledger, &wanted));
+        changes.merge(request(context, ledger, wanted));
     }
     changes
 }
@@ -66,23 +66,30 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
     relabel(pod, live, update, images)
 }
 
-/// Requests a restart of these pods, unless one for the same templates was requested last.
-fn request(context: &Context<'_>, ledger: &Ledger, wanted: &[(&Pod, &PodUpdate)]) -> Changes {
+/// Requests a restart of these pods, unless one for the same templates was requested last. If that
+/// is done, it is requested again for the pods that it left out.
+fn request(context: &Context<'_>, ledger: &Ledger, mut wanted: Vec<(&Pod, &PodUpdate)>) -> Changes {
     let mut changes = Changes::default();
-    let id = match untried(ledger, update_id(context)) {
-        Ok(id) => id,
-        Err((id, ended)) => {
-            for (pod, update) in wanted {
+    let id = update_id(context);
+    if let Some((last, outcome)) = last_try(ledger, &id) {
+        wanted.retain(|(pod, update)| {
+            let is_left_out = outcome == Some(Outcome::Done) && !has_been_tried(pod, &id);
+            if !is_left_out {
                 let message = format!(
-                    "its new pod template was carried out as {id}, which {ended}: change the template, \
-                 or ask for a restart to try it again ({})",
+                    "its new pod template was carried out as {last}, which {}: change the template, \
+                     or ask for a restart to try it again ({})",
+                    ended(outcome),
                     update.fields()
                 );
                 changes.wait(&pod.uid, Code::UpdateTried, message);
             }
-            return changes;
-        }
-    };
+            is_left_out
+        });
+    }
+    if wanted.is_empty() {
+        return changes;
+    }
+    let id = next_try(ledger, id);
     let mut nodes: Vec<String> = wanted.iter().map(|(pod, _)| pod.node.clone()).collect();
     nodes.sort();
     changes.change(remember(context, &id));
@@ -95,6 +102,13 @@ fn request(context: &Context<'_>, ledger: &Ledger, wanted: &[(&Pod, &PodUpdate)]
     };
     changes.merge(open(context, request));
     changes
+}
+
+/// Whether the last restart of this pod was for this update.
+fn has_been_tried(pod: &Pod, id: &str) -> bool {
+    let last = pod.annotations.get(annotation::LAST_RESTART);
+    last.and_then(|text| serde_json::from_str::<LastRestart>(text).ok())
+        .is_some_and(|last| try_of(id, &last.id).is_some())
 }
 
 /// An id for the templates that all pods should be made from, and for what their containers are to

@@ -1,6 +1,12 @@
 //! What is written is read back, and 10,000 nodes fit.
 
-use crate::{Ending, Ledger, Member, Outcome, Request, Restart, Step, Time};
+use std::collections::BTreeMap;
+
+use crate::{
+    Change, Ending, Ledger, Member, MemberUpdate, Outcome, PodPatch, PodUpdate, Request, Restart,
+    Step, Time,
+};
+use stayput_reuse::UpdateStep;
 
 const NODES: u64 = 10_000;
 /// The largest object that etcd takes is 1.5 MiB. The rest is for metadata, spec and report.
@@ -38,11 +44,52 @@ fn is_done(number: u64) -> Member {
     under_way(number).done(Ending::done())
 }
 
+/// What changes of a pod that gets another image and another size.
+fn changed(number: u64) -> Box<MemberUpdate> {
+    let image =
+        |tag: &str| format!("registry.example.com/search/opensearch:{tag}@sha256:{tag:0>64}");
+    let size = |memory: &str| {
+        let amounts = format!("{{\"cpu\":\"8\",\"memory\":\"{memory}\"}}");
+        format!("{{\"limits\":{amounts},\"requests\":{amounts}}}")
+    };
+    let change = |seen, wanted| {
+        let change = Change { seen: Some(seen), wanted: Some(wanted) };
+        BTreeMap::from([("opensearch".to_owned(), change)])
+    };
+    let update = PodUpdate {
+        from: "logs-production-hot-5d8f7c9b4d".into(),
+        to: "logs-production-hot-7c66b9f5b8".into(),
+        step: UpdateStep::Resize,
+        because: vec![format!(
+            "spec.containers[opensearch].resources {} → {}",
+            size("64Gi"),
+            size("96Gi")
+        )],
+        patch: PodPatch {
+            images: change(image("2.19.3"), image("2.19.4")),
+            resources: change(size("64Gi"), size("96Gi")),
+            ..PodPatch::default()
+        },
+    };
+    Box::new(MemberUpdate {
+        update,
+        container_id: Some(format!("containerd://{number:064x}")),
+        claims: [format!("data-logs-production-hot-{number:05}")].into(),
+        given_up_id: None,
+        late_since: None,
+    })
+}
+
+fn is_updated(number: u64) -> Member {
+    Member { update: Some(changed(number)), ..under_way(number) }.done(Ending::done())
+}
+
 fn ledger(members: Vec<Member>) -> Ledger {
     let restart = Restart {
         request: Request { id: "r1".into(), ..Request::default() },
         started: Time(1_795_000_000_000),
         began: None,
+        stuck_since: None,
         direction: crate::Direction::Open,
         ending: None,
         once: crate::Once::default(),
@@ -66,6 +113,47 @@ fn ten_thousand_nodes_fit_wherever_the_restart_is() {
         assert!(text.len() < MOST, "{} bytes with {done} done", text.len());
         assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
     }
+}
+
+/// What changes of a pod is needed while it holds a slot; then only its step is kept.
+#[test]
+fn ten_thousand_nodes_that_are_updated_a_hundred_at_a_time_fit() {
+    for done in [0, NODES / 2, NODES - 100, NODES] {
+        let next = (done + 100).min(NODES);
+        let turns = (done..next)
+            .map(|number| Member { update: Some(changed(number)), ..under_way(number) });
+        let members = (0..done).map(is_updated).chain(turns).chain((next..NODES).map(waits));
+        let ledger = ledger(members.collect());
+        let text = text(&ledger);
+        assert!(text.len() < 1_350_000, "{} bytes with {done} done", text.len());
+        assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
+    }
+}
+
+#[test]
+fn the_step_of_a_node_that_is_done_is_kept() {
+    let steps = [
+        (UpdateStep::Restart, None),
+        (UpdateStep::Container, Some(UpdateStep::Container)),
+        (UpdateStep::Resize, Some(UpdateStep::Resize)),
+        (UpdateStep::Replace, Some(UpdateStep::Replace)),
+    ];
+    let (mut members, mut kept) = (Vec::new(), Vec::new());
+    for (number, (step, left)) in (0..).zip(steps) {
+        let mut update = changed(number);
+        update.update.step = step;
+        let pod = if number % 2 == 0 { waits(number).pod } else { "another-name".into() };
+        let member = Member { pod, update: Some(update), ..under_way(number) };
+        members.push(member.done(Ending::done()));
+        kept.push(left);
+    }
+    let written = text(&ledger(members));
+    let whole: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(whole["restart"]["members"], serde_json::json!([]), "each has a line of its own");
+    let read = serde_json::from_str::<Ledger>(&written).unwrap().restart.unwrap();
+    assert_eq!(read.members.iter().map(|one| one.done_by).collect::<Vec<_>>(), kept);
+    let damaged = written.replace("+replace", "+repair");
+    assert!(serde_json::from_str::<Ledger>(&damaged).is_err(), "a step that is none");
 }
 
 /// A coordinated restart has them all under way at once.

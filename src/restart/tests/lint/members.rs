@@ -1,6 +1,7 @@
 //! How a member may change in one ledger write.
 
 use super::facts::Facts;
+use super::updates;
 use crate::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -105,6 +106,14 @@ fn check_member(
     }
     if new.stop_sequence < old.stop_sequence || new.start_sequence < old.start_sequence {
         wrong.push(format!("S4: a sequence of {node} falls"));
+    }
+    let ends = old.step == Step::Scheduled && new.step == Step::Finished;
+    if ends
+        && updates::is_for_updates(restart)
+        && new.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Interfered)
+        && !updates::is_left_out(facts, restart, &old.pod_uid)
+    {
+        wrong.push(format!("L1: {node} is left out, and lacks what its owner wants"));
     }
     if old.step == Step::Finished && old != new {
         wrong.push(format!("S4: {node} is finished and changes"));

@@ -3,8 +3,8 @@
 use super::facts::Facts;
 use super::{outages, votes};
 use crate::{
-    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Resume, Sources, Step,
-    Strategy,
+    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Resume, Sources, StartDebt,
+    Step, Strategy,
 };
 use stayput_api::{ConfigChoice, RequestKind, State};
 
@@ -13,6 +13,7 @@ enum Cause<'a> {
     Turn(&'a Member),
     Compensation,
     KeptStopped,
+    Debt(&'a StartDebt),
 }
 
 pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
@@ -46,6 +47,12 @@ pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: 
     }
     match cause {
         Cause::Compensation => {}
+        Cause::Debt(debt) => {
+            let has_failed = matches!(manager.state, State::Failed | State::Backoff);
+            if !has_failed || debt.update.is_none() {
+                wrong.push(format!("S9: {name} is stopped for a debt and has not failed"));
+            }
+        }
         Cause::KeptStopped => {
             check_allowed(facts, name, wrong);
             not_deleted(facts, name, wrong);
@@ -77,6 +84,12 @@ pub(super) fn resume(
                 ConfigChoice::Mounted => None,
             })
         }
+        Some(Cause::Debt(debt)) => Some(match debt.config {
+            ConfigChoice::LastGood => {
+                facts.manager(uid).and_then(|manager| manager.last_good.clone())
+            }
+            ConfigChoice::Mounted => None,
+        }),
         Some(Cause::KeptStopped) | None => None,
     };
     let given = resume.map(|resume| resume.checksum.clone());
@@ -100,7 +113,11 @@ fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Caus
     }
     let entry =
         facts.kept_stopped(uid).filter(|entry| !entry.releasing && entry.sequence == sequence);
-    entry.map(|_| Cause::KeptStopped)
+    if entry.is_some() {
+        return Some(Cause::KeptStopped);
+    }
+    let debt = facts.start_debt(uid).filter(|debt| debt.stop_sequence == Some(sequence));
+    debt.map(Cause::Debt)
 }
 
 /// Conditions that forbid every new stop.
@@ -109,11 +126,14 @@ fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
     let debts = &facts.snapshot.ledger.debts;
     // A restart that only goes forward does not wait for nodes whose pod is gone.
     let forward = facts.restart().is_some_and(|one| one.direction == Direction::Forward);
-    let is_waited_for = |uid: &String| !forward || facts.pod(uid).is_some();
+    let is_waited_for = |debt: &StartDebt| {
+        // That of a node kept stopped itself is paid once it is stopped.
+        debt.node != name && (!forward || facts.pod(&debt.pod_uid).is_some())
+    };
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
         (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
-        (debts.start.iter().any(|debt| is_waited_for(&debt.pod_uid)), "while a start is owed"),
+        (debts.start.iter().any(is_waited_for), "while a start is owed"),
         (
             votes::is_exclusion_unowned(facts),
             "while a voting exclusion is owed by no node under way",

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::facts::Facts;
-use crate::{Change, LivePod, Member, Pod, PodPatch, Step, UpdateStep};
+use super::ledger_writes::should_be_stopped;
+use crate::{Change, LivePod, Member, Pod, PodPatch, Restart, Step, UpdateStep};
 use stayput_api::{Desired, State};
 
 const REVISION: &str = "controller-revision-hash";
@@ -62,7 +63,7 @@ pub(super) fn patch(
     let back = |change: &Change| change.seen.clone();
     let member = facts.member(uid).filter(|member| member.is_under_way());
     let fixed = member.and_then(|member| member.update.as_ref());
-    let owed = facts.start_debt(uid).and_then(|debt| debt.undo.as_ref());
+    let owed = facts.start_debt(uid).and_then(|debt| debt.update.as_ref());
     match (member, fixed) {
         (Some(member), Some(fixed)) if member.step == Step::Restarting => {
             if !is_stopped_by(facts, uid, member.stop_sequence) {
@@ -84,7 +85,7 @@ pub(super) fn patch(
         (Some(member), _) => {
             wrong.push(format!("S12: {name} is {:?} and is changed", member.step));
         }
-        (None, _) if owed.is_some_and(|undo| goes_to(&forward, field.of(undo))) => {
+        (None, _) if owed.is_some_and(|one| goes_to(&back, field.of(&one.update.patch))) => {
             is_down(facts, pod, live, wrong);
         }
         (None, _) => {
@@ -196,6 +197,19 @@ pub(super) fn exit(facts: &Facts, uid: &str, sequence: u64, exit: bool, wrong: &
     if exit != is_wanted {
         wrong.push(format!("S12: the manager of {uid} is told to end: {exit}, not {is_wanted}"));
     }
+}
+
+pub(super) fn is_for_updates(restart: &Restart) -> bool {
+    restart.request.by.as_deref() == Some("spec.update")
+}
+
+/// Nothing is to be updated, or somebody wants the node to be stopped.
+pub(super) fn is_left_out(facts: &Facts, restart: &Restart, uid: &str) -> bool {
+    let is_needless = facts.pod(uid).is_some_and(|pod| pod.update == Ok(None));
+    let is_to_be_stopped = facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod));
+    let is_stopped = facts.manager(uid).is_some_and(|one| one.desired == Desired::Stopped)
+        && facts.start_debt(uid).is_none();
+    is_for_updates(restart) && (is_needless || is_to_be_stopped || is_stopped)
 }
 
 /// What of a member's pod is not as it is wanted; its labels come later.

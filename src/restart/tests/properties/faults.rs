@@ -127,7 +127,9 @@ impl Fault {
         let count = driver.world.pods.len();
         let name = |node: usize| format!("logs-{}", node % count);
         let is_gone = |node: usize| driver.world.pods[node % count].gone;
-        if self.node().is_some_and(is_gone) && !matches!(self, Self::Replace(_)) {
+        let is_nobody_left = driver.world.pods.iter().all(|pod| pod.gone);
+        let is_of_nobody = self.node().map_or(is_nobody_left, is_gone);
+        if is_of_nobody && !matches!(self, Self::Replace(_)) {
             return;
         }
         let line = match self {
@@ -370,7 +372,6 @@ pub(super) fn repair_all(driver: &mut Driver) {
         .restart
         .as_ref()
         .is_some_and(|restart| restart.request.strategy == crate::Strategy::Coordinated);
-    start_for_templates(driver);
     if coordinated {
         // A restart that only goes forward and cannot end needs people: they must start the nodes
         // that they have stopped, and request another restart.
@@ -380,15 +381,6 @@ pub(super) fn repair_all(driver: &mut Driver) {
         play_line(driver, "request coordinated r9 deadline 15m");
     }
     driver.world.settle();
-}
-
-/// A restart for a template has no deadline: it waits for nodes that a person has stopped.
-pub(super) fn start_for_templates(driver: &mut Driver) {
-    if driver.world.pods.iter().any(|pod| pod.living.is_read) {
-        for name in stopped_by_hand(driver) {
-            play_line(driver, &format!("person starts {name}"));
-        }
-    }
 }
 
 /// Names of the pods whose engine a person has stopped.

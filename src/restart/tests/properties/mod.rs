@@ -227,8 +227,6 @@ impl Case {
             if driver.is_at_rest() {
                 break;
             }
-            // A start is refused while the engine is still being stopped.
-            faults::start_for_templates(driver);
         }
         driver.laws.check(&driver.world, &driver.policy);
         let mut wrong = driver.verdict();

@@ -205,11 +205,16 @@ scenarios! {
     update_engine_crashes
     update_env
     update_image
+    update_kept_stopped
+    update_nobody_looks
     update_of_a_person
+    update_owed
     update_pending
     update_relabel
     update_replace
     update_reverted
     update_size
     update_size_infeasible
+    update_stopped_by_hand
+    update_stuck
 }

@@ -9,15 +9,22 @@ use crate::flow::turn::{Turn, wait};
 use crate::{Action, Change, Code, LivePod, Manager, Member, MemberUpdate, Pod, PodPatch};
 use stayput_api::{Desired, State};
 
-/// The changes that undo those of a member; none if it changes neither images nor sizes.
-pub(in crate::flow) fn undo_of(member: &Member) -> Option<PodPatch> {
-    let patch = &member.update.as_ref()?.update.patch;
-    let undo = PodPatch {
+/// What is left to do before an engine may be started in a pod that is set back.
+pub(in crate::flow) enum SetBack {
+    /// The container that runs now is written down first: another one proves that it was made anew.
+    Note(Box<MemberUpdate>),
+    Act(Box<Action>),
+    Wait(String),
+}
+
+/// The changes that undo an update: of images and sizes.
+fn undo_of(fixed: &MemberUpdate) -> PodPatch {
+    let patch = &fixed.update.patch;
+    PodPatch {
         images: reversed(&patch.images),
         resources: reversed(&patch.resources),
         ..PodPatch::default()
-    };
-    (!undo.is_empty()).then_some(undo)
+    }
 }
 
 fn reversed(changes: &BTreeMap<String, Change>) -> BTreeMap<String, Change> {
@@ -27,31 +34,25 @@ fn reversed(changes: &BTreeMap<String, Change>) -> BTreeMap<String, Change> {
     differing.map(|(container, change)| (container.clone(), back(change))).collect()
 }
 
-/// Whether the pod has anything that must be undone.
-pub(in crate::flow) fn is_due(undo: &PodPatch, pod: &Pod) -> bool {
-    pod.live.as_ref().is_some_and(|live| next(undo, pod, live).is_some())
+/// Whether the pod has anything of an update that must be undone.
+pub(in crate::flow) fn is_due(fixed: &MemberUpdate, pod: &Pod) -> bool {
+    pod.live.as_ref().is_some_and(|live| next(&undo_of(fixed), pod, live).is_some())
 }
 
 /// Whether the pod of a member has anything that must be undone.
 pub(in crate::flow) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
-    undo_of(member).zip(pod).is_some_and(|(undo, pod)| is_due(&undo, pod))
+    member.update.as_ref().zip(pod).is_some_and(|(fixed, pod)| is_due(fixed, pod))
 }
 
-/// The next patch that undoes something; none if the pod is as it was, or if it must not be changed
-/// now.
-pub(in crate::flow) fn set_back(
-    undo: &PodPatch,
-    pod: &Pod,
-    manager: Option<&Manager>,
-) -> Option<Action> {
-    let live = pod.live.as_ref()?;
-    let may = match manager {
+/// Whether images and sizes of a pod may be changed now.
+fn may_change(live: &LivePod, manager: Option<&Manager>) -> bool {
+    match manager {
         Some(manager) => manager.state == State::Stopped && manager.desired == Desired::Stopped,
         None => live.waiting.is_some(),
-    };
-    next(undo, pod, live).filter(|_| may)
+    }
 }
 
+/// The next patch that undoes something; none if the pod is as it was.
 fn next(undo: &PodPatch, pod: &Pod, live: &LivePod) -> Option<Action> {
     let uid = pod.uid.clone();
     let images = still_there(&undo.images, &live.images, |one, other| one == other);
@@ -79,34 +80,55 @@ fn still_there(
     there.collect()
 }
 
-/// Passes once the pod of a member that is brought back is as it was, in a container of its own.
-pub(in crate::flow::member) fn until_set_back(
+/// Passes once the pod is as it was before an update, in a container of its own; or if it must not be
+/// changed now.
+pub(in crate::flow) fn until_set_back(
+    fixed: &MemberUpdate,
+    pod: &Pod,
+    manager: Option<&Manager>,
+) -> Result<(), SetBack> {
+    let Some(live) = &pod.live else { return Ok(()) };
+    let undo = undo_of(fixed);
+    if undo.is_empty() {
+        return Ok(());
+    }
+    if let Some(action) = next(&undo, pod, live).filter(|_| may_change(live, manager)) {
+        let is_the_managers = matches!(&action, Action::PatchImages { images, .. }
+            if images.keys().any(|container| is_managers(pod, container)));
+        if is_the_managers && live.container_id.is_some() && live.container_id != fixed.given_up_id
+        {
+            let given_up_id = live.container_id.clone();
+            return Err(SetBack::Note(Box::new(MemberUpdate { given_up_id, ..fixed.clone() })));
+        }
+        return Err(SetBack::Act(Box::new(action)));
+    }
+    if manager.is_none() && live.waiting.is_some() {
+        return Err(SetBack::Wait(describe(pod, live)));
+    }
+    let is_old = live.container_id == fixed.container_id || live.container_id != fixed.given_up_id;
+    if manager.is_some() && live.container_id.is_some() && !is_old {
+        return Err(SetBack::Wait(describe(pod, live)));
+    }
+    if undo.resources.keys().any(|container| !live.resized.contains(container)) {
+        let message = "the kubelet has not put its old size into effect yet";
+        return Err(SetBack::Wait(message.to_owned()));
+    }
+    Ok(())
+}
+
+/// The same, for a member that is brought back.
+pub(in crate::flow::member) fn until_member_set_back(
     member: &Member,
     pod: &Pod,
     manager: Option<&Manager>,
 ) -> Result<(), Turn> {
-    let (Some(fixed), Some(live)) = (&member.update, &pod.live) else { return Ok(()) };
-    let Some(undo) = undo_of(member) else { return Ok(()) };
-    if let Some(action) = set_back(&undo, pod, manager) {
-        let is_the_managers = undo.images.keys().any(|container| is_managers(pod, container));
-        if is_the_managers && live.container_id.is_some() && live.container_id != fixed.given_up_id
-        {
-            let given_up_id = live.container_id.clone();
-            let seen = MemberUpdate { given_up_id, ..(**fixed).clone() };
-            return Err(Turn::change(Member { update: Some(Box::new(seen)), ..member.clone() }));
+    let Some(fixed) = &member.update else { return Ok(()) };
+    until_set_back(fixed, pod, manager).map_err(|left| match left {
+        SetBack::Note(update) => Turn::change(Member { update: Some(update), ..member.clone() }),
+        SetBack::Act(action) => {
+            let message = "its images and its size are being set back";
+            Turn::act_and_wait(*action, Code::Aborting, message)
         }
-        let message = "its images and its size are being set back";
-        return Err(Turn::act_and_wait(action, Code::Aborting, message));
-    }
-    if manager.is_none() && live.waiting.is_some() {
-        return Err(wait(Code::Aborting, describe(pod, live)));
-    }
-    let is_old = live.container_id == fixed.container_id || live.container_id != fixed.given_up_id;
-    if manager.is_some() && live.container_id.is_some() && !is_old {
-        return Err(wait(Code::Aborting, describe(pod, live)));
-    }
-    if undo.resources.keys().any(|container| !live.resized.contains(container)) {
-        return Err(wait(Code::Aborting, "the kubelet has not put its old size into effect yet"));
-    }
-    Ok(())
+        SetBack::Wait(message) => wait(Code::Aborting, message),
+    })
 }

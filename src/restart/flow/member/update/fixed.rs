@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use super::{makes_a_container, step_of};
 use crate::blocker::refuse;
 use crate::context::Context;
+use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::{
-    Blocker, Change, Code, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy, Restart,
+    Blocker, Change, Code, Ledger, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy, Restart,
     Strategy, UpdateStep,
 };
 
@@ -55,12 +56,29 @@ pub(in crate::flow) fn fix(
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
         given_up_id: None,
+        late_since: None,
     })))
 }
 
 /// Whether it was requested to update pods.
-pub(in crate::flow::member) fn is_for_updates(restart: &Restart) -> bool {
+pub(in crate::flow) fn is_for_updates(restart: &Restart) -> bool {
     restart.request.by.as_deref() == Some(BY_UPDATE)
+}
+
+/// Why a restart that updates pods leaves this one out before its turn; none if it does not. A node
+/// that somebody has stopped is updated by another restart once it runs.
+pub(in crate::flow) fn why_left_out(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    pod: &Pod,
+) -> Option<&'static str> {
+    if pod.update == Ok(None) {
+        return Some("its owner wants its pod as it is");
+    }
+    if is_to_be_stopped(context, pod) {
+        return Some("it is to be kept stopped");
+    }
+    is_stopped_by_another(context, ledger, pod).then_some("another client has stopped its engine")
 }
 
 /// Passes if what is fixed is what is wanted now, of the container that runs now.

@@ -14,6 +14,7 @@ impl Case {
             request: Default::default(),
             started: Time(0),
             began: None,
+            stuck_since: None,
             direction: Default::default(),
             ending: None,
             once: Default::default(),

@@ -1,0 +1,56 @@
+//! A restart that the reconciler requested itself ends if none of its nodes can be restarted for a
+//! long time. Nobody waits for it, and the requests of people wait behind it.
+
+use std::time::Duration;
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::member::update::is_for_updates;
+use crate::flow::observed::not_paused;
+use crate::ledger::RestartChange;
+use crate::{Member, Outcome, Restart, Step, Time};
+
+/// For how many times the time of a phase such a restart waits: four hours by default, so that the
+/// shards of a large node can be copied meanwhile.
+const PHASES: u64 = 16;
+
+/// Ends the restart once it has been stuck for too long; `chosen` is what was found for the nodes
+/// that wait. The time counts from when it was seen to be stuck, not from its last node: nobody may
+/// have looked at it meanwhile, or a person may have paused it.
+pub(super) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Changes) -> Changes {
+    let mut changes = Changes::default();
+    let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
+    if !is_for_updates(restart) || has_turns {
+        return changes;
+    }
+    let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
+    let last_turn = last_turn(restart);
+    let known = restart.stuck_since.filter(|at| *at >= last_turn);
+    let longest = phase.saturating_mul(PHASES);
+    match known {
+        Some(_) if not_paused(context).is_err() => changes.change(RestartChange::SetStuck(None)),
+        Some(since) if now.since(since) >= longest => {
+            let longest = humantime::format_duration(Duration::from_millis(longest));
+            let reason = format!("no node could be restarted for {longest}{}", why(chosen));
+            changes.end_with(Outcome::Aborted, reason);
+        }
+        None if now.since(last_turn) >= phase && not_paused(context).is_ok() => {
+            changes.change(RestartChange::SetStuck(Some(now)));
+        }
+        Some(_) | None => {}
+    }
+    changes
+}
+
+/// When the node that was the last to be restarted took its slot.
+fn last_turn(restart: &Restart) -> Time {
+    let finished = restart.members.iter().filter(|member| member.step == Step::Finished);
+    finished.map(|member| member.since).fold(restart.started, Time::max)
+}
+
+/// Why the first node waits.
+fn why(chosen: &Changes) -> String {
+    let blocked = chosen.waits.iter().filter(|wait| wait.pod.is_some());
+    let first = blocked.clone().find(|wait| wait.code.blocks()).or_else(|| blocked.clone().next());
+    first.map_or(String::new(), |wait| format!(": {}", wait.message))
+}
