@@ -9,6 +9,7 @@
 //! * [`errors`]: what is wrong with the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
 //! * [`worker`]: threads for work that may block.
+//! * [`warm`]: an archive of the engine's classes, for an image build.
 //! * [`settings`]: the options of `stayput run`, checked.
 //! * [`cli`]: the subcommands of `stayput`.
 
@@ -22,4 +23,5 @@ pub mod metrics;
 pub mod process;
 pub mod settings;
 pub mod supervisor;
+pub mod warm;
 pub mod worker;

@@ -5,6 +5,7 @@ mod deaths;
 mod restart;
 mod rollback;
 mod starting;
+mod warm;
 
 /// Runs the same test on both engines, each as a separate test.
 macro_rules! on_both_engines {

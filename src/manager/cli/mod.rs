@@ -15,6 +15,7 @@ mod run;
 mod token;
 mod usage;
 mod wait;
+mod warm;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -105,6 +106,7 @@ fn command(
                 install::install(&dir).map_err(|error| Failure::Failed(error.to_string()))?;
             writeln!(out, "{}", path.display())?;
         }
+        Command::Warm(args) => warm::make(args, out)?,
         Command::Version => writeln!(out, "stayput {}", args::VERSION.as_str())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -13,6 +13,7 @@
 // child with any status) are all here, so that no other module needs `unsafe`.
 #![allow(unsafe_code)]
 
+mod archive;
 mod code_pages;
 mod command_line;
 mod delivery;
@@ -34,6 +35,7 @@ mod temp_dir;
 mod terminal;
 mod tree;
 
+pub use archive::Archive;
 pub use code_pages::unmap_code;
 pub use delivery::Delivery;
 pub use descriptors::own_descriptors;

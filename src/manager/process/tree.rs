@@ -93,6 +93,10 @@ impl Tree {
         Self { reader, ..self }
     }
 
+    pub(super) fn reader(&self) -> Option<&Worker> {
+        self.reader.as_ref()
+    }
+
     /// The leader's pid at the launch.
     pub fn leader(&self) -> u32 {
         self.leader

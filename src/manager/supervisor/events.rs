@@ -7,7 +7,7 @@ use super::actor::Supervisor;
 use super::handle::Call;
 use crate::config_watch::Observed;
 use crate::lifecycle::{self, Event};
-use crate::process::{self, Launched, Tree};
+use crate::process::{self, Archive, Launched, Tree};
 use stayput_api as api;
 
 impl Supervisor {
@@ -88,6 +88,7 @@ impl Supervisor {
 
     /// Passes an event to the lifecycle and carries out the effects.
     pub(super) fn feed(&mut self, event: Event) {
+        let before = self.lifecycle.state();
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             tracing::debug!(?event, "event");
@@ -96,7 +97,11 @@ impl Supervisor {
                 events.extend(self.perform(effect));
             }
         }
-        match self.lifecycle.state() {
+        let after = self.lifecycle.state();
+        if (before, after) == (api::State::Starting, api::State::Running) {
+            self.check_archive();
+        }
+        match after {
             api::State::Running if mem::take(&mut self.startup_code_loaded) => {
                 process::unmap_code()
             }
@@ -109,6 +114,23 @@ impl Supervisor {
             | api::State::Stuck => self.readiness.run_ended(),
         }
         self.publisher.touch();
+    }
+
+    /// Logs if the engine does without an archive of classes that it was told to use: nobody else
+    /// says why it starts slower. Bare, nothing is read from processes.
+    fn check_archive(&mut self) {
+        if !self.engine.policy.api {
+            return;
+        }
+        let archive = self.tree.as_mut().and_then(Tree::archive);
+        if let Some(Archive { path, is_used: false, .. }) = archive {
+            tracing::warn!(
+                archive = path,
+                "the server JVM does not use the archive of classes that its options name, and starts \
+                 slower: the file is missing or unreadable, or was made by another JVM or with other \
+                 files, or in another order of files, in the engine's lib; make it again with `stayput warm`"
+            );
+        }
     }
 
     pub(super) fn publish(&mut self) {

@@ -1,12 +1,13 @@
 //! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to
-//! a changed config in two ways: restarted in place by the reconciler, and by deleting one pod
-//! after the other, both with all defaults and while a client writes through a Service.
-//! `bench/rolling` runs this and compares the two.
+//! a changed config in three ways: restarted in place by the reconciler, by deleting one pod
+//! after the other, and in place on a warm JVM; all with all defaults and while a client writes
+//! through a Service. `bench/rolling` runs this and compares them.
 //!
 //! One line of JSON for each way and round.
 
 mod clients;
 mod ledgers;
+mod warm;
 
 use std::fs;
 use std::net::TcpStream;
@@ -26,9 +27,10 @@ use crate::support::wait::eventually;
 use clients::Clients;
 pub(super) use clients::service;
 use ledgers::Ledgers;
+use warm::Jvm;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
-/// know only the first sixteen.
+/// know only the first twenty-four.
 const ROUNDS: u32 = 2;
 /// Longer than the engines take to become green on a busy machine.
 const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
@@ -51,8 +53,9 @@ fn in_place_and_by_deletion() {
     let stage = Stage { seeds: fixture.seeds(), parts, fixture };
     stage.set_up(&storage);
     for round in 0..rounds {
-        println!("{}", stage.in_place(&format!("in-place-{round}")));
+        println!("{}", stage.in_place(&format!("in-place-{round}"), Jvm::Cold));
         println!("{}", stage.by_deletion(&format!("deleted-{round}")));
+        println!("{}", stage.in_place(&format!("warm-{round}"), Jvm::Warm));
     }
 }
 
@@ -65,7 +68,7 @@ struct Stage {
 impl Stage {
     fn set_up(&self, storage: &TempDir) {
         keys(&self.fixture);
-        self.configure("first");
+        self.configure("first", Jvm::Cold);
         self.fixture.admin().apply(&service());
         self.fixture
             .admin()
@@ -85,19 +88,21 @@ impl Stage {
         for id in 0..300 {
             put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
         }
+        warm::archive(&self.fixture, storage);
         install(&self.fixture, "logs-config");
     }
 
     /// Writes the Secret; returns the checksum of its content.
-    fn configure(&self, round: &str) -> String {
-        let files = self.parts.files("${NODE_NAME}", &self.seeds, round);
+    fn configure(&self, round: &str, jvm: Jvm) -> String {
+        let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round);
+        files[1].1 += jvm.options();
         let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
         self.fixture.secret("logs-config", &files);
         self.fixture.checksum(&files)
     }
 
     /// Restarts in place, and counts the requests to the apiserver.
-    fn in_place(&self, round: &str) -> Value {
+    fn in_place(&self, round: &str, jvm: Jvm) -> Value {
         let fixture = &self.fixture;
         // The reconciler has also seen the pods that replaced the others.
         eventually("all are seen, and nothing goes on", || {
@@ -105,7 +110,7 @@ impl Stage {
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
         let before = observe(fixture, MANAGER);
-        let expected = self.configure(round);
+        let expected = self.configure(round, jvm);
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
         let clients = Clients::start(fixture);
@@ -118,6 +123,7 @@ impl Stage {
         let after = observe(fixture, MANAGER);
         assert_restarted_in_place(&before, &after, |_| expected.clone());
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
+        assert_eq!(warm::used(fixture), if jvm == Jvm::Warm { NODES.len() } else { 0 });
         let events = fixture.cluster.audit.since(mark, ACCOUNT);
         let asked = |verb: &str, resource: &str, sub: &Value| {
             let is_one = |event: &&Value| {
@@ -134,11 +140,12 @@ impl Stage {
             println!("a conflict: {conflict}");
         }
         json!({
-            "way": "in place",
+            "way": if jvm == Jvm::Warm { "in place, warm" } else { "in place" },
             "ms": took.as_millis(),
             "requests": requests.sent,
             "refused": requests.refused,
             "failed": requests.failed,
+            "incomplete_ms": requests.incomplete.as_millis(),
             "pod_patches": asked("patch", "pods", &Value::Null),
             "status_writes": asked("update", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
@@ -152,7 +159,7 @@ impl Stage {
     fn by_deletion(&self, round: &str) -> Value {
         let fixture = &self.fixture;
         let before = observe(fixture, MANAGER);
-        self.configure(round);
+        self.configure(round, Jvm::Cold);
         let clients = Clients::start(fixture);
         let began = Instant::now();
         for name in NODES.into_iter().rev() {
@@ -177,6 +184,7 @@ impl Stage {
             "requests": requests.sent,
             "refused": requests.refused,
             "failed": requests.failed,
+            "incomplete_ms": requests.incomplete.as_millis(),
         })
     }
 

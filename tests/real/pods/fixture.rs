@@ -96,7 +96,7 @@ impl Fixture {
     /// The addresses with which nodes find each other: there is no DNS, and pods have any of the
     /// first addresses.
     pub(super) fn seeds(&self) -> String {
-        let hosts = self.cluster.pod_addresses().take(16);
+        let hosts = self.cluster.pod_addresses().take(24);
         hosts.map(|host| format!("\"{host}\"")).collect::<Vec<_>>().join(", ")
     }
 

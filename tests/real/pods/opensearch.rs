@@ -107,12 +107,15 @@ impl Parts {
         round: &str,
     ) -> [(&'static str, String); 3] {
         let [options, log4j] = own_files(&self.home, Path::new(WORK));
+        // With the default of 30 s for connections, a stop soon after a pod was deleted takes up to
+        // that long (docs/warm.md).
         let yml = format!(
             "cluster.name: logs\nnode.name: {name}\nnetwork.host: 0.0.0.0\n\
              discovery.seed_hosts: [{seeds}]\ndiscovery.find_peers_interval: 200ms\n\
              cluster.initial_cluster_manager_nodes: {}\n\
              path.data: {WORK}/data\npath.logs: {WORK}/logs\nnode.store.allow_mmap: false\n\
              cluster.routing.allocation.disk.threshold_enabled: false\n\
+             transport.connect_timeout: 5s\n\
              node.attr.round: {round}\n",
             NODES.join(",")
         );

@@ -150,7 +150,7 @@ impl Node {
         self.home.join("bin").join(self.kind.name()).into_os_string()
     }
 
-    fn variables(&self) -> Vec<(String, OsString)> {
+    pub(crate) fn variables(&self) -> Vec<(String, OsString)> {
         variables(self.kind, &self.java, self.work())
     }
 

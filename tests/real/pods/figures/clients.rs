@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::fixture::Fixture;
+use super::super::nodes::NODES;
 use crate::support::http::exchange;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
@@ -37,6 +38,8 @@ pub(super) struct Count {
     pub(super) refused: u32,
     /// Answered, but not carried out.
     pub(super) failed: u32,
+    /// How long not all three pods were ready in the Service.
+    pub(super) incomplete: Duration,
 }
 
 /// A client that sends requests; ended by [`Clients::end`].
@@ -107,13 +110,16 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
     let mut count = Count::default();
     let (mut known, mut taken_over) = (ready(log), Instant::now());
     let mut turn = 0_usize;
+    let mut looked = Instant::now();
     while !is_over.load(Ordering::Relaxed) {
         let next = Instant::now() + PAUSE;
-        if taken_over.elapsed() >= PROXY_PAUSE {
-            let now = ready(log);
-            if now != known {
-                (known, taken_over) = (now, Instant::now());
-            }
+        let now = ready(log);
+        if now.len() < NODES.len() {
+            count.incomplete += looked.elapsed();
+        }
+        looked = Instant::now();
+        if now != known && taken_over.elapsed() >= PROXY_PAUSE {
+            (known, taken_over) = (now, Instant::now());
         }
         turn = turn.wrapping_add(1);
         count.sent += 1;

@@ -1,0 +1,30 @@
+//! `warm`: makes an archive of the engine's classes, for an image build.
+
+use std::io::Write;
+
+use super::args::WarmArgs;
+use super::failure::Failure;
+use crate::warm::{self, Warm};
+
+pub(super) fn make(args: WarmArgs, out: &mut impl Write) -> Result<(), Failure> {
+    let WarmArgs { archive, options, java_home, command } = args;
+    let warm = Warm { archive, options, java_home, command };
+    let made = warm::warm(&warm).map_err(|error| Failure::Failed(error.to_string()))?;
+    writeln!(
+        out,
+        "{}: {} MB; {} names it. The engine uses it, and accepted connections after {:.1} s",
+        warm.archive.display(),
+        made.size / 1_000_000,
+        warm.options.display(),
+        made.took.as_secs_f64()
+    )?;
+    if made.order_varies {
+        writeln!(
+            out,
+            "the class path is lib/*, in the order of this file system: where that differs, as in an \
+             image that is unpacked elsewhere, the archive is ignored; name the files one by one, as \
+             docker/opensearch/Dockerfile does"
+        )?;
+    }
+    Ok(())
+}

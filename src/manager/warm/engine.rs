@@ -1,0 +1,132 @@
+//! One run of the engine, from its launch until none of its processes is left.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::WarmError;
+use crate::process::{self, Archive, ExitStatus, Launch, LaunchError, RUN_VARIABLE, Reaper, Tree};
+
+/// How long an engine may take to accept connections on a slow builder.
+const START_LIMIT: Duration = Duration::from_secs(300);
+/// How long it may take to end; the JVM writes the archive meanwhile.
+const STOP_LIMIT: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_millis(20);
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Requests whose classes every node needs soon. Their answers do not matter: a secured engine refuses
+/// them, and then its archive lacks some classes.
+const REQUESTS: [(&str, &str, &str); 5] = [
+    ("GET", "/_cluster/health?wait_for_status=yellow&timeout=10s", ""),
+    ("PUT", "/stayput-warm/_doc/1?refresh=true", r#"{"number": 1}"#),
+    ("GET", "/stayput-warm/_search?q=number:1", ""),
+    ("POST", "/stayput-warm/_flush", ""),
+    ("GET", "/_nodes", ""),
+];
+
+pub(super) struct Engine {
+    tree: Tree,
+    reaper: Reaper,
+    address: SocketAddr,
+    launched: Instant,
+    ended: Option<ExitStatus>,
+}
+
+impl Engine {
+    /// Starts the command; its output is ours.
+    pub(super) fn start(
+        argv: Vec<OsString>,
+        mut set_env: Vec<(OsString, OsString)>,
+        http: u16,
+    ) -> Result<Self, LaunchError> {
+        let cookie = format!("warm-{}", process::own_pid());
+        set_env.push((RUN_VARIABLE.into(), cookie.clone().into()));
+        let launched = Instant::now();
+        let pid = process::launch(&Launch { argv, set_env })?.pid;
+        Ok(Self {
+            tree: Tree::new(pid, &cookie, !process::is_pid_1()),
+            reaper: Reaper::new(),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, http)),
+            launched,
+            ended: None,
+        })
+    }
+
+    /// Waits until it accepts connections; returns the time since its launch.
+    pub(super) fn until_serving(&mut self) -> Result<Duration, WarmError> {
+        while TcpStream::connect(self.address).is_err() {
+            self.reap();
+            if let Some(status) = self.ended {
+                return Err(WarmError::Ended(match status {
+                    ExitStatus::Code(code) => code,
+                    ExitStatus::Signal(signal) => 128 + signal,
+                }));
+            }
+            self.pause(START_LIMIT, self.launched, "accept connections")?;
+        }
+        Ok(self.launched.elapsed())
+    }
+
+    /// Sends the requests.
+    pub(super) fn use_once(&self) {
+        for (method, target, body) in REQUESTS {
+            let Ok(mut stream) = TcpStream::connect(self.address) else { return };
+            let _ = stream.set_read_timeout(Some(ANSWER_LIMIT));
+            let length = body.len();
+            let request = format!(
+                "{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                 content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+            let _ = stream.write_all(request.as_bytes());
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    }
+
+    /// What its server JVM does with the archive.
+    pub(super) fn archive(&mut self) -> Option<Archive> {
+        self.tree.archive()
+    }
+
+    /// Stops it and waits until no process is left.
+    pub(super) fn stop(mut self) -> Result<(), WarmError> {
+        self.tree.signal_leader(libc::SIGTERM);
+        let asked = Instant::now();
+        while self.ended.is_none() {
+            self.reap();
+            self.pause(STOP_LIMIT, asked, "end")?;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self) {
+        for reaped in self.reaper.reap() {
+            if reaped.pid == self.tree.leader() && self.ended.is_none() {
+                self.ended = Some(reaped.status);
+            }
+        }
+        if self.ended.is_some() {
+            self.tree.leader_reaped();
+        }
+    }
+
+    fn pause(&self, limit: Duration, since: Instant, what: &'static str) -> Result<(), WarmError> {
+        if since.elapsed() >= limit {
+            return Err(WarmError::Late { what, limit });
+        }
+        thread::sleep(PAUSE);
+        Ok(())
+    }
+}
+
+impl Drop for Engine {
+    /// Such as an agent that an image's entrypoint leaves in the background, or after an error all.
+    fn drop(&mut self) {
+        self.tree.kill_all();
+        while !self.tree.scan().is_empty() {
+            self.reap();
+            thread::sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What is written and what the engine is started with, as text; nothing is done here.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::{Warm, WarmError};
+
+/// Variables with which the engines' scripts find their JVM, in the scripts' order.
+pub(super) const JAVA_HOMES: [&str; 3] = ["OPENSEARCH_JAVA_HOME", "ES_JAVA_HOME", "JAVA_HOME"];
+
+/// Classes that run a node in a JVM that the engine's script starts itself.
+const SERVERS: &str =
+    "org.opensearch.bootstrap.OpenSearch|org.elasticsearch.bootstrap.Elasticsearch";
+
+/// Checks what was asked for.
+pub(super) fn check(warm: &Warm) -> Result<(), WarmError> {
+    for path in [&warm.archive, &warm.options] {
+        // The engine changes its directory, and a path in an option file cannot be quoted.
+        let text = path.to_str().filter(|text| text.starts_with('/'));
+        if text.is_none_or(|text| text.contains(|c: char| c.is_whitespace() || c == ':')) {
+            return Err(WarmError::Path(path.clone()));
+        }
+    }
+    match warm.options.extension() {
+        Some(extension) if extension == "options" => Ok(()),
+        Some(_) | None => Err(WarmError::NoOptionFile(warm.options.clone())),
+    }
+}
+
+/// The JVM that the engine's script will start.
+pub(super) fn java_home(
+    given: Option<PathBuf>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    given.or_else(|| JAVA_HOMES.iter().find_map(set).map(PathBuf::from))
+}
+
+/// A program in the place of `java`: the server JVM writes the archive when it ends. Before it, the
+/// engine's script starts other JVMs with the same options, so an option file would not do.
+pub(super) fn java(home: &Path, archive: &Path) -> String {
+    let (java, archive) = (quoted(&home.join("bin/java")), quoted(archive));
+    format!(
+        "#!/bin/sh\nfor argument; do\n    case $argument in\n    {SERVERS}) \
+         exec {java} -XX:ArchiveClassesAtExit={archive} \"$@\" ;;\n    esac\ndone\nexec {java} \"$@\"\n"
+    )
+}
+
+/// The option file: JVMs that know no such archives do not get the option.
+pub(super) fn option_file(archive: &Path) -> String {
+    format!(
+        "# Written by `stayput warm`: classes that the server JVM maps instead of loading them.\n\
+         # A JVM that they do not fit ignores them; the log of `stayput run` shows that.\n\
+         13-:-XX:SharedArchiveFile={}\n",
+        archive.display()
+    )
+}
+
+/// Arguments of an engine that runs alone, on throwaway data in `work`.
+pub(super) fn arguments(work: &Path, http: u16, transport: u16) -> Vec<OsString> {
+    [
+        format!("path.data={}", work.join("data").display()),
+        format!("path.logs={}", work.join("logs").display()),
+        "network.host=127.0.0.1".to_owned(),
+        format!("http.port={http}"),
+        format!("transport.port={transport}"),
+        "discovery.type=single-node".to_owned(),
+    ]
+    .map(|setting| format!("-E{setting}").into())
+    .into()
+}
+
+/// As one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_that_an_option_file_can_hold_are_accepted() {
+        for (archive, options, error) in [
+            ("/a/warm.jsa", "/c/jvm.options.d/warm.options", None),
+            ("warm.jsa", "/c/warm.options", Some("warm.jsa")),
+            ("/a b/warm.jsa", "/c/warm.options", Some("/a b/warm.jsa")),
+            ("/a:b/warm.jsa", "/c/warm.options", Some("/a:b/warm.jsa")),
+            ("/a/warm.jsa", "c/warm.options", Some("c/warm.options")),
+            ("/a/warm.jsa", "/c/warm", Some(".options")),
+        ] {
+            let warm = Warm {
+                archive: archive.into(),
+                options: options.into(),
+                java_home: None,
+                command: Vec::new(),
+            };
+            let checked = check(&warm).map_err(|error| error.to_string());
+            match error {
+                None => assert_eq!(checked, Ok(())),
+                Some(part) => assert!(checked.unwrap_err().contains(part), "{archive} {options}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_jvm_is_the_one_that_the_script_takes() {
+        for (given, set, home) in [
+            (None, vec![("JAVA_HOME", "/j"), ("OPENSEARCH_JAVA_HOME", "/o")], Some("/o")),
+            (None, vec![("JAVA_HOME", "/j"), ("ES_JAVA_HOME", "")], Some("/j")),
+            (Some("/g"), vec![("JAVA_HOME", "/j")], Some("/g")),
+            (None, vec![], None),
+        ] {
+            let variable = |name: &str| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
+            assert_eq!(java_home(given.map(PathBuf::from), variable), home.map(PathBuf::from));
+        }
+    }
+
+    #[test]
+    fn what_is_written() {
+        assert_eq!(
+            java(Path::new("/it's/java"), Path::new("/a.jsa")),
+            "#!/bin/sh\nfor argument; do\n    case $argument in\n    \
+             org.opensearch.bootstrap.OpenSearch|org.elasticsearch.bootstrap.Elasticsearch) exec \
+             '/it'\\''s/java/bin/java' -XX:ArchiveClassesAtExit='/a.jsa' \"$@\" ;;\n    esac\ndone\n\
+             exec '/it'\\''s/java/bin/java' \"$@\"\n"
+        );
+        let options = option_file(Path::new("/a.jsa"));
+        let lines: Vec<&str> = options.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(lines, ["13-:-XX:SharedArchiveFile=/a.jsa"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! `stayput warm`: a real engine uses the archive, ignores one that does not fit, and starts either way.
+
+#![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::step;
+use crate::support::engine::{Kind, Node};
+use crate::support::manager::AS_ENGINE;
+use crate::support::programs::stayput;
+
+/// What the JVM says of a class that it has from the archive, and not from that of the JDK.
+const FROM_ARCHIVE: &str = "shared objects file (top)";
+const WARNING: &str = "does not use the archive of classes";
+
+#[test]
+fn opensearch_uses_the_archive_or_ignores_it() {
+    super::on(
+        "real::engine::warm::opensearch_uses_the_archive_or_ignores_it",
+        Kind::OpenSearch,
+        |node| {
+            let [archive, options] = files(&node);
+            let made = warm(&node);
+            let printed = text(&made);
+            assert!(made.status.success(), "{printed}");
+            assert!(printed.contains("The engine uses it"), "{printed}");
+            assert!(printed.contains("the class path is lib/*"), "{printed}");
+            let line = format!("13-:-XX:SharedArchiveFile={}\n", archive.display());
+            assert!(fs::read_to_string(&options).expect("options").ends_with(&line));
+            assert!(!node.work().join("data/nodes").exists(), "its data was thrown away");
+
+            step("the JVM says that its classes are from the archive");
+            let log = classes(&node);
+            let manager = node.launch().start();
+            manager.api.until_ready();
+            // Measured: 11,015 of 12,735.
+            assert!(count(&log) > 5_000, "{} classes", count(&log));
+            assert!(!manager.log().contains(WARNING));
+            manager.api.stop();
+
+            step("with one for another class path it starts, too, and the manager says so");
+            let classes = "org.opensearch.tools.launchers.TempDirectory";
+            let jar = jar(&node, "opensearch-launchers");
+            fs::remove_file(&archive).expect("an archive");
+            java(&node, &["-cp", &jar, &dump(&archive), classes]);
+            fs::remove_file(&log).expect("a log");
+            manager.api.start(&serde_json::json!({}));
+            assert_eq!(count(&log), 0);
+            assert!(manager.log().contains(WARNING), "{}", manager.log());
+            manager.api.stop();
+
+            step("and without its file");
+            fs::remove_file(&archive).expect("an archive");
+            manager.api.start(&serde_json::json!({}));
+            assert_eq!(manager.log().matches(WARNING).count(), 2);
+        },
+    );
+}
+
+#[test]
+fn elasticsearch_8_is_refused_with_the_reason() {
+    super::on(
+        "real::engine::warm::elasticsearch_8_is_refused_with_the_reason",
+        Kind::Elasticsearch,
+        |node| {
+            let made = warm(&node);
+            let printed = text(&made);
+            assert_eq!(made.status.code(), Some(1), "{printed}");
+            assert!(printed.contains("Elasticsearch 8 and later"), "{printed}");
+            for file in files(&node) {
+                assert!(!file.exists(), "{file:?}");
+            }
+        },
+    );
+}
+
+/// The archive and the option file.
+fn files(node: &Node) -> [PathBuf; 2] {
+    ["warm.jsa", "config/jvm.options.d/warm.options"].map(|name| node.work().join(name))
+}
+
+/// Runs `stayput warm` as an image build does: with the config in its place.
+fn warm(node: &Node) -> Output {
+    for entry in fs::read_dir(node.work().join("mount")).expect("a config").flatten() {
+        if entry.path().is_file() {
+            let copy = node.work().join("config").join(entry.file_name());
+            fs::copy(entry.path(), &copy).expect("a copy");
+            chown(&copy, Some(1000), Some(1000)).expect("root may");
+        }
+    }
+    let [archive, options] = files(node);
+    Command::new(AS_ENGINE[0])
+        .args(&AS_ENGINE[1..])
+        .arg(stayput())
+        .args(["warm", "--archive"])
+        .arg(archive)
+        .arg("--options")
+        .arg(options)
+        .arg("--")
+        .arg(node.executable())
+        .envs(node.variables())
+        .env("TMPDIR", node.work().join("tmp"))
+        .current_dir(node.work())
+        .output()
+        .expect("it can be executed")
+}
+
+/// Makes the server JVM write the origin of each class; returns the file.
+fn classes(node: &Node) -> PathBuf {
+    let log = node.work().join("logs/classes.log");
+    let option = format!("-Xlog:class+load=info:file={}\n", log.display());
+    fs::write(node.work().join("config/jvm.options.d/classes.options"), option).expect("a file");
+    log
+}
+
+fn count(log: &Path) -> usize {
+    fs::read_to_string(log).expect("a log").matches(FROM_ARCHIVE).count()
+}
+
+fn dump(archive: &Path) -> String {
+    format!("-XX:ArchiveClassesAtExit={}", archive.display())
+}
+
+/// Runs another program in the engine's JVM.
+fn java(node: &Node, arguments: &[&str]) {
+    let java =
+        PathBuf::from(std::env::var_os("JAVA_HOME").expect("the node has it")).join("bin/java");
+    let ran = Command::new(AS_ENGINE[0])
+        .args(&AS_ENGINE[1..])
+        .arg(java)
+        .args(arguments)
+        .env("OPENSEARCH_TMPDIR", node.work().join("tmp"))
+        .current_dir(node.work())
+        .output();
+    let ran = ran.expect("it can be executed");
+    assert!(ran.status.success(), "{}", text(&ran));
+}
+
+/// A file of the engine's `lib` whose name begins like this.
+fn jar(node: &Node, name: &str) -> String {
+    let executable = PathBuf::from(node.executable());
+    let lib = executable.ancestors().nth(2).expect("a home").join("lib");
+    let jars = fs::read_dir(lib).expect("a lib").flatten().map(|entry| entry.path());
+    let mut found = jars
+        .filter(|jar| jar.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name)));
+    found.next().expect("a jar").to_str().expect("UTF-8").to_owned()
+}
+
+fn text(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    format!("{out}{err}")
+}
