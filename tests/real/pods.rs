@@ -11,4 +11,5 @@ mod official;
 mod opensearch;
 mod own_config;
 mod shell;
+mod stateful_set;
 mod templates;

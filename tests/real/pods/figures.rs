@@ -8,18 +8,18 @@
 mod clients;
 mod ledgers;
 
-use std::fs;
 use std::net::TcpStream;
-use std::os::unix::fs::chown;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{ACCOUNT, Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{
+    NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
+};
 use super::opensearch::Parts;
+use super::stateful_set::{stateful_set, volumes, with_claims};
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -47,9 +47,9 @@ fn in_place_and_by_deletion() {
     };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-    let storage = storage();
+    let _storage = volumes(&fixture);
     let stage = Stage { seeds: fixture.seeds(), parts, fixture };
-    stage.set_up(&storage);
+    stage.set_up();
     for round in 0..rounds {
         println!("{}", stage.in_place(&format!("in-place-{round}")));
         println!("{}", stage.by_deletion(&format!("deleted-{round}")));
@@ -63,14 +63,12 @@ struct Stage {
 }
 
 impl Stage {
-    fn set_up(&self, storage: &TempDir) {
+    fn set_up(&self) {
         keys(&self.fixture);
         self.configure("first");
         self.fixture.admin().apply(&service());
-        self.fixture
-            .admin()
-            .apply(&stateful_set(self.parts.real(pod(&self.fixture, "logs")), storage));
-        self.fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
+        self.fixture.admin().apply(&set(self.parts.real(pod(&self.fixture, "logs"))));
+        until_ready(&self.fixture, &NODES);
         let nodes = observe(&self.fixture, MANAGER);
         until_formed(&nodes);
         // Data that has to be recovered.
@@ -197,47 +195,11 @@ impl Stage {
     }
 }
 
-/// A directory for each node, owned by the engine's user.
-pub(super) fn storage() -> TempDir {
-    let storage = tempfile::tempdir().expect("a temp dir");
-    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-    fs::set_permissions(storage.path(), open).expect("permissions");
-    for name in NODES {
-        let own = storage.path().join(name);
-        fs::create_dir(&own).expect("a directory");
-        chown(&own, Some(1000), Some(1000)).expect("root may");
-    }
-    storage
-}
-
-/// A StatefulSet of such pods, each with its directory on the machine.
-fn stateful_set(pod: Value, storage: &TempDir) -> Value {
-    let (labels, mut spec) = (pod["metadata"]["labels"].clone(), pod["spec"].clone());
-    let container = &mut spec["containers"][0];
+/// The nodes, each with its own name.
+fn set(pod: Value) -> Value {
+    let mut spec = pod["spec"].clone();
     let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
-    let env = container["env"].as_array_mut().expect("a list");
+    let env = spec["containers"][0]["env"].as_array_mut().expect("a list");
     env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
-    for mount in container["volumeMounts"].as_array_mut().expect("a list") {
-        if mount["name"] == "data" {
-            mount["subPathExpr"] = json!("$(NODE_NAME)");
-        }
-    }
-    for volume in spec["volumes"].as_array_mut().expect("a list") {
-        if volume["name"] == "data" {
-            let folder = json!({ "path": storage.path(), "type": "Directory" });
-            *volume = json!({ "name": "data", "hostPath": folder });
-        }
-    }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "serviceName": "logs",
-            "replicas": NODES.len(),
-            "podManagementPolicy": "Parallel",
-            "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": spec },
-        },
-    })
+    with_claims(stateful_set(&spec))
 }

@@ -9,9 +9,12 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::fixture::{ENGINE, Fixture, HOME};
-use super::nodes::{NODES, Node, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{
+    NODES, Node, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
+};
 use super::official;
 use super::opensearch::Parts;
+use super::stateful_set::stateful_set;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -71,7 +74,7 @@ fn the_first_ten_minutes() {
     let config = official::config(&fixture);
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
     fixture.admin().apply(&official::stateful_set(&parts));
-    ready(&fixture, 3);
+    until_ready(&fixture, &NODES);
 
     let read = Instant::now();
     for heading in ["Add stayput to the pods", "Install the reconciler", "Describe your cluster"] {
@@ -117,15 +120,6 @@ impl Reader<'_> {
     }
 }
 
-/// Waits until all pods of the StatefulSet are there and ready.
-fn ready(fixture: &Fixture, count: usize) {
-    for name in &NODES[..count] {
-        let pod = format!("pod/{name}");
-        fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
-        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &pod]);
-    }
-}
-
 /// The other update strategy, under PodSecurity `restricted`, with a stand-in engine.
 fn a_set_that_replaces_its_pods(reader: &Reader<'_>) {
     let fixture = reader.fixture;
@@ -134,7 +128,7 @@ fn a_set_that_replaces_its_pods(reader: &Reader<'_>) {
     let config = format!("{config}path.data: {HOME}/data\n");
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
     fixture.admin().apply(&standin_set());
-    ready(fixture, 1);
+    until_ready(fixture, &NODES[..1]);
     let printed = reader.section("Add stayput to the pods");
     assert!(printed.contains("roll out complete"), "{printed}");
     fixture.run(&["delete", "statefulset/logs", "--cascade=foreground"]);
@@ -214,67 +208,58 @@ fn touch(fixture: &Fixture) {
 
 /// One engine with a root file system that is read-only.
 fn standin_set() -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "serviceName": "logs",
-            "replicas": 1,
-            "selector": { "matchLabels": { "app": "logs" } },
-            "template": {
-                "metadata": { "labels": { "app": "logs" } },
-                "spec": {
-                    "automountServiceAccountToken": false,
-                    "securityContext": {
-                        "runAsNonRoot": true,
-                        "runAsUser": 1000,
-                        "fsGroup": 1000,
-                        "seccompProfile": { "type": "RuntimeDefault" },
-                    },
-                    "containers": [{
-                        "name": "opensearch",
-                        "image": ENGINE,
-                        "imagePullPolicy": "Never",
-                        "workingDir": HOME,
-                        "args": ["opensearch"],
-                        "env": [
-                            { "name": "ES_PATH_CONF", "value": format!("{HOME}/config") },
-                            { "name": "NODE_NAME",
-                              "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
-                        ],
-                        "ports": [{ "name": "http", "containerPort": 9200 }],
-                        "startupProbe": {
-                            "tcpSocket": { "port": "http" },
-                            "periodSeconds": 1,
-                            "failureThreshold": 60,
-                        },
-                        "readinessProbe": {
-                            "httpGet": { "path": "/_cluster/health", "port": "http" },
-                            "timeoutSeconds": 5,
-                            "periodSeconds": 1,
-                        },
-                        "securityContext": {
-                            "allowPrivilegeEscalation": false,
-                            "readOnlyRootFilesystem": true,
-                            "capabilities": { "drop": ["ALL"] },
-                        },
-                        "volumeMounts": [
-                            { "name": "engine-config", "mountPath": format!("{HOME}/config") },
-                            { "name": "config", "subPath": "opensearch.yml",
-                              "mountPath": format!("{HOME}/config/opensearch.yml") },
-                            { "name": "data", "mountPath": format!("{HOME}/data") },
-                        ],
-                    }],
-                    "volumes": [
-                        { "name": "config", "secret": { "secretName": "logs-config" } },
-                        { "name": "engine-config", "emptyDir": {} },
-                        { "name": "data", "emptyDir": {} },
-                    ],
-                },
-            },
+    let mut set = stateful_set(&json!({
+        "automountServiceAccountToken": false,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": 1000,
+            "fsGroup": 1000,
+            "seccompProfile": { "type": "RuntimeDefault" },
         },
-    })
+        "containers": [{
+            "name": "opensearch",
+            "image": ENGINE,
+            "imagePullPolicy": "Never",
+            "workingDir": HOME,
+            "args": ["opensearch"],
+            "env": [
+                { "name": "ES_PATH_CONF", "value": format!("{HOME}/config") },
+                { "name": "NODE_NAME",
+                  "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+            ],
+            "ports": [{ "name": "http", "containerPort": 9200 }],
+            "startupProbe": {
+                "tcpSocket": { "port": "http" },
+                "periodSeconds": 1,
+                "failureThreshold": 60,
+            },
+            "readinessProbe": {
+                "httpGet": { "path": "/_cluster/health", "port": "http" },
+                "timeoutSeconds": 5,
+                "periodSeconds": 1,
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+            "volumeMounts": [
+                { "name": "engine-config", "mountPath": format!("{HOME}/config") },
+                { "name": "config", "subPath": "opensearch.yml",
+                  "mountPath": format!("{HOME}/config/opensearch.yml") },
+                { "name": "data", "mountPath": format!("{HOME}/data") },
+            ],
+        }],
+        "volumes": [
+            { "name": "config", "secret": { "secretName": "logs-config" } },
+            { "name": "engine-config", "emptyDir": {} },
+            { "name": "data", "emptyDir": {} },
+        ],
+    }));
+    let spec = set["spec"].as_object_mut().expect("an object");
+    spec.insert("replicas".to_owned(), json!(1));
+    spec.remove("updateStrategy");
+    set
 }
 
 /// The output of `kubectl stayput` afterwards.

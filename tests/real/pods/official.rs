@@ -94,48 +94,33 @@ pub(super) fn stateful_set(parts: &Parts) -> Value {
         mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
         volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
     }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "serviceName": "logs",
-            "replicas": NODES.len(),
-            "podManagementPolicy": "Parallel",
-            "updateStrategy": { "type": "OnDelete" },
-            "selector": { "matchLabels": { "app": "logs" } },
-            "template": {
-                "metadata": { "labels": { "app": "logs" } },
-                "spec": {
-                    "automountServiceAccountToken": false,
-                    "securityContext": { "runAsUser": USER, "fsGroup": USER },
-                    "containers": [{
-                        "name": "opensearch",
-                        "image": IMAGE,
-                        "imagePullPolicy": "Never",
-                        "workingDir": HOME,
-                        "args": ["opensearch"],
-                        "env": [
-                            { "name": "NODE_NAME",
-                              "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
-                            { "name": "OPENSEARCH_JAVA_HOME", "value": parts.java },
-                            { "name": "OPENSEARCH_JAVA_OPTS",
-                              "value": "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1" },
-                            { "name": "PATH", "value": format!("{HOME}/bin:/usr/bin:/bin") },
-                            { "name": "LD_PRELOAD", "value": "/limits/limits.so" },
-                        ],
-                        "resources": { "requests": { "cpu": "500m" } },
-                        "ports": [{ "name": "http", "containerPort": 9200 }],
-                        "readinessProbe": {
-                            "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
-                            "timeoutSeconds": 5,
-                            "periodSeconds": 1,
-                        },
-                        "volumeMounts": mounts,
-                    }],
-                    "volumes": volumes,
-                },
+    super::stateful_set::stateful_set(&json!({
+        "automountServiceAccountToken": false,
+        "securityContext": { "runAsUser": USER, "fsGroup": USER },
+        "containers": [{
+            "name": "opensearch",
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "workingDir": HOME,
+            "args": ["opensearch"],
+            "env": [
+                { "name": "NODE_NAME",
+                  "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+                { "name": "OPENSEARCH_JAVA_HOME", "value": parts.java },
+                { "name": "OPENSEARCH_JAVA_OPTS",
+                  "value": "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1" },
+                { "name": "PATH", "value": format!("{HOME}/bin:/usr/bin:/bin") },
+                { "name": "LD_PRELOAD", "value": "/limits/limits.so" },
+            ],
+            "resources": { "requests": { "cpu": "500m" } },
+            "ports": [{ "name": "http", "containerPort": 9200 }],
+            "readinessProbe": {
+                "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
+                "timeoutSeconds": 5,
+                "periodSeconds": 1,
             },
-        },
-    })
+            "volumeMounts": mounts,
+        }],
+        "volumes": volumes,
+    }))
 }

@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{
+    NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
+};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -39,9 +41,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
         fixture.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
         fixture.admin().apply(&pod(&fixture, name));
     }
-    for name in NODES {
-        fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
-    }
+    until_ready(&fixture, &NODES);
     // With it, a drain ends as soon as no slice has the pod as ready.
     fixture.admin().apply(&json!({
         "apiVersion": "v1",

@@ -16,6 +16,8 @@ pub(super) struct Seen {
     pub(super) container: String,
     /// As its spec has it: a runtime may report any name of an image.
     pub(super) image: String,
+    /// The limit that the kubelet has put into effect.
+    pub(super) memory: String,
     pub(super) ready: bool,
 }
 
@@ -47,6 +49,7 @@ pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
             claim: text(&claim["metadata"]["uid"])?,
             container: text(&status["containerID"])?,
             image: text(&pod["spec"]["containers"][0]["image"])?,
+            memory: text(&status["resources"]["limits"]["memory"])?,
             ready: status["ready"] == true,
         })
     })

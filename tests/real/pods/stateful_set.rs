@@ -1,0 +1,67 @@
+//! The StatefulSet of the nodes, and the volumes of their claims.
+
+use std::fs;
+use std::os::unix::fs::chown;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::fixture::Fixture;
+use super::nodes::NODES;
+
+/// Three pods of this spec. Kubernetes replaces none of them by itself.
+pub(super) fn stateful_set(spec: &Value) -> Value {
+    let labels = json!({ "app": "logs" });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": { "name": "logs", "namespace": "search" },
+        "spec": {
+            "serviceName": "logs",
+            "replicas": NODES.len(),
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": { "type": "OnDelete" },
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": spec },
+        },
+    })
+}
+
+/// The same with a claim for the volume `data`, in place of the one that the spec has.
+pub(super) fn with_claims(mut set: Value) -> Value {
+    let volumes = &mut set["spec"]["template"]["spec"]["volumes"];
+    volumes.as_array_mut().expect("a list").retain(|volume| volume["name"] != "data");
+    set["spec"]["volumeClaimTemplates"] = json!([{
+        "metadata": { "name": "data" },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "",
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    }]);
+    set
+}
+
+/// A volume for the claim of each pod: a directory of this machine, owned by the engine's user.
+pub(super) fn volumes(fixture: &Fixture) -> TempDir {
+    let storage = tempfile::tempdir().expect("a temp dir");
+    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(storage.path(), open).expect("permissions");
+    for name in NODES {
+        let own = storage.path().join(name);
+        fs::create_dir(&own).expect("a directory");
+        chown(&own, Some(1000), Some(1000)).expect("root may");
+        fixture.admin().apply(&json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": { "name": name },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": { "storage": "1Gi" },
+                "claimRef": { "namespace": "search", "name": format!("data-{name}") },
+                "hostPath": { "path": own, "type": "Directory" },
+            },
+        }));
+    }
+    storage
+}
