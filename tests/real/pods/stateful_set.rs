@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::fixture::Fixture;
 use super::nodes::NODES;
+use crate::support::wait::eventually;
 
 /// Three pods of this spec. Kubernetes replaces none of them by itself.
 pub(super) fn stateful_set(spec: &Value) -> Value {
@@ -43,11 +44,11 @@ pub(super) fn with_claims(mut set: Value) -> Value {
 }
 
 /// A volume for the claim of each pod: a directory of this machine, owned by the engine's user.
-pub(super) fn volumes(fixture: &Fixture) -> TempDir {
+pub(super) fn volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
     let storage = tempfile::tempdir().expect("a temp dir");
     let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     fs::set_permissions(storage.path(), open).expect("permissions");
-    for name in NODES {
+    for name in pods {
         let own = storage.path().join(name);
         fs::create_dir(&own).expect("a directory");
         chown(&own, Some(1000), Some(1000)).expect("root may");
@@ -57,11 +58,27 @@ pub(super) fn volumes(fixture: &Fixture) -> TempDir {
             "metadata": { "name": name },
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
-                "capacity": { "storage": "1Gi" },
+                "capacity": { "storage": "2Gi" },
                 "claimRef": { "namespace": "search", "name": format!("data-{name}") },
                 "hostPath": { "path": own, "type": "Directory" },
             },
         }));
     }
     storage
+}
+
+/// Gives the set another template.
+pub(super) fn edit(fixture: &Fixture, template: &Value) {
+    let patch = json!([{ "op": "replace", "path": "/spec/template", "value": template }]);
+    let patch = patch.to_string();
+    fixture.run(&["patch", "statefulset", "logs", "--type=json", "--patch", &patch]);
+}
+
+/// The set's status, once its controller has seen the last edit.
+pub(super) fn status(fixture: &Fixture) -> Value {
+    eventually("the controller has seen the set", || {
+        let set = fixture.json(&["get", "statefulset", "logs"]);
+        let seen = set["status"]["observedGeneration"] == set["metadata"]["generation"];
+        seen.then(|| set["status"].clone())
+    })
 }

@@ -1,16 +1,21 @@
 //! The edited template of an OnDelete StatefulSet, carried out by the reconciler on a real kubelet:
 //! what stays of each pod, row by row. The engines are stand-ins; claims and volumes are real.
 
-mod seen;
+mod crashes;
+mod pending;
+mod reverted;
 mod set;
 mod sizes;
 mod stage;
+mod victim;
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use stage::{OTHER, Stage};
+use super::fixture::OTHER;
+use super::stateful_set::status;
+use stage::Stage;
 
 /// Nobody has it.
 const ABSENT: &str = "stayput.test/engine:absent";
@@ -100,7 +105,7 @@ impl Stage {
             assert_eq!(is.same_pod(), was.same_pod());
             assert_eq!(is.image, OTHER);
         }
-        assert_eq!(set::status(&self.fixture)["updatedReplicas"], Value::Null);
+        assert_eq!(status(&self.fixture)["updatedReplicas"], Value::Null);
 
         self.template = good;
         let (_, again) = self.row("the template is set back");

@@ -6,7 +6,6 @@ use crate::pods::bare::pod;
 use crate::pods::fixture::Fixture;
 use crate::pods::nodes::NODES;
 use crate::pods::stateful_set::{stateful_set, with_claims};
-use crate::support::wait::eventually;
 
 /// The ConfigMap that the engine's container reads when it is started: a variable, and a file
 /// mounted by `subPath`.
@@ -31,7 +30,7 @@ pub(super) fn make(fixture: &Fixture) -> Value {
         NODES.join(",")
     );
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
-    fixture.admin().apply(&crate::pods::figures::service());
+    fixture.admin().apply(&crate::pods::clients::service());
     let mut spec = pod(fixture, "logs")["spec"].clone();
     let container = &mut spec["containers"][0];
     container["resources"] = json!({
@@ -53,20 +52,4 @@ pub(super) fn make(fixture: &Fixture) -> Value {
     let set = with_claims(stateful_set(&spec));
     fixture.admin().apply(&set);
     set["spec"]["template"].clone()
-}
-
-/// Gives the set another template.
-pub(super) fn edit(fixture: &Fixture, template: &Value) {
-    let patch = json!([{ "op": "replace", "path": "/spec/template", "value": template }]);
-    let patch = patch.to_string();
-    fixture.run(&["patch", "statefulset", "logs", "--type=json", "--patch", &patch]);
-}
-
-/// The set's status, once its controller has seen the last edit.
-pub(super) fn status(fixture: &Fixture) -> Value {
-    eventually("the controller has seen the set", || {
-        let set = fixture.json(&["get", "statefulset", "logs"]);
-        let seen = set["status"]["observedGeneration"] == set["metadata"]["generation"];
-        seen.then(|| set["status"].clone())
-    })
 }

@@ -2,11 +2,9 @@
 
 use std::time::Instant;
 
-use serde_json::json;
-
-use super::seen::Seen;
-use super::set;
 use super::stage::Stage;
+use crate::pods::seen::Seen;
+use crate::pods::stateful_set::status;
 
 #[test]
 fn another_size_comes_to_the_pods_that_exist_or_not_at_all() {
@@ -24,20 +22,14 @@ fn another_size_comes_to_the_pods_that_exist_or_not_at_all() {
 impl Stage {
     /// Gives each container this much memory.
     fn resize(&mut self, memory: &str) -> (Vec<Seen>, Vec<Seen>) {
-        self.want(memory);
+        self.want_memory(memory);
         self.row(&format!("size {memory}"))
-    }
-
-    fn want(&mut self, memory: &str) {
-        for kind in ["requests", "limits"] {
-            self.container()["resources"][kind]["memory"] = json!(memory);
-        }
     }
 
     /// The first node comes back with the size that it had, and the others are not stopped.
     fn size_that_no_node_has(&mut self) {
         let began = Instant::now();
-        self.want("100Gi");
+        self.want_memory("100Gi");
         self.edit();
         let entry = self.until_ended("aborted");
         println!("a size that is too large: {} ms: {entry}", began.elapsed().as_millis());
@@ -51,7 +43,7 @@ impl Stage {
             assert_eq!(is.same_pod(), was.same_pod());
         }
         assert_eq!(sizes(&after), ["96Mi"; 3]);
-        assert_eq!(set::status(&self.fixture)["updatedReplicas"], serde_json::Value::Null);
+        assert_eq!(status(&self.fixture)["updatedReplicas"], serde_json::Value::Null);
 
         let (_, again) = self.resize("96Mi");
         assert_eq!(again, after, "all have it, and nothing is restarted");

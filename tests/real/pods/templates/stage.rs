@@ -7,18 +7,15 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::seen::{Seen, seen};
 use super::set;
 use crate::pods::bare::{install, keys};
-use crate::pods::fixture::{ENGINE, Fixture, MANAGER};
+use crate::pods::fixture::{Fixture, MANAGER};
 use crate::pods::nodes::{NODES, Node, observe, until_formed, until_ready};
-use crate::pods::stateful_set::volumes;
+use crate::pods::seen::{Seen, seen};
+use crate::pods::stateful_set::{edit, status, volumes};
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
-
-/// The engine's image under another name.
-pub(super) const OTHER: &str = "stayput.test/engine:2";
 
 /// The cluster, and its template as it was edited last.
 pub(super) struct Stage {
@@ -39,9 +36,8 @@ impl Stage {
                 return None;
             }
         };
-        fixture.cluster.images.tag(ENGINE, OTHER);
         keys(&fixture);
-        let storage = volumes(&fixture);
+        let storage = volumes(&fixture, &NODES);
         set::read_at_start(&fixture, "tier", "hot");
         set::read_at_start(&fixture, "synonyms", "fast, quick");
         let template = set::make(&fixture);
@@ -82,9 +78,16 @@ impl Stage {
         &mut self.template["spec"]["containers"][0]
     }
 
+    /// Gives each container this much memory, in the template.
+    pub(super) fn want_memory(&mut self, memory: &str) {
+        for kind in ["requests", "limits"] {
+            self.container()["resources"][kind]["memory"] = json!(memory);
+        }
+    }
+
     /// Gives the set the template.
     pub(super) fn edit(&self) {
-        set::edit(&self.fixture, &self.template);
+        edit(&self.fixture, &self.template);
     }
 
     /// Edits the set; waits until its controller counts all pods as updated, and they serve.
@@ -99,7 +102,7 @@ impl Stage {
     /// The pods before, and once they are all as the template wants them, and serve.
     pub(super) fn until_updated(&mut self) -> (Vec<Seen>, Vec<Seen>) {
         eventually("all pods are updated", || {
-            (set::status(&self.fixture)["updatedReplicas"] == NODES.len()).then_some(())
+            (status(&self.fixture)["updatedReplicas"] == NODES.len()).then_some(())
         });
         self.fixture.until_idle();
         self.until_serving()

@@ -15,7 +15,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::fixture::Fixture;
+use super::fixture::Fixture;
 use crate::support::http::exchange;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
@@ -37,6 +37,8 @@ pub(super) struct Count {
     pub(super) refused: u32,
     /// Answered, but not carried out.
     pub(super) failed: u32,
+    /// Carried out: the numbers of these documents.
+    pub(super) kept: Vec<u32>,
 }
 
 /// A client that sends requests; ended by [`Clients::end`].
@@ -48,7 +50,7 @@ pub(super) struct Clients {
 }
 
 /// The Service that the client uses.
-pub(in crate::pods) fn service() -> Value {
+pub(super) fn service() -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -119,7 +121,7 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
         count.sent += 1;
         let address = known.iter().nth(turn % known.len().max(1));
         match address.and_then(|address| write(address, count.sent)) {
-            Some(200 | 201) => {}
+            Some(200 | 201) => count.kept.push(count.sent),
             Some(_) => count.failed += 1,
             None => count.refused += 1,
         }
@@ -128,12 +130,16 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
     count
 }
 
+/// Where the document with this number is.
+pub(super) fn document(number: u32) -> String {
+    format!("/load/_doc/client-{number}")
+}
+
 /// The status of the answer, if there is one.
 fn write(address: &str, number: u32) -> Option<u16> {
     let address: SocketAddr = format!("{address}:9200").parse().expect("an address");
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    let target = format!("/load/_doc/client-{number}");
-    let answer = exchange(stream, ("PUT", &target), Some(&json!({ "number": number })));
+    let answer = exchange(stream, ("PUT", &document(number)), Some(&json!({ "number": number })));
     answer.ok().map(|answer| answer.status)
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::pods::fixture::Fixture;
-use crate::pods::nodes::ask;
+use super::fixture::Fixture;
+use super::nodes::ask;
 
 /// One pod at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
