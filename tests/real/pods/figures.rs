@@ -6,7 +6,6 @@
 //! One line of JSON for each way and round.
 
 mod ledgers;
-mod ways;
 
 use std::time::Instant;
 

@@ -16,8 +16,6 @@ use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-/// A heap that follows the container's memory, and a quick start.
-const HEAP: &str = "-XX:InitialRAMPercentage=25 -XX:MaxRAMPercentage=25 -XX:TieredStopAtLevel=1";
 /// Longer than the engines take to become green on a busy machine.
 const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -25,8 +23,6 @@ pub(super) struct OpenSearchSet {
     pub(super) fixture: Fixture,
     parts: Parts,
     seeds: String,
-    /// As the set has it, unless it was edited.
-    pub(super) template: Value,
     _storage: TempDir,
 }
 
@@ -44,8 +40,7 @@ impl OpenSearchSet {
         keys(&fixture);
         let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
         let set = named(parts.real(pod(&fixture, "logs")));
-        let template = set["spec"]["template"].clone();
-        let made = Self { fixture, parts, seeds, template, _storage: storage };
+        let made = Self { fixture, parts, seeds, _storage: storage };
         made.configure("first");
         made.fixture.admin().apply(&service());
         made.fixture.admin().apply(&set);
@@ -53,13 +48,6 @@ impl OpenSearchSet {
         made.write();
         install(&made.fixture, "logs-config");
         Some(made)
-    }
-
-    /// Whether edited templates are carried out: `inPlace` or `off`.
-    pub(super) fn carry_templates_out(&self, mode: &str) {
-        let patch = json!({ "spec": { "update": { "mode": mode } } }).to_string();
-        let of = ["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch];
-        self.fixture.run(&of);
     }
 
     /// Data that has to be recovered.
@@ -81,10 +69,7 @@ impl OpenSearchSet {
 
     /// Writes the Secret; returns the checksum of its content.
     pub(super) fn configure(&self, round: &str) -> String {
-        let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round);
-        let is_no_heap = |line: &&str| !line.starts_with("-Xm");
-        files[1].1 =
-            files[1].1.lines().filter(is_no_heap).map(|line| format!("{line}\n")).collect();
+        let files = self.parts.files("${NODE_NAME}", &self.seeds, round);
         let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
         self.fixture.secret("logs-config", &files);
         self.fixture.checksum(&files)
@@ -121,17 +106,7 @@ impl OpenSearchSet {
 fn named(pod: Value) -> Value {
     let mut spec = pod["spec"].clone();
     let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
-    let container = &mut spec["containers"][0];
-    container["resources"] = json!({
-        "requests": { "cpu": "100m", "memory": "600Mi" },
-        "limits": { "memory": "600Mi" },
-    });
-    let env = container["env"].as_array_mut().expect("a list");
+    let env = spec["containers"][0]["env"].as_array_mut().expect("a list");
     env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
-    for variable in env {
-        if variable["name"] == "OPENSEARCH_JAVA_OPTS" {
-            variable["value"] = json!(HEAP);
-        }
-    }
     with_claims(stateful_set(&spec))
 }

@@ -82,3 +82,10 @@ pub(super) fn status(fixture: &Fixture) -> Value {
         seen.then(|| set["status"].clone())
     })
 }
+
+/// Waits until the set's controller counts all pods as updated.
+pub(super) fn until_updated(fixture: &Fixture) {
+    status(fixture);
+    let all = format!("--for=jsonpath={{.status.updatedReplicas}}={}", NODES.len());
+    fixture.run(&["wait", "statefulset/logs", &all, "--timeout=600s"]);
+}

@@ -12,7 +12,7 @@ use crate::pods::bare::{install, keys};
 use crate::pods::fixture::{Fixture, MANAGER};
 use crate::pods::nodes::{NODES, Node, observe, until_formed, until_ready};
 use crate::pods::seen::{Seen, seen};
-use crate::pods::stateful_set::{edit, status, volumes};
+use crate::pods::stateful_set::{edit, until_updated, volumes};
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -101,9 +101,7 @@ impl Stage {
 
     /// The pods before, and once they are all as the template wants them, and serve.
     pub(super) fn until_updated(&mut self) -> (Vec<Seen>, Vec<Seen>) {
-        eventually("all pods are updated", || {
-            (status(&self.fixture)["updatedReplicas"] == NODES.len()).then_some(())
-        });
+        until_updated(&self.fixture);
         self.fixture.until_idle();
         self.until_serving()
     }
