@@ -5,33 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 use stayput_reconciler::cluster::{SearchCluster, allows};
-use yaml_rust2::{Yaml, YamlLoader};
+
+use crate::support::yaml::documents;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).into()
-}
-
-fn json(yaml: &Yaml) -> Value {
-    match yaml {
-        Yaml::String(text) => Value::String(text.clone()),
-        Yaml::Integer(number) => Value::Number(Number::from(*number)),
-        Yaml::Boolean(truth) => Value::Bool(*truth),
-        Yaml::Array(items) => items.iter().map(json).collect(),
-        Yaml::Hash(fields) => {
-            let fields = fields.iter().map(|(key, value)| {
-                (key.as_str().expect("keys are strings").to_owned(), json(value))
-            });
-            Value::Object(fields.collect::<Map<_, _>>())
-        }
-        Yaml::Null => Value::Null,
-        other => panic!("no manifest has {other:?}"),
-    }
-}
-
-fn documents(text: &str) -> Vec<Value> {
-    YamlLoader::load_from_str(text).unwrap().iter().map(json).collect()
 }
 
 fn manifests(file: &str) -> Vec<Value> {

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
-use serde_json::{Map, Number, Value};
 use stayput_declare::{Kind, Observed};
 use stayput_manager::settings::{self, Environment, RunArgs, Settings};
 use stayput_reconciler::cluster::SearchCluster;
 use yaml_rust2::{Yaml, YamlLoader};
+
+use crate::support;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes")
@@ -33,26 +34,11 @@ const PODS: [&str; 6] = [
 /// The declared clusters: the reconciler makes the pods.
 const DECLARED: [&str; 3] = ["declared-laptop.yaml", "declared-tiers.yaml", "declared-zones.yaml"];
 
-fn json(yaml: &Yaml) -> Value {
-    match yaml {
-        Yaml::String(text) => Value::String(text.clone()),
-        Yaml::Integer(number) => Value::Number(Number::from(*number)),
-        Yaml::Boolean(truth) => Value::Bool(*truth),
-        Yaml::Array(items) => items.iter().map(json).collect(),
-        Yaml::Hash(fields) => {
-            let name = |key: &Yaml| key.as_str().expect("keys are strings").to_owned();
-            let fields = fields.iter().map(|(key, value)| (name(key), json(value)));
-            Value::Object(fields.collect::<Map<_, _>>())
-        }
-        other => panic!("no manifest has {other:?}"),
-    }
-}
-
 /// The StatefulSets of a declared cluster, as the reconciler makes them.
 fn stateful_sets(file: &str) -> Vec<Yaml> {
-    let manifest = YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap();
+    let manifest = support::yaml::documents(&yaml(&folder().join(file)));
     let [declared] = &manifest[..] else { panic!("{file}: more than one object") };
-    let cluster: SearchCluster = serde_json::from_value(json(declared)).unwrap();
+    let cluster: SearchCluster = serde_json::from_value(declared.clone()).unwrap();
     cluster.check().unwrap_or_else(|problems| panic!("{file}: {problems:#?}"));
     let declaration = cluster.declaration("stayput:stayput-reconciler").unwrap();
     let plan = stayput_declare::plan(&declaration, &Observed::default()).unwrap();

@@ -2,13 +2,18 @@
 //! and the shipped reconciler, installed as users install it.
 
 mod bare;
+mod clients;
 mod declared;
+mod document;
 mod figures;
 mod first_ten_minutes;
 mod fixture;
 mod nodes;
 mod official;
 mod opensearch;
+mod opensearch_set;
 mod own_config;
+mod seen;
 mod shell;
+mod stateful_set;
 mod templates;

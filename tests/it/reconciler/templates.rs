@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use stayput_restart::Outcome;
+use stayput_restart::{Ledger, Outcome};
 
 use super::containers::Containers;
 use super::fixture::{Fixture, NODES, Reconciler};
@@ -195,4 +195,53 @@ async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
         })
         .await;
     reconciler.end().await;
+}
+
+/// What the reconciler writes: the ledger, and of each pod metadata and image.
+async fn written(fixture: &Fixture) -> (Ledger, Vec<Value>) {
+    let status = fixture.cluster().await.status;
+    let mut pods = Vec::new();
+    for name in NODES {
+        let pod = fixture.pod(name).await;
+        let image = pod.spec.and_then(|spec| spec.containers.first()?.image.clone());
+        pods.push(json!([pod.metadata.labels, pod.metadata.annotations, image]));
+    }
+    (status.map(|status| status.ledger).unwrap_or_default(), pods)
+}
+
+#[tokio::test]
+async fn a_reconciler_that_is_killed_at_each_write_of_an_update_is_finished_by_the_next() {
+    let fixture = Fixture::new("").await;
+    let containers = Containers::run(&fixture).await;
+    let mut set = Set::new(&fixture, "OnDelete").await;
+    fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
+    let mut reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    let first = pods(&fixture).await;
+    let mut known = written(&fixture).await;
+    let revision = set.edit(template("search:2", "hot")).await;
+    let mut kills = 0;
+    while known.0.history.is_empty() {
+        known = eventually("the reconciler writes", async || {
+            let now = written(&fixture).await;
+            (now != known).then_some(now)
+        })
+        .await;
+        reconciler.kill().await;
+        kills += 1;
+        reconciler = Reconciler::start(fixture.server.client());
+    }
+    // Begin, and for each node: slot, image, labels, end.
+    assert!(kills >= 13, "{kills}");
+    set.until_all_have(&revision).await;
+    let entry = &known.0.history[0];
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    let last = pods(&fixture).await;
+    for name in NODES {
+        assert_eq!(first[name].0, last[name].0, "the pod {name} stays");
+        assert_ne!(first[name].1, last[name].1, "the container of {name} is another");
+        assert_eq!(fixture.starts(name).await, 1, "{name} was started once in its container");
+    }
+    reconciler.end().await;
+    containers.end();
 }

@@ -5,6 +5,7 @@ pub(crate) mod isolated;
 pub(crate) mod pki;
 pub(crate) mod program;
 pub(crate) mod standin_cluster;
+pub(crate) mod yaml;
 
 pub(crate) use stayput_standin::harness::{
     atomic_writer, engine as standin, processes, programs, skip,

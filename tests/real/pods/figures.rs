@@ -5,102 +5,41 @@
 //!
 //! One line of JSON for each way and round.
 
-mod clients;
 mod ledgers;
 mod warm;
 
-use std::fs;
-use std::net::TcpStream;
-use std::os::unix::fs::chown;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use super::bare::{install, keys, pod};
-use super::fixture::{ACCOUNT, Fixture, MANAGER};
+use super::clients::Clients;
+use super::fixture::{ACCOUNT, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
-use super::opensearch::Parts;
-use crate::support::http::exchange;
-use crate::support::skip::skip;
+use super::opensearch_set::OpenSearchSet;
 use crate::support::wait::eventually;
-use clients::Clients;
-pub(super) use clients::service;
 use ledgers::Ledgers;
 use warm::Jvm;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
 /// know only the first twenty-four.
 const ROUNDS: u32 = 2;
-/// Longer than the engines take to become green on a busy machine.
-const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn in_place_and_by_deletion() {
     const TEST: &str = "pods::figures::in_place_and_by_deletion";
-    let parts = match Parts::find() {
-        Ok(parts) => parts,
-        Err(why) => return skip(TEST, &why),
-    };
-    let fixture = match Fixture::lay("privileged") {
-        Ok(fixture) => fixture,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some(set) = OpenSearchSet::set_up(TEST) else { return };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-    let storage = storage();
-    let stage = Stage { seeds: fixture.seeds(), parts, fixture };
-    stage.set_up(&storage);
+    warm::archive(&set.fixture, set.storage.path());
     for round in 0..rounds {
-        println!("{}", stage.in_place(&format!("in-place-{round}"), Jvm::Cold));
-        println!("{}", stage.by_deletion(&format!("deleted-{round}")));
-        println!("{}", stage.in_place(&format!("warm-{round}"), Jvm::Warm));
+        println!("{}", set.in_place(&format!("in-place-{round}"), Jvm::Cold));
+        println!("{}", set.by_deletion(&format!("deleted-{round}")));
+        println!("{}", set.in_place(&format!("warm-{round}"), Jvm::Warm));
     }
 }
 
-struct Stage {
-    fixture: Fixture,
-    parts: Parts,
-    seeds: String,
-}
-
-impl Stage {
-    fn set_up(&self, storage: &TempDir) {
-        keys(&self.fixture);
-        self.configure("first", Jvm::Cold);
-        self.fixture.admin().apply(&service());
-        self.fixture
-            .admin()
-            .apply(&stateful_set(self.parts.real(pod(&self.fixture, "logs")), storage));
-        self.fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=240s"]);
-        let nodes = observe(&self.fixture, MANAGER);
-        until_formed(&nodes);
-        // Data that has to be recovered.
-        let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
-        let put = |target: &str, body: &Value| {
-            let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
-            let answer = exchange(stream.expect("it listens"), ("PUT", target), Some(body));
-            let answer = answer.expect("an answer");
-            assert!(matches!(answer.status, 200 | 201), "{target}: {:#}", answer.body);
-        };
-        put("/load?wait_for_active_shards=all", &settings);
-        for id in 0..300 {
-            put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
-        }
-        warm::archive(&self.fixture, storage);
-        install(&self.fixture, "logs-config");
-    }
-
-    /// Writes the Secret; returns the checksum of its content.
-    fn configure(&self, round: &str, jvm: Jvm) -> String {
-        let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round);
-        files[1].1 += jvm.options();
-        let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
-        self.fixture.secret("logs-config", &files);
-        self.fixture.checksum(&files)
-    }
-
+impl OpenSearchSet {
     /// Restarts in place, and counts the requests to the apiserver.
     fn in_place(&self, round: &str, jvm: Jvm) -> Value {
         let fixture = &self.fixture;
@@ -110,7 +49,7 @@ impl Stage {
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
         let before = observe(fixture, MANAGER);
-        let expected = self.configure(round, jvm);
+        let expected = self.configure(round, jvm.options());
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
         let clients = Clients::start(fixture);
@@ -145,7 +84,6 @@ impl Stage {
             "requests": requests.sent,
             "refused": requests.refused,
             "failed": requests.failed,
-            "incomplete_ms": requests.incomplete.as_millis(),
             "pod_patches": asked("patch", "pods", &Value::Null),
             "status_writes": asked("update", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
@@ -154,25 +92,14 @@ impl Stage {
         })
     }
 
-    /// As operators and users do it: the next pod when the last one is ready and the cluster is
-    /// green.
+    /// Deletes one pod after the other.
     fn by_deletion(&self, round: &str) -> Value {
         let fixture = &self.fixture;
         let before = observe(fixture, MANAGER);
-        self.configure(round, Jvm::Cold);
+        self.configure(round, Jvm::Cold.options());
         let clients = Clients::start(fixture);
         let began = Instant::now();
-        for name in NODES.into_iter().rev() {
-            fixture.run(&["delete", "pod", name]);
-            fixture.run(&["wait", "--for=create", "--timeout=60s", &format!("pod/{name}")]);
-            fixture.run(&[
-                "wait",
-                "--for=condition=Ready",
-                "--timeout=180s",
-                &format!("pod/{name}"),
-            ]);
-            self.until_green();
-        }
+        self.delete_pods();
         let took = began.elapsed();
         let requests = clients.end();
         let after = observe(fixture, MANAGER);
@@ -184,68 +111,6 @@ impl Stage {
             "requests": requests.sent,
             "refused": requests.refused,
             "failed": requests.failed,
-            "incomplete_ms": requests.incomplete.as_millis(),
         })
     }
-
-    /// The engine delays its answer until then.
-    fn until_green(&self) {
-        let path = "jsonpath={.items[*].status.podIP}";
-        let addresses =
-            self.fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
-        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
-        eventually("three nodes, green", || {
-            addresses.split(' ').find_map(|address| {
-                let stream = TcpStream::connect((address, 9200)).ok()?;
-                stream.set_read_timeout(Some(GREEN_TIMEOUT)).ok()?;
-                let health = exchange(stream, ("GET", target), None).ok()?;
-                (health.status == 200 && health.body["timed_out"] == false).then_some(())
-            })
-        });
-    }
-}
-
-/// A directory for each node, owned by the engine's user.
-pub(super) fn storage() -> TempDir {
-    let storage = tempfile::tempdir().expect("a temp dir");
-    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-    fs::set_permissions(storage.path(), open).expect("permissions");
-    for name in NODES {
-        let own = storage.path().join(name);
-        fs::create_dir(&own).expect("a directory");
-        chown(&own, Some(1000), Some(1000)).expect("root may");
-    }
-    storage
-}
-
-/// A StatefulSet of such pods, each with its directory on the machine.
-fn stateful_set(pod: Value, storage: &TempDir) -> Value {
-    let (labels, mut spec) = (pod["metadata"]["labels"].clone(), pod["spec"].clone());
-    let container = &mut spec["containers"][0];
-    let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
-    let env = container["env"].as_array_mut().expect("a list");
-    env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
-    for mount in container["volumeMounts"].as_array_mut().expect("a list") {
-        if mount["name"] == "data" {
-            mount["subPathExpr"] = json!("$(NODE_NAME)");
-        }
-    }
-    for volume in spec["volumes"].as_array_mut().expect("a list") {
-        if volume["name"] == "data" {
-            let folder = json!({ "path": storage.path(), "type": "Directory" });
-            *volume = json!({ "name": "data", "hostPath": folder });
-        }
-    }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "serviceName": "logs",
-            "replicas": NODES.len(),
-            "podManagementPolicy": "Parallel",
-            "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": spec },
-        },
-    })
 }

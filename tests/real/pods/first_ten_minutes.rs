@@ -2,16 +2,18 @@
 //! and the reader's commands one after the other.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::document::Document;
 use super::fixture::{ENGINE, Fixture, HOME};
-use super::nodes::{NODES, Node, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{
+    NODES, Node, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
+};
 use super::official;
 use super::opensearch::Parts;
+use super::stateful_set::stateful_set;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -30,24 +32,6 @@ const SECTIONS: [&str; 8] = [
     "When it does not continue",
 ];
 
-/// The blocks marked `sh`, with their headings.
-fn blocks() -> Vec<(String, String)> {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/first-ten-minutes.md");
-    let document = fs::read_to_string(document).expect("the document");
-    let mut blocks = Vec::new();
-    for part in document.split("\n## ").skip(1) {
-        let heading = part.lines().next().expect("a heading");
-        for rest in part.split("```sh\n").skip(1) {
-            let script = rest.split("```").next().expect("a block");
-            blocks.push((heading.to_owned(), script.to_owned()));
-        }
-    }
-    let mut sections: Vec<&str> = blocks.iter().map(|(heading, _)| heading.as_str()).collect();
-    sections.dedup();
-    assert_eq!(sections, SECTIONS, "a section that nobody runs");
-    blocks
-}
-
 #[test]
 fn the_first_ten_minutes() {
     const TEST: &str = "pods::first_ten_minutes::the_first_ten_minutes";
@@ -60,18 +44,18 @@ fn the_first_ten_minutes() {
         Err(why) => return skip(TEST, &why),
     };
     let began = Instant::now();
-    let reader = Reader { fixture: &fixture, blocks: blocks() };
+    let reader = Document::read(&fixture, "first-ten-minutes.md", &SECTIONS);
     reader.section("Keys");
     a_set_that_replaces_its_pods(&reader);
 
     // Engines and JVM are mounted from the machine, which `restricted` forbids.
     let label = "pod-security.kubernetes.io/enforce=privileged";
     fixture.admin().run(&["label", "--overwrite", "namespace/search", label]);
-    official::load(&fixture, &parts);
+    official::load(&fixture, &parts, official::IMAGE);
     let config = official::config(&fixture);
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
     fixture.admin().apply(&official::stateful_set(&parts));
-    ready(&fixture, 3);
+    until_ready(&fixture, &NODES);
 
     let read = Instant::now();
     for heading in ["Add stayput to the pods", "Install the reconciler", "Describe your cluster"] {
@@ -91,50 +75,15 @@ fn the_first_ten_minutes() {
     the_plugin(&fixture);
 }
 
-/// Who runs the blocks of the document.
-struct Reader<'a> {
-    fixture: &'a Fixture,
-    blocks: Vec<(String, String)>,
-}
-
-impl Reader<'_> {
-    /// Runs the blocks below a heading; `before` is called before each; what was printed.
-    fn section_with(&self, heading: &str, mut before: impl FnMut(&str)) -> String {
-        let mut all = String::new();
-        for (_, script) in self.blocks.iter().filter(|(of, _)| of == heading) {
-            before(script);
-            let block = Instant::now();
-            let printed = self.fixture.people.run(script);
-            println!("{heading}: {} ms\n{script}{printed}", block.elapsed().as_millis());
-            all += &printed;
-        }
-        assert!(!all.is_empty(), "there is no {heading:?}, or it prints nothing");
-        all
-    }
-
-    fn section(&self, heading: &str) -> String {
-        self.section_with(heading, |_| ())
-    }
-}
-
-/// Waits until all pods of the StatefulSet are there and ready.
-fn ready(fixture: &Fixture, count: usize) {
-    for name in &NODES[..count] {
-        let pod = format!("pod/{name}");
-        fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
-        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &pod]);
-    }
-}
-
 /// The other update strategy, under PodSecurity `restricted`, with a stand-in engine.
-fn a_set_that_replaces_its_pods(reader: &Reader<'_>) {
+fn a_set_that_replaces_its_pods(reader: &Document<'_>) {
     let fixture = reader.fixture;
     let config = "cluster.name: logs\nnode.name: ${NODE_NAME}\nnetwork.host: 0.0.0.0\n\
                   cluster.initial_cluster_manager_nodes: logs-0\n";
     let config = format!("{config}path.data: {HOME}/data\n");
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
     fixture.admin().apply(&standin_set());
-    ready(fixture, 1);
+    until_ready(fixture, &NODES[..1]);
     let printed = reader.section("Add stayput to the pods");
     assert!(printed.contains("roll out complete"), "{printed}");
     fixture.run(&["delete", "statefulset/logs", "--cascade=foreground"]);
@@ -142,7 +91,7 @@ fn a_set_that_replaces_its_pods(reader: &Reader<'_>) {
 
 /// "Change the config": every engine is another process, and every pod the same. Returns the nodes
 /// afterwards.
-fn changed(reader: &Reader<'_>, good: &str) -> BTreeMap<String, Node> {
+fn changed(reader: &Document<'_>, good: &str) -> BTreeMap<String, Node> {
     let fixture = reader.fixture;
     let before = observe(fixture, STAYPUT);
     until_formed(&before);
@@ -159,7 +108,7 @@ fn changed(reader: &Reader<'_>, good: &str) -> BTreeMap<String, Node> {
 }
 
 /// "A config that is wrong": one engine is another process, on the good config as all others.
-fn wrong(reader: &Reader<'_>, before: &BTreeMap<String, Node>, good: &str) {
+fn wrong(reader: &Document<'_>, before: &BTreeMap<String, Node>, good: &str) {
     let fixture = reader.fixture;
     let printed = reader.section_with("A config that is wrong", |script| {
         if script.contains("'{.status.phase}'=Idle") {
@@ -180,7 +129,7 @@ fn wrong(reader: &Reader<'_>, before: &BTreeMap<String, Node>, good: &str) {
 }
 
 /// "Renew the certificate": the managers have the new one, which the same CA has signed.
-fn renewed(reader: &Reader<'_>) {
+fn renewed(reader: &Document<'_>) {
     let fixture = reader.fixture;
     let before = fixture.run(&["get", "secret/logs-manager-ca", "--output", "jsonpath={.data}"]);
     let certificate = "kubectl -n search get secret logs-manager-tls \
@@ -214,67 +163,58 @@ fn touch(fixture: &Fixture) {
 
 /// One engine with a root file system that is read-only.
 fn standin_set() -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "serviceName": "logs",
-            "replicas": 1,
-            "selector": { "matchLabels": { "app": "logs" } },
-            "template": {
-                "metadata": { "labels": { "app": "logs" } },
-                "spec": {
-                    "automountServiceAccountToken": false,
-                    "securityContext": {
-                        "runAsNonRoot": true,
-                        "runAsUser": 1000,
-                        "fsGroup": 1000,
-                        "seccompProfile": { "type": "RuntimeDefault" },
-                    },
-                    "containers": [{
-                        "name": "opensearch",
-                        "image": ENGINE,
-                        "imagePullPolicy": "Never",
-                        "workingDir": HOME,
-                        "args": ["opensearch"],
-                        "env": [
-                            { "name": "ES_PATH_CONF", "value": format!("{HOME}/config") },
-                            { "name": "NODE_NAME",
-                              "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
-                        ],
-                        "ports": [{ "name": "http", "containerPort": 9200 }],
-                        "startupProbe": {
-                            "tcpSocket": { "port": "http" },
-                            "periodSeconds": 1,
-                            "failureThreshold": 60,
-                        },
-                        "readinessProbe": {
-                            "httpGet": { "path": "/_cluster/health", "port": "http" },
-                            "timeoutSeconds": 5,
-                            "periodSeconds": 1,
-                        },
-                        "securityContext": {
-                            "allowPrivilegeEscalation": false,
-                            "readOnlyRootFilesystem": true,
-                            "capabilities": { "drop": ["ALL"] },
-                        },
-                        "volumeMounts": [
-                            { "name": "engine-config", "mountPath": format!("{HOME}/config") },
-                            { "name": "config", "subPath": "opensearch.yml",
-                              "mountPath": format!("{HOME}/config/opensearch.yml") },
-                            { "name": "data", "mountPath": format!("{HOME}/data") },
-                        ],
-                    }],
-                    "volumes": [
-                        { "name": "config", "secret": { "secretName": "logs-config" } },
-                        { "name": "engine-config", "emptyDir": {} },
-                        { "name": "data", "emptyDir": {} },
-                    ],
-                },
-            },
+    let mut set = stateful_set(&json!({
+        "automountServiceAccountToken": false,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": 1000,
+            "fsGroup": 1000,
+            "seccompProfile": { "type": "RuntimeDefault" },
         },
-    })
+        "containers": [{
+            "name": "opensearch",
+            "image": ENGINE,
+            "imagePullPolicy": "Never",
+            "workingDir": HOME,
+            "args": ["opensearch"],
+            "env": [
+                { "name": "ES_PATH_CONF", "value": format!("{HOME}/config") },
+                { "name": "NODE_NAME",
+                  "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+            ],
+            "ports": [{ "name": "http", "containerPort": 9200 }],
+            "startupProbe": {
+                "tcpSocket": { "port": "http" },
+                "periodSeconds": 1,
+                "failureThreshold": 60,
+            },
+            "readinessProbe": {
+                "httpGet": { "path": "/_cluster/health", "port": "http" },
+                "timeoutSeconds": 5,
+                "periodSeconds": 1,
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+            "volumeMounts": [
+                { "name": "engine-config", "mountPath": format!("{HOME}/config") },
+                { "name": "config", "subPath": "opensearch.yml",
+                  "mountPath": format!("{HOME}/config/opensearch.yml") },
+                { "name": "data", "mountPath": format!("{HOME}/data") },
+            ],
+        }],
+        "volumes": [
+            { "name": "config", "secret": { "secretName": "logs-config" } },
+            { "name": "engine-config", "emptyDir": {} },
+            { "name": "data", "emptyDir": {} },
+        ],
+    }));
+    let spec = set["spec"].as_object_mut().expect("an object");
+    spec.insert("replicas".to_owned(), json!(1));
+    spec.remove("updateStrategy");
+    set
 }
 
 /// The output of `kubectl stayput` afterwards.

@@ -16,6 +16,8 @@ use crate::support::wait::eventually;
 
 /// The stand-in engine at the path of the official image's entrypoint, and the manager beside it.
 pub(super) const ENGINE: &str = "stayput.test/engine:1";
+/// The same image under another name.
+pub(super) const OTHER: &str = "stayput.test/engine:2";
 /// The home directory in the official image.
 pub(super) const HOME: &str = "/usr/share/opensearch";
 /// Not the path at which the documents mount the volume with the manager.
@@ -50,6 +52,7 @@ impl Fixture {
         let program = "/stayput-reconciler";
         load("docker.io/stayput/reconciler:0.1.0", &[(&reconciler, program)], program);
         load(ENGINE, &[(&engine, &entrypoint), (&manager, MANAGER)], &entrypoint);
+        cluster.images.tag(ENGINE, OTHER);
         let people = Shell::new(cluster.api.admin(), &part("STAYPUT_KUBE")?);
         let fixture = Self { cluster, people };
         fixture.admin().apply(&json!({
@@ -151,6 +154,20 @@ impl Fixture {
             REST.as_secs()
         );
         assert_eq!(counts.writes(), 0, "{counts}");
+    }
+
+    /// The name of the reconciler's active replica.
+    pub(super) fn active_reconciler(&self) -> String {
+        let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
+        self.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
+    }
+
+    /// Kills the active replica; returns its name.
+    pub(super) fn kill_reconciler(&self) -> String {
+        let holder = self.active_reconciler();
+        let delete = ["delete", "pod", &holder, "--namespace", "stayput"];
+        self.admin().run(&[&delete[..], &["--grace-period=0", "--force"]].concat());
+        holder
     }
 
     /// Waits until the SearchCluster's phase is `Idle`.

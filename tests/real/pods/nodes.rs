@@ -76,6 +76,15 @@ pub(super) fn observe_all(fixture: &Fixture, stayput: &str) -> BTreeMap<String, 
     pods.collect()
 }
 
+/// Waits until these pods are there and ready.
+pub(super) fn until_ready(fixture: &Fixture, names: &[&str]) {
+    for name in names {
+        let pod = format!("pod/{name}");
+        fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
+        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &pod]);
+    }
+}
+
 /// Waits until the engines are one cluster, with every shard copy in its place.
 pub(super) fn until_formed(nodes: &BTreeMap<String, Node>) {
     let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";

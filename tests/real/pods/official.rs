@@ -12,14 +12,14 @@ use super::nodes::NODES;
 use super::opensearch::Parts;
 use crate::support::kubernetes::image::Image;
 
-const IMAGE: &str = "stayput.test/opensearch:1";
+pub(super) const IMAGE: &str = "stayput.test/opensearch:1";
 /// The official one also makes options of variables and sets up plugins, which are not here.
 const ENTRYPOINT: &str = "#!/bin/bash\numask 0002\nexec \"$@\"\n";
 /// The user that the official image runs as.
 const USER: u32 = 1000;
 
-/// Makes the image known to the cluster.
-pub(super) fn load(fixture: &Fixture, parts: &Parts) {
+/// Makes the image known to the cluster by this name.
+pub(super) fn load(fixture: &Fixture, parts: &Parts, name: &str) {
     let own = tempfile::tempdir().expect("a temp dir");
     let file = |name: &str, text: &str| -> PathBuf {
         let path = own.path().join(name);
@@ -41,7 +41,7 @@ pub(super) fn load(fixture: &Fixture, parts: &Parts) {
     let files: Vec<(&Path, &str)> =
         files.iter().map(|(from, to)| (from.as_path(), to.as_str())).collect();
     let entrypoint = [files[0].1];
-    let image = Image { name: IMAGE, files: &files, entrypoint: &entrypoint, owner: USER };
+    let image = Image { name, files: &files, entrypoint: &entrypoint, owner: USER };
     fixture.cluster.images.load(&image);
 }
 
@@ -57,9 +57,8 @@ pub(super) fn config(fixture: &Fixture) -> String {
     )
 }
 
-/// The engines as users have them before they install stayput; their StatefulSet replaces no pod
-/// by itself.
-pub(super) fn stateful_set(parts: &Parts) -> Value {
+/// What a container mounts from the machine, and its volumes.
+pub(super) fn machine(parts: &Parts) -> (Vec<Value>, Vec<Value>) {
     let below = |name: &str| (parts.home.join(name), format!("{HOME}/{name}"));
     let machine = |path: &str, at: &str| (PathBuf::from(path), at.to_owned());
     let limits = parts.limits.path();
@@ -78,64 +77,65 @@ pub(super) fn stateful_set(parts: &Parts) -> Value {
         machine("/etc", "/etc"),
         (limits.to_owned(), "/limits".to_owned()),
     ];
-    let mut mounts = vec![
-        json!({ "name": "config", "mountPath": format!("{HOME}/config/opensearch.yml"),
-                "subPath": "opensearch.yml" }),
-        json!({ "name": "data", "mountPath": format!("{HOME}/data") }),
-        json!({ "name": "tmp", "mountPath": "/tmp" }),
-    ];
-    let mut volumes = vec![
-        json!({ "name": "config", "secret": { "secretName": "logs-config" } }),
-        json!({ "name": "data", "emptyDir": {} }),
-        json!({ "name": "tmp", "emptyDir": {} }),
-    ];
+    let (mut mounts, mut volumes) = (Vec::new(), Vec::new());
     for (index, (from, at)) in folders.iter().enumerate() {
         let name = format!("machine-{index}");
         mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
         volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
     }
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "serviceName": "logs",
-            "replicas": NODES.len(),
-            "podManagementPolicy": "Parallel",
-            "updateStrategy": { "type": "OnDelete" },
-            "selector": { "matchLabels": { "app": "logs" } },
-            "template": {
-                "metadata": { "labels": { "app": "logs" } },
-                "spec": {
-                    "automountServiceAccountToken": false,
-                    "securityContext": { "runAsUser": USER, "fsGroup": USER },
-                    "containers": [{
-                        "name": "opensearch",
-                        "image": IMAGE,
-                        "imagePullPolicy": "Never",
-                        "workingDir": HOME,
-                        "args": ["opensearch"],
-                        "env": [
-                            { "name": "NODE_NAME",
-                              "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
-                            { "name": "OPENSEARCH_JAVA_HOME", "value": parts.java },
-                            { "name": "OPENSEARCH_JAVA_OPTS",
-                              "value": "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1" },
-                            { "name": "PATH", "value": format!("{HOME}/bin:/usr/bin:/bin") },
-                            { "name": "LD_PRELOAD", "value": "/limits/limits.so" },
-                        ],
+    (mounts, volumes)
+}
+
+/// What the engine and its JVM need besides.
+pub(super) fn variables(parts: &Parts) -> Vec<Value> {
+    vec![
+        json!({ "name": "OPENSEARCH_JAVA_HOME", "value": parts.java }),
+        json!({ "name": "PATH", "value": format!("{HOME}/bin:/usr/bin:/bin") }),
+        json!({ "name": "LD_PRELOAD", "value": "/limits/limits.so" }),
+    ]
+}
+
+/// The engines as users have them before they install stayput; their StatefulSet replaces no pod
+/// by itself.
+pub(super) fn stateful_set(parts: &Parts) -> Value {
+    let (mut mounts, mut volumes) = machine(parts);
+    mounts.extend([
+        json!({ "name": "config", "mountPath": format!("{HOME}/config/opensearch.yml"),
+                "subPath": "opensearch.yml" }),
+        json!({ "name": "data", "mountPath": format!("{HOME}/data") }),
+        json!({ "name": "tmp", "mountPath": "/tmp" }),
+    ]);
+    volumes.extend([
+        json!({ "name": "config", "secret": { "secretName": "logs-config" } }),
+        json!({ "name": "data", "emptyDir": {} }),
+        json!({ "name": "tmp", "emptyDir": {} }),
+    ]);
+    let mut env = variables(parts);
+    env.extend([
+        json!({ "name": "NODE_NAME",
+                "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } }),
+        json!({ "name": "OPENSEARCH_JAVA_OPTS",
+                "value": "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1" }),
+    ]);
+    super::stateful_set::stateful_set(&json!({
+        "automountServiceAccountToken": false,
+        "securityContext": { "runAsUser": USER, "fsGroup": USER },
+        "containers": [{
+            "name": "opensearch",
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "workingDir": HOME,
+            "args": ["opensearch"],
+                        "env": env,
                         "resources": { "requests": { "cpu": "500m" } },
-                        "ports": [{ "name": "http", "containerPort": 9200 }],
-                        "readinessProbe": {
-                            "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
-                            "timeoutSeconds": 5,
-                            "periodSeconds": 1,
-                        },
-                        "volumeMounts": mounts,
-                    }],
-                    "volumes": volumes,
-                },
+            "ports": [{ "name": "http", "containerPort": 9200 }],
+            "readinessProbe": {
+                "httpGet": { "path": "/_cluster/health?wait_for_nodes=3", "port": "http" },
+                "timeoutSeconds": 5,
+                "periodSeconds": 1,
             },
-        },
-    })
+            "volumeMounts": mounts,
+        }],
+        "volumes": volumes,
+    }))
 }

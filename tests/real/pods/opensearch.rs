@@ -13,7 +13,9 @@ use tempfile::TempDir;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{
+    NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
+};
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
 
@@ -62,9 +64,7 @@ fn opensearch_restarted_in_place() {
     for name in NODES {
         fixture.admin().apply(&parts.real(pod(&fixture, name)));
     }
-    for name in NODES {
-        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &format!("pod/{name}")]);
-    }
+    until_ready(&fixture, &NODES);
     let before = observe(&fixture, MANAGER);
     until_formed(&before);
     install(&fixture, "{pod}-config");

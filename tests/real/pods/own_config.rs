@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
+use super::nodes::{
+    NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
+};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -39,9 +41,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
         fixture.secret(&format!("{name}-config"), &[("opensearch.yml", &text)]);
         fixture.admin().apply(&pod(&fixture, name));
     }
-    for name in NODES {
-        fixture.run(&["wait", "--for=condition=Ready", "--timeout=120s", &format!("pod/{name}")]);
-    }
+    until_ready(&fixture, &NODES);
     // With it, a drain ends as soon as no slice has the pod as ready.
     fixture.admin().apply(&json!({
         "apiVersion": "v1",
@@ -68,7 +68,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     let path = "jsonpath={.status.history[-1:].outcome}";
     assert_eq!(fixture.run(&["get", "searchcluster", "logs", "--output", path]), "done");
     fixture.figures(mark);
-    assert_ne!(holder(&fixture), holders, "another replica went on");
+    assert_ne!(fixture.active_reconciler(), holders, "another replica went on");
 
     let after = observe(&fixture, MANAGER);
     let expected = |name: &str| fixture.checksum(&[("opensearch.yml", &config(name, "second"))]);
@@ -87,12 +87,6 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     }
 }
 
-/// The name of the active replica.
-fn holder(fixture: &Fixture) -> String {
-    let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
-    fixture.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
-}
-
 /// Kills the active replica when the first node is being restarted; returns its name.
 fn goes_in_the_middle(fixture: &Fixture) -> String {
     eventually("a node is stopped or started", || {
@@ -100,9 +94,7 @@ fn goes_in_the_middle(fixture: &Fixture) -> String {
         let phases = fixture.run(&["get", "pods", "--output", path]);
         phases.split(' ').any(|phase| phase == "stop" || phase == "start").then_some(())
     });
-    let holder = holder(fixture);
-    let delete = ["delete", "pod", &holder, "--namespace", "stayput"];
-    fixture.admin().run(&[&delete[..], &["--grace-period=0", "--force"]].concat());
+    let holder = fixture.kill_reconciler();
     println!("{holder} was deleted while a node was being restarted");
     holder
 }

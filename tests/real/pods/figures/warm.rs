@@ -2,8 +2,7 @@
 //! the path of the engine there is part of it.
 
 use std::fs;
-
-use tempfile::TempDir;
+use std::path::Path;
 
 use super::super::fixture::{Fixture, MANAGER};
 use super::super::nodes::NODES;
@@ -26,7 +25,7 @@ impl Jvm {
 }
 
 /// Makes the archive in the first pod, and puts it into every pod's storage.
-pub(super) fn archive(fixture: &Fixture, storage: &TempDir) {
+pub(super) fn archive(fixture: &Fixture, storage: &Path) {
     let script = format!(
         "mkdir -p /tmp/w/jvm.options.d && cp /config/jvm.options /config/log4j2.properties /tmp/w && \
          : > /tmp/w/opensearch.yml && OPENSEARCH_PATH_CONF=/tmp/w {MANAGER} warm \
@@ -34,9 +33,9 @@ pub(super) fn archive(fixture: &Fixture, storage: &TempDir) {
     );
     let printed = fixture.run(&["exec", NODES[0], "--", "/bin/sh", "-c", &script]);
     assert!(printed.contains("The engine uses it"), "{printed}");
-    let made = storage.path().join(NODES[0]).join("warm.jsa");
+    let made = storage.join(NODES[0]).join("warm.jsa");
     for name in &NODES[1..] {
-        fs::copy(&made, storage.path().join(name).join("warm.jsa")).expect("a copy");
+        fs::copy(&made, storage.join(name).join("warm.jsa")).expect("a copy");
     }
 }
 

@@ -159,7 +159,8 @@ fn kubelet(
         // containers of this machine.
         "cgroupRoot": format!("/{}", node.name()),
         "cgroupDriver": "cgroupfs",
-        "cgroupsPerQOS": false,
+        // Without it, kubelet 1.34 panics when the size of a pod is changed.
+        "cgroupsPerQOS": true,
         "enforceNodeAllocatable": [],
         "failCgroupV1": false,
         "failSwapOn": false,

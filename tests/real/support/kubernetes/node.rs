@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use super::pki::text;
 use super::process::Process;
-use super::resources::remove_groups;
+use super::resources::{make_groups, remove_groups};
 
 const NODE_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// If `unshare` is killed, its child is killed, too.
@@ -55,7 +55,9 @@ impl Node {
             (runs.file_name() == pause.file_name()).then_some(init)
         });
         let name = directory.file_name().expect("a name").to_str().expect("UTF-8").to_owned();
-        Ok(Self { outer, init, name })
+        let node = Self { outer, init, name };
+        make_groups(&node.name).map_err(|error| format!("control groups: {error}"))?;
+        Ok(node)
     }
 
     /// The first process, by its pid here; its namespaces are the node's.

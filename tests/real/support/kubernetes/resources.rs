@@ -54,6 +54,11 @@ fn places() -> impl Iterator<Item = PathBuf> {
     entries(&std::env::temp_dir()).chain(hierarchies.flat_map(|hierarchy| entries(&hierarchy)))
 }
 
+/// Makes a control group called `name` in every hierarchy; a kubelet makes those of its pods below.
+pub(crate) fn make_groups(name: &str) -> std::io::Result<()> {
+    entries(Path::new(CGROUPS)).try_for_each(|hierarchy| fs::create_dir(hierarchy.join(name)))
+}
+
 /// Removes the control groups called `name`, of every hierarchy.
 pub(crate) fn remove_groups(name: &str) {
     for hierarchy in entries(Path::new(CGROUPS)).chain([CGROUPS.into()]) {

@@ -15,8 +15,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::fixture::Fixture;
-use super::super::nodes::NODES;
+use super::fixture::Fixture;
+use super::nodes::NODES;
 use crate::support::http::exchange;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;

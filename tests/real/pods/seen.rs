@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::pods::fixture::Fixture;
-use crate::pods::nodes::ask;
+use super::fixture::Fixture;
+use super::nodes::ask;
 
 /// One pod at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) struct Seen {
     pub(super) container: String,
     /// As its spec has it: a runtime may report any name of an image.
     pub(super) image: String,
+    /// The limit that the kubelet has put into effect.
+    pub(super) memory: String,
     pub(super) ready: bool,
 }
 
@@ -47,6 +49,7 @@ pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
             claim: text(&claim["metadata"]["uid"])?,
             container: text(&status["containerID"])?,
             image: text(&pod["spec"]["containers"][0]["image"])?,
+            memory: text(&status["resources"]["limits"]["memory"])?,
             ready: status["ready"] == true,
         })
     })

@@ -1,0 +1,114 @@
+//! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::bare::{install, keys, pod};
+use super::clients::service;
+use super::fixture::{Fixture, MANAGER};
+use super::nodes::{NODES, observe, until_formed, until_ready};
+use super::opensearch::Parts;
+use super::stateful_set::{stateful_set, volumes, with_claims};
+use crate::support::http::exchange;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+/// Longer than the engines take to become green on a busy machine.
+const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
+
+pub(super) struct OpenSearchSet {
+    pub(super) fixture: Fixture,
+    parts: Parts,
+    seeds: String,
+    /// A directory for each node.
+    pub(super) storage: TempDir,
+}
+
+impl OpenSearchSet {
+    /// Three nodes with documents, and a reconciler. None if something is missing here.
+    pub(super) fn set_up(test: &str) -> Option<Self> {
+        let laid = Parts::find().and_then(|parts| Ok((parts, Fixture::lay("privileged")?)));
+        let (parts, fixture) = match laid {
+            Ok(laid) => laid,
+            Err(why) => {
+                skip(test, &why);
+                return None;
+            }
+        };
+        keys(&fixture);
+        let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
+        let set = named(parts.real(pod(&fixture, "logs")));
+        let made = Self { fixture, parts, seeds, storage };
+        made.configure("first", "");
+        made.fixture.admin().apply(&service());
+        made.fixture.admin().apply(&set);
+        until_ready(&made.fixture, &NODES);
+        made.write();
+        install(&made.fixture, "logs-config");
+        Some(made)
+    }
+
+    /// Data that has to be recovered.
+    fn write(&self) {
+        let nodes = observe(&self.fixture, MANAGER);
+        until_formed(&nodes);
+        let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
+        let put = |target: &str, body: &Value| {
+            let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
+            let answer = exchange(stream.expect("it listens"), ("PUT", target), Some(body));
+            let answer = answer.expect("an answer");
+            assert!(matches!(answer.status, 200 | 201), "{target}: {:#}", answer.body);
+        };
+        put("/load?wait_for_active_shards=all", &settings);
+        for id in 0..300 {
+            put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
+        }
+    }
+
+    /// Writes the Secret, with lines for the JVM's options; returns the checksum of its content.
+    pub(super) fn configure(&self, round: &str, jvm_options: &str) -> String {
+        let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round);
+        files[1].1 += jvm_options;
+        let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
+        self.fixture.secret("logs-config", &files);
+        self.fixture.checksum(&files)
+    }
+
+    /// As operators and users replace pods: the next one when the last one is ready and the cluster
+    /// is green.
+    pub(super) fn delete_pods(&self) {
+        for name in NODES.into_iter().rev() {
+            self.fixture.run(&["delete", "pod", name]);
+            until_ready(&self.fixture, &[name]);
+            self.until_green();
+        }
+    }
+
+    /// The engine delays its answer until then.
+    pub(super) fn until_green(&self) {
+        let path = "jsonpath={.items[*].status.podIP}";
+        let addresses =
+            self.fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
+        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
+        eventually("three nodes, green", || {
+            addresses.split(' ').find_map(|address| {
+                let stream = TcpStream::connect((address, 9200)).ok()?;
+                stream.set_read_timeout(Some(GREEN_TIMEOUT)).ok()?;
+                let health = exchange(stream, ("GET", target), None).ok()?;
+                (health.status == 200 && health.body["timed_out"] == false).then_some(())
+            })
+        });
+    }
+}
+
+/// The nodes, each with its own name.
+fn named(pod: Value) -> Value {
+    let mut spec = pod["spec"].clone();
+    let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
+    let env = spec["containers"][0]["env"].as_array_mut().expect("a list");
+    env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
+    with_claims(stateful_set(&spec))
+}

@@ -1,0 +1,104 @@
+//! Programs that are killed in the middle of a step: the engine, its manager, the reconciler.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+use super::victim::Victim;
+use crate::pods::fixture::ENGINE;
+use crate::pods::fixture::OTHER;
+use crate::pods::seen::Seen;
+use crate::support::wait::eventually;
+
+/// Where the reconciler shows how far a node is.
+const PHASE: &str = "elasticsearch.k8s.elastic.co/restart-phase";
+/// Each of the two programs, before and after the pod is changed.
+const MOMENTS: [(Victim, &str); 4] = [
+    (Victim::Manager, "stop"),
+    (Victim::Engine, "stop"),
+    (Victim::Manager, "start"),
+    (Victim::Engine, "start"),
+];
+
+#[test]
+fn a_program_that_is_killed_while_a_container_is_made_anew_leaves_no_node_behind() {
+    let test = "pods::templates::crashes::a_program_that_is_killed_while_a_container_is_made_anew_leaves_no_node_behind";
+    let Some(mut stage) = Stage::set_up(test) else { return };
+    for ((victim, phase), image) in MOMENTS.into_iter().zip([OTHER, ENGINE, OTHER, ENGINE]) {
+        stage.container()["image"] = json!(image);
+        let (before, after) = stage.with_a_kill(victim, phase);
+        for (was, is) in before.iter().zip(&after) {
+            assert_eq!((is.same_pod(), is.image.as_str()), (was.same_pod(), image));
+        }
+    }
+}
+
+#[test]
+fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
+    let test = "pods::templates::crashes::a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other";
+    let Some(mut stage) = Stage::set_up(test) else { return };
+    stage.container()["image"] = json!(OTHER);
+    let first = stage.shown()[0]["revision"].clone();
+    let began = Instant::now();
+    stage.edit();
+    // The slot is in the ledger, the image is patched, the labels are patched.
+    stage.kill_reconciler_once("a node has its turn", |pod| pod["phase"] == "stop");
+    stage.kill_reconciler_once("an image is patched", |pod| pod["image"] == OTHER);
+    stage.kill_reconciler_once("a pod has its labels", |pod| pod["revision"] != first);
+    let (before, after) = stage.until_updated();
+    println!("an image, with three reconcilers killed: {} ms", began.elapsed().as_millis());
+    stage.assert_other_containers_in_the_same_pods(&before, &after);
+    assert_eq!(stage.outcomes(), "done");
+}
+
+impl Stage {
+    /// Edits the set, and kills a program of the first node that shows this phase. If the update is
+    /// given up for that, a person asks again.
+    fn with_a_kill(&mut self, victim: Victim, phase: &str) -> (Vec<Seen>, Vec<Seen>) {
+        let (known, began) = (self.history().len(), Instant::now());
+        self.edit();
+        let killed = eventually(&format!("{phase} of a node"), || {
+            let node = self.shown().into_iter().find(|pod| pod["phase"] == phase)?;
+            victim.kill(node["container"].as_str()?).then(|| node["name"].clone())
+        });
+        let entry = eventually("the restart is over", || {
+            let history = self.history();
+            (history.len() > known).then(|| history.last().cloned())?
+        });
+        println!(
+            "{victim:?} of {killed} killed in its {phase}: {} ms, {entry}",
+            began.elapsed().as_millis()
+        );
+        if entry["outcome"] != "done" {
+            self.until_serving();
+            self.fixture.people.run("kubectl stayput -n search restart logs --watch");
+        }
+        self.until_updated()
+    }
+
+    fn history(&self) -> Vec<Value> {
+        let logs = self.fixture.json(&["get", "searchcluster", "logs"]);
+        logs["status"]["history"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// What each pod shows of its step.
+    fn shown(&self) -> Vec<Value> {
+        let list = self.fixture.json(&["get", "pods", "--selector", "app=logs"]);
+        let pods = list["items"].as_array().expect("a list").iter().map(|pod| {
+            json!({
+                "name": pod["metadata"]["name"],
+                "phase": pod["metadata"]["annotations"][PHASE],
+                "revision": pod["metadata"]["labels"]["controller-revision-hash"],
+                "image": pod["spec"]["containers"][0]["image"],
+                "container": pod["status"]["containerStatuses"][0]["containerID"],
+            })
+        });
+        pods.collect()
+    }
+
+    fn kill_reconciler_once(&self, what: &str, is_written: impl Fn(&Value) -> bool) {
+        eventually(what, || self.shown().iter().any(&is_written).then_some(()));
+        println!("{} was killed once {what}", self.fixture.kill_reconciler());
+    }
+}
