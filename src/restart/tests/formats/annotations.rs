@@ -4,6 +4,9 @@ use crate::{LastRestart, Outcome, Phase, Request, Strategy, annotation};
 
 const DOCUMENT: &str = include_str!("../../../../proto/annotations.md");
 
+/// Written into manifests by `kubectl stayput inject`; no plan reads it.
+const INJECTED: &str = "stayput.dev/injected";
+
 /// The JSON samples with this word beside the language.
 fn samples(kind: &str) -> Vec<&'static str> {
     let start = format!("```json {kind}\n");
@@ -30,7 +33,8 @@ fn no_key_in_it_is_unknown_to_us() {
         .collect();
     assert!(keys.len() > annotation::ALL.len(), "{keys:?}");
     for key in keys {
-        assert!(annotation::ALL.contains(&key) || key == annotation::FINALIZER, "{key}");
+        let is_known = annotation::ALL.contains(&key);
+        assert!(is_known || [annotation::FINALIZER, INJECTED].contains(&key), "{key}");
     }
 }
 
