@@ -22,12 +22,22 @@ pub struct PodUpdate {
     pub step: UpdateStep,
     /// The fields that need this step, with their values, for people; the first few.
     pub because: Vec<String>,
+    /// Besides another size, a field differs that only another container of the manager picks up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_container: bool,
     /// What of the difference a living pod takes.
     #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
     pub patch: PodPatch,
 }
 
 impl PodUpdate {
+    /// Whether the kubelet makes the manager's container anew. Another size comes to the container
+    /// that runs.
+    #[must_use]
+    pub fn makes_a_container(&self) -> bool {
+        self.step == UpdateStep::Container || self.step == UpdateStep::Resize && self.new_container
+    }
+
     /// The fields that need this step, or the revisions, in one line.
     pub(crate) fn fields(&self) -> String {
         match self.because.is_empty() {

@@ -66,6 +66,7 @@ const REFUSED: &[Refused] = &[
                 to: "logs-2".into(),
                 step: UpdateStep::Replace,
                 because: vec!["spec.affinity".into()],
+                new_container: false,
                 patch: PodPatch::default(),
             }));
         },

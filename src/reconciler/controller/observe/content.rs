@@ -111,9 +111,14 @@ fn merged(
 ) -> Option<PodUpdate> {
     let Compared { differences, now, next } = compared;
     let own = differences.iter().map(|difference| difference.step).max();
-    let (step, note) = match (own, update.as_ref().map(|update| update.step)) {
+    let needs_container = own >= Some(UpdateStep::Container);
+    let of_template = update.as_ref().map(|update| update.step);
+    let makes_a_container = update.as_ref().is_some_and(PodUpdate::makes_a_container);
+    let (step, note) = match (own, of_template) {
         // A new container, for whatever reason, is started with what is wanted now.
-        (own, Some(UpdateStep::Container | UpdateStep::Resize)) => (own, next),
+        (own, Some(UpdateStep::Container)) => (own, next),
+        (own, Some(UpdateStep::Resize)) if makes_a_container || needs_container => (own, next),
+        (own, Some(UpdateStep::Resize)) => (own, now),
         (Some(step), None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart)) => {
             (Some(step), next)
         }
@@ -132,6 +137,7 @@ fn merged(
         to: revision.to_owned(),
         step: UpdateStep::None,
         because: vec![],
+        new_container: false,
         patch: stayput_restart::PodPatch::default(),
     });
     let because = differences.into_iter().map(|difference| difference.field);
@@ -142,6 +148,7 @@ fn merged(
     }
     update.because.truncate(SHOWN);
     update.step = update.step.max(step.unwrap_or(UpdateStep::None));
+    update.new_container |= needs_container;
     if let Some(note) = note.filter(|note| Some(note.as_str()) != noted) {
         let change = Change { seen: noted.map(str::to_owned), wanted: Some(note) };
         update.patch.annotations.insert(annotation::CONTENT.to_owned(), change);

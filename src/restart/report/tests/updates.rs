@@ -13,6 +13,7 @@ fn pending(pods: &[usize], step: UpdateStep) -> Snapshot {
             to: "logs-2".into(),
             step,
             because: vec!["image e:1 → e:2".into()],
+            new_container: false,
             patch: PodPatch::default(),
         }));
     }

@@ -192,7 +192,7 @@ pub(super) fn exit(facts: &Facts, uid: &str, sequence: u64, exit: bool, wrong: &
         let has_it = live.zip(engine).is_some_and(|(live, engine)| {
             image.is_none_or(|image| live.images.get(engine) == image.wanted.as_ref())
         });
-        matches!(fixed.update.step, UpdateStep::Container | UpdateStep::Resize) && has_it
+        fixed.update.makes_a_container() && has_it
     });
     if exit != is_wanted {
         wrong.push(format!("S12: the manager of {uid} is told to end: {exit}, not {is_wanted}"));
@@ -228,7 +228,7 @@ pub(super) fn why_not_carried_out(pod: &Pod, member: &Member) -> Option<String> 
         return Some("its size is not in effect".into());
     }
     let is_old = live.container_id.is_none() || live.container_id == fixed.container_id;
-    if matches!(step, UpdateStep::Container | UpdateStep::Resize) && is_old {
+    if fixed.update.makes_a_container() && is_old {
         return Some("its container is the old one".into());
     }
     (step == UpdateStep::Replace).then(|| "it is the old pod".into())

@@ -215,6 +215,8 @@ scenarios! {
     update_reverted
     update_size
     update_size_infeasible
+    update_size_and_image
+    update_size_and_variable
     update_stopped_by_hand
     update_stuck
 }

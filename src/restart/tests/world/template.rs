@@ -71,6 +71,7 @@ pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
         to: revision(to),
         step: highest,
         because: because.collect(),
+        new_container: differing.iter().any(|field| step(field) == UpdateStep::Container),
         patch,
     })
 }

@@ -105,6 +105,7 @@ async fn it_goes_with_an_update_of_the_template() {
         to: "logs-2".into(),
         step,
         because: vec!["a field".into()],
+        new_container: false,
         patch: stayput_restart::PodPatch::default(),
     };
     let new = seen("2g", AFTER, &Value::Null);
@@ -118,6 +119,8 @@ async fn it_goes_with_an_update_of_the_template() {
         let both = update(&new, &pod, Some(template(of_template))).unwrap();
         assert_eq!((both.step, &*both.to), (expected, "logs-2"), "{of_template:?}");
         assert_eq!(both.because.len(), 2, "{of_template:?}");
+        let is_made = of_template != UpdateStep::Replace;
+        assert_eq!(both.makes_a_container(), is_made, "{of_template:?}");
         assert_eq!(!both.patch.annotations.is_empty(), is_noted, "{of_template:?}");
     }
     let unknown = Err(stayput_restart::Unknown { message: "revision gone".into() });

@@ -38,7 +38,7 @@ pub(super) struct Templates {
     /// None if it is not there.
     revisions: BTreeMap<Key, Result<Option<Revision>, ApiError>>,
     abilities: Option<Result<Abilities, ApiError>>,
-    compared: BTreeMap<Compared, (UpdateStep, Vec<String>)>,
+    compared: BTreeMap<Compared, Fields>,
 }
 
 impl Templates {
@@ -82,7 +82,7 @@ impl Templates {
         let [actual, wanted] = [self.revision(set, from)?, self.revision(set, to)?];
         let pair = [from.to_owned(), to.to_owned()];
         let key = (set.uid.clone(), pair, engine_container.to_owned());
-        let (step, because) = match self.compared.get(&key) {
+        let compared = match self.compared.get(&key) {
             Some(known) => known.clone(),
             None => {
                 let both = [actual, wanted];
@@ -90,8 +90,10 @@ impl Templates {
             }
         };
         let patch = patch([&actual.template, &wanted.template], pod, live);
-        self.compared.entry(key).or_insert_with(|| (step, because.clone()));
-        Ok(PodUpdate { from: from.to_owned(), to: to.to_owned(), step, because, patch })
+        self.compared.entry(key).or_insert_with(|| compared.clone());
+        let Fields { step, because, new_container } = compared;
+        let (from, to) = (from.to_owned(), to.to_owned());
+        Ok(PodUpdate { from, to, step, because, new_container, patch })
     }
 
     /// The template of a revision, if that was read.
@@ -116,10 +118,20 @@ impl Templates {
     }
 }
 
+/// What two templates differ in.
+#[derive(Debug, Clone)]
+struct Fields {
+    step: UpdateStep,
+    /// The fields that need this step, for people.
+    because: Vec<String>,
+    /// A field needs another container of the manager.
+    new_container: bool,
+}
+
 /// The step, and the fields that need it, for people. Two templates that mean the same need the
 /// label of the revision all the same, and tolerations that are added need another pod: nothing
 /// adds them to this one.
-fn fields(mut because: Vec<stayput_reuse::Difference>) -> (UpdateStep, Vec<String>) {
+fn fields(mut because: Vec<stayput_reuse::Difference>) -> Fields {
     for difference in &mut because {
         if difference.field.starts_with("spec.tolerations") {
             difference.step = UpdateStep::Replace;
@@ -133,7 +145,8 @@ fn fields(mut because: Vec<stayput_reuse::Difference>) -> (UpdateStep, Vec<Strin
     if decisive.len() > MAX_FIELDS {
         fields.push(format!("and {} more", decisive.len() - MAX_FIELDS));
     }
-    (step, fields)
+    let new_container = because.iter().any(|each| each.step == UpdateStep::Container);
+    Fields { step, because: fields, new_container }
 }
 
 fn sentence(difference: &stayput_reuse::Difference) -> String {

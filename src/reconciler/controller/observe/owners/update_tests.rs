@@ -116,7 +116,12 @@ fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() 
         "name": "search", "image": "search:1", "ports": [{"containerPort": 9199}],
         "resources": {"limits": {"memory": "2Gi"}},
     }]}}));
-    assert_eq!(resize.step, UpdateStep::Resize);
+    assert_eq!((resize.step, resize.makes_a_container()), (UpdateStep::Resize, false));
+    let both = known(json!({"spec": {"containers": [{
+        "name": "search", "image": "search:2", "ports": [{"containerPort": 9199}],
+        "resources": {"limits": {"memory": "2Gi"}},
+    }]}}));
+    assert_eq!((both.step, both.makes_a_container()), (UpdateStep::Resize, true));
     // The request that the apiserver had made of the limit follows it.
     assert_eq!(
         resize.patch.resources["search"],

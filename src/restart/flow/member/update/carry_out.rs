@@ -20,7 +20,7 @@ pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> 
             until_made_anew(fixed, pod, live)
         }
         UpdateStep::Resize => {
-            // The new container sees the new size.
+            // What a new image is started with has the new size.
             resize(fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
             until_made_anew(fixed, pod, live)

@@ -2,7 +2,7 @@
 //! pod says how far that is.
 
 use super::fixed::due_images;
-use super::{makes_a_container, phases, step_of};
+use super::{phases, step_of};
 use crate::context::Context;
 use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
@@ -15,7 +15,7 @@ const NEVER_RUNS: [&str; 4] =
 /// end waits for the same reason for a while.
 const ENDS_AGAIN: &str = "CrashLoopBackOff";
 
-/// Passes once the manager's container is another one than before.
+/// Passes once the manager's container is another one than before, if the update makes one.
 pub(super) fn until_made_anew(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
     if is_made_anew(fixed, live) {
         return Ok(());
@@ -26,9 +26,10 @@ pub(super) fn until_made_anew(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -
     }
 }
 
-/// Whether the manager's container is another one than before.
+/// Whether the manager's container is another one than before, if the update makes one.
 pub(super) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
-    live.container_id.is_some() && live.container_id != fixed.container_id
+    !fixed.update.makes_a_container()
+        || live.container_id.is_some() && live.container_id != fixed.container_id
 }
 
 /// A member whose manager does not answer: its container may be made anew just now.
@@ -59,7 +60,7 @@ pub(in crate::flow::member) fn without_manager(
 /// How far the new container is; none if none is being made. An error if it never runs.
 fn waits_for_container(member: &Member, pod: &Pod) -> Result<Option<String>, String> {
     let (Some(fixed), Some(live)) = (&member.update, &pod.live) else { return Ok(None) };
-    if !makes_a_container(fixed.update.step) {
+    if !fixed.update.makes_a_container() {
         return Ok(None);
     }
     if let Some(never) = why_never(fixed, live) {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::{makes_a_container, step_of};
 use crate::blocker::refuse;
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -45,7 +44,7 @@ pub(in crate::flow) fn fix(
     let Some(update) = planned_update(context.policy, strategy, pod) else { return Ok(None) };
     let unknown = |message: &str| Blocker { code: Code::UpdateUnknown, message: message.into() };
     let live = pod.live.as_ref().ok_or_else(|| unknown("what its pod shows was not read"))?;
-    if makes_a_container(update.step) && live.container_id.is_none() {
+    if update.makes_a_container() && live.container_id.is_none() {
         return Err(unknown("the id of its manager's container is not known yet"));
     }
     let mut update = update.clone();
@@ -109,7 +108,9 @@ pub(in crate::flow::member) fn refresh(
 /// Whether the stop of a member tells its manager to end, so that the kubelet makes a new container.
 /// A new image does the same.
 pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
-    makes_a_container(step_of(member)) && !is_engine_image_due(member, pod)
+    let makes_a_container =
+        member.update.as_ref().is_some_and(|fixed| fixed.update.makes_a_container());
+    makes_a_container && !is_engine_image_due(member, pod)
 }
 
 /// Whether the image of the manager's container is still to be changed.

@@ -28,8 +28,3 @@ pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
 pub(super) fn phases(member: &Member) -> u64 {
     2 + u64::from(step_of(member) > UpdateStep::Restart)
 }
-
-/// Whether the kubelet makes the manager's container anew on this step.
-const fn makes_a_container(step: UpdateStep) -> bool {
-    matches!(step, UpdateStep::Container | UpdateStep::Resize)
-}
