@@ -84,8 +84,20 @@ fn a_set_that_replaces_its_pods(reader: &Document<'_>) {
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
     fixture.admin().apply(&standin_set());
     until_ready(fixture, &NODES[..1]);
+    let template = || {
+        let path = "--output=jsonpath={.spec.template.spec}";
+        fixture.run(&["get", "statefulset/logs", path])
+    };
+    let plain = template();
     let printed = reader.section("Add stayput to the pods");
     assert!(printed.contains("roll out complete"), "{printed}");
+    assert!(template().contains(STAYPUT), "{}", template());
+    // What people who no longer want it do: docs/inject.md.
+    fixture.people.run(
+        "kubectl --namespace search get statefulset logs --output yaml |
+           kubectl stayput uninject | kubectl replace --filename -",
+    );
+    assert_eq!(template(), plain);
     fixture.run(&["delete", "statefulset/logs", "--cascade=foreground"]);
 }
 
@@ -176,6 +188,7 @@ fn standin_set() -> Value {
             "image": ENGINE,
             "imagePullPolicy": "Never",
             "workingDir": HOME,
+            "command": ["./opensearch-docker-entrypoint.sh"],
             "args": ["opensearch"],
             "env": [
                 { "name": "ES_PATH_CONF", "value": format!("{HOME}/config") },

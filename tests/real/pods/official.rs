@@ -12,7 +12,8 @@ use super::nodes::NODES;
 use super::opensearch::Parts;
 use crate::support::kubernetes::image::Image;
 
-pub(super) const IMAGE: &str = "stayput.test/opensearch:1";
+/// A mirror keeps the end of the official name.
+pub(super) const IMAGE: &str = "stayput.test/opensearchproject/opensearch:2.19.3";
 /// The official one also makes options of variables and sets up plugins, which are not here.
 const ENTRYPOINT: &str = "#!/bin/bash\numask 0002\nexec \"$@\"\n";
 /// The user that the official image runs as.
