@@ -4,10 +4,12 @@
 mod bare;
 mod clients;
 mod declared;
+mod declared_document;
 mod document;
 mod figures;
 mod first_ten_minutes;
 mod fixture;
+mod ladder;
 mod nodes;
 mod official;
 mod opensearch;

@@ -40,6 +40,8 @@ pub(super) struct Count {
     pub(super) failed: u32,
     /// How long not all three pods were ready in the Service.
     pub(super) incomplete: Duration,
+    /// Carried out: the numbers of these documents.
+    pub(super) kept: Vec<u32>,
 }
 
 /// A client that sends requests; ended by [`Clients::end`].
@@ -125,7 +127,7 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
         count.sent += 1;
         let address = known.iter().nth(turn % known.len().max(1));
         match address.and_then(|address| write(address, count.sent)) {
-            Some(200 | 201) => {}
+            Some(200 | 201) => count.kept.push(count.sent),
             Some(_) => count.failed += 1,
             None => count.refused += 1,
         }
@@ -134,12 +136,16 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
     count
 }
 
+/// Where the document with this number is.
+pub(super) fn document(number: u32) -> String {
+    format!("/load/_doc/client-{number}")
+}
+
 /// The status of the answer, if there is one.
 fn write(address: &str, number: u32) -> Option<u16> {
     let address: SocketAddr = format!("{address}:9200").parse().expect("an address");
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    let target = format!("/load/_doc/client-{number}");
-    let answer = exchange(stream, ("PUT", &target), Some(&json!({ "number": number })));
+    let answer = exchange(stream, ("PUT", &document(number)), Some(&json!({ "number": number })));
     answer.ok().map(|answer| answer.status)
 }

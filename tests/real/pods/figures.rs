@@ -7,6 +7,7 @@
 
 mod ledgers;
 mod warm;
+mod ways;
 
 use std::time::Instant;
 

@@ -16,6 +16,8 @@ use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
+/// A heap that follows the container's memory, and a quick start.
+const HEAP: &str = "-XX:InitialRAMPercentage=25 -XX:MaxRAMPercentage=25 -XX:TieredStopAtLevel=1";
 /// Longer than the engines take to become green on a busy machine.
 const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -25,6 +27,8 @@ pub(super) struct OpenSearchSet {
     seeds: String,
     /// A directory for each node.
     pub(super) storage: TempDir,
+    /// As the set has it, unless it was edited.
+    pub(super) template: Value,
 }
 
 impl OpenSearchSet {
@@ -41,7 +45,8 @@ impl OpenSearchSet {
         keys(&fixture);
         let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
         let set = named(parts.real(pod(&fixture, "logs")));
-        let made = Self { fixture, parts, seeds, storage };
+        let template = set["spec"]["template"].clone();
+        let made = Self { fixture, parts, seeds, template, storage };
         made.configure("first", "");
         made.fixture.admin().apply(&service());
         made.fixture.admin().apply(&set);
@@ -49,6 +54,13 @@ impl OpenSearchSet {
         made.write();
         install(&made.fixture, "logs-config");
         Some(made)
+    }
+
+    /// Whether edited templates are carried out: `inPlace` or `off`.
+    pub(super) fn carry_templates_out(&self, mode: &str) {
+        let patch = json!({ "spec": { "update": { "mode": mode } } }).to_string();
+        let of = ["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch];
+        self.fixture.run(&of);
     }
 
     /// Data that has to be recovered.
@@ -71,6 +83,9 @@ impl OpenSearchSet {
     /// Writes the Secret, with lines for the JVM's options; returns the checksum of its content.
     pub(super) fn configure(&self, round: &str, jvm_options: &str) -> String {
         let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round);
+        let is_no_heap = |line: &&str| !line.starts_with("-Xm");
+        files[1].1 =
+            files[1].1.lines().filter(is_no_heap).map(|line| format!("{line}\n")).collect();
         files[1].1 += jvm_options;
         let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
         self.fixture.secret("logs-config", &files);
@@ -108,7 +123,17 @@ impl OpenSearchSet {
 fn named(pod: Value) -> Value {
     let mut spec = pod["spec"].clone();
     let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
-    let env = spec["containers"][0]["env"].as_array_mut().expect("a list");
+    let container = &mut spec["containers"][0];
+    container["resources"] = json!({
+        "requests": { "cpu": "100m", "memory": "600Mi" },
+        "limits": { "memory": "600Mi" },
+    });
+    let env = container["env"].as_array_mut().expect("a list");
     env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
+    for variable in env {
+        if variable["name"] == "OPENSEARCH_JAVA_OPTS" {
+            variable["value"] = json!(HEAP);
+        }
+    }
     with_claims(stateful_set(&spec))
 }

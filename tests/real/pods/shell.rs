@@ -39,6 +39,11 @@ impl Shell {
         Self { directory, kubectl: kubectl.clone() }
     }
 
+    /// Writes a file of the directory.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        fs::write(self.directory.path().join(name), text).expect("a file");
+    }
+
     /// Runs a script that must not fail; its output.
     #[track_caller]
     pub(super) fn run(&self, script: &str) -> String {

@@ -27,9 +27,30 @@ fn a_program_that_is_killed_while_a_container_is_made_anew_leaves_no_node_behind
     let Some(mut stage) = Stage::set_up(test) else { return };
     for ((victim, phase), image) in MOMENTS.into_iter().zip([OTHER, ENGINE, OTHER, ENGINE]) {
         stage.container()["image"] = json!(image);
-        let (before, after) = stage.with_a_kill(victim, phase);
+        let (before, after) = stage.with_a_kill(victim, phase, "image");
         for (was, is) in before.iter().zip(&after) {
             assert_eq!((is.same_pod(), is.image.as_str()), (was.same_pod(), image));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind() {
+    let test = "pods::templates::crashes::a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind";
+    let Some(mut stage) = Stage::set_up(test) else { return };
+    for ((victim, phase), memory) in [MOMENTS[0], MOMENTS[3]].into_iter().zip(["96Mi", "128Mi"]) {
+        stage.want_memory(memory);
+        let (before, after) = stage.with_a_kill(victim, phase, "size");
+        for (was, is) in before.iter().zip(&after) {
+            assert_eq!((is.same_pod(), is.memory.as_str()), (was.same_pod(), memory));
+        }
+    }
+    for ((victim, phase), seconds) in [MOMENTS[0], MOMENTS[3]].into_iter().zip([6, 7]) {
+        stage.template["spec"]["terminationGracePeriodSeconds"] = json!(seconds);
+        let (before, after) = stage.with_a_kill(victim, phase, "replaced");
+        for (was, is) in before.iter().zip(&after) {
+            assert_ne!(is.uid, was.uid, "{}", is.name);
+            assert_eq!(is.claim, was.claim, "{}", is.name);
         }
     }
 }
@@ -55,7 +76,7 @@ fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
 impl Stage {
     /// Edits the set, and kills a program of the first node that shows this phase. If the update is
     /// given up for that, a person asks again.
-    fn with_a_kill(&mut self, victim: Victim, phase: &str) -> (Vec<Seen>, Vec<Seen>) {
+    fn with_a_kill(&mut self, victim: Victim, phase: &str, what: &str) -> (Vec<Seen>, Vec<Seen>) {
         let (known, began) = (self.history().len(), Instant::now());
         self.edit();
         let killed = eventually(&format!("{phase} of a node"), || {
@@ -67,7 +88,7 @@ impl Stage {
             (history.len() > known).then(|| history.last().cloned())?
         });
         println!(
-            "{victim:?} of {killed} killed in its {phase}: {} ms, {entry}",
+            "{what}: {victim:?} of {killed} killed in its {phase}: {} ms, {entry}",
             began.elapsed().as_millis()
         );
         if entry["outcome"] != "done" {
