@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use stayput_reuse::{EngineVersion, Reason, Settings, needs_coordinated};
 
 use crate::context::Context;
-use crate::flow::drifts;
 use crate::rules::numbers;
 use crate::{Blocker, Code, KnownConfigs, Ledger, Pod, Snapshot, Sources};
 
@@ -68,7 +67,7 @@ pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
     let (seen, remembered) = (&snapshot.configs, &snapshot.ledger.configs);
     let differs = |pod: &Pod| {
         let known = Known::of(pod, seen, remembered);
-        drifts(pod) && known.runs_on.is_some() && known.wanted != known.runs_on
+        pod.drifts() && known.runs_on.is_some() && known.wanted != known.runs_on
     };
     !seen.are_alike(remembered) && snapshot.pods.iter().any(differs)
 }

@@ -21,6 +21,7 @@ mod quantity;
 mod resize;
 mod resources;
 mod settings;
+mod source;
 mod step;
 mod template;
 mod tolerations;
@@ -28,13 +29,14 @@ mod uses;
 mod volumes;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
-pub use content::{Content, Source, SourceKind};
+pub use content::Content;
 pub use coordinated::{Reason, decisive, needs_coordinated};
 pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_config};
 pub use note::{Age, Compared, Note, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use settings::{EngineVersion, Settings, settings};
+pub use source::{Source, SourceKind};
 pub use step::UpdateStep;
 pub use uses::{Arrival, Use, uses};
 

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::content::Source;
 use crate::manager_options::{NotWritten, values};
+use crate::source::Source;
 use crate::template::containers;
 use crate::volumes::{kind, parts, volume};
 

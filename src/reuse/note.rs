@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{Difference, content_differences};
-use crate::content::{Content, Source};
+use crate::content::Content;
+use crate::source::Source;
 use crate::uses::Use;
 
 /// A longer note is not written: then a change is not known.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::content::{Source, SourceKind};
 use crate::path::Path;
+use crate::source::{Source, SourceKind};
 use crate::template::{containers, is_sidecar};
 use crate::volumes::{Part, parts, volume};
 

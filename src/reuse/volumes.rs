@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::content::{Source, SourceKind};
+use crate::source::{Source, SourceKind};
 
 /// Keys and the paths at which they are mounted; all keys by their own names if there is none.
 pub(crate) type Items = Option<Vec<(String, String)>>;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::expected::expected;
+use super::expected::{expected, wrapped};
 use super::path::{Path, Step};
 use super::place::Place;
 use super::undo::{Undo, Was};
@@ -80,21 +80,6 @@ fn remove(
     let was = Was::new(place, range.clone(), index)?;
     let undo = Undo::Removed { at: at.clone(), child: child.clone(), was };
     Ok(Some((splice(text, range, ""), undo)))
-}
-
-/// The collection that holds nothing but this child.
-pub(super) fn wrapped(child: &Step, value: &Value) -> Value {
-    match child {
-        Step::Key(key) => Value::Object(Map::from_iter([(key.clone(), value.clone())])),
-        Step::Item { field, value: name } => {
-            let mut item = value.clone();
-            if let Some(fields) = item.as_object_mut() {
-                fields.entry(field.clone()).or_insert_with(|| Value::String(name.clone()));
-            }
-            Value::Array(vec![item])
-        }
-        Step::Index(_) => Value::Array(vec![value.clone()]),
-    }
 }
 
 pub(super) fn splice(text: &str, range: Range<usize>, new: &str) -> String {

@@ -1,9 +1,8 @@
 //! The same changes, on values.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Change;
-use super::apply::wrapped;
 use super::path::{Path, Step};
 
 /// What the manifest must say after the change.
@@ -62,5 +61,20 @@ fn position(items: &[Value], step: &Step) -> Option<usize> {
             items.iter().position(|item| item[field.as_str()].as_str() == Some(value))
         }
         Step::Key(_) => None,
+    }
+}
+
+/// The collection that holds nothing but this child.
+pub(super) fn wrapped(child: &Step, value: &Value) -> Value {
+    match child {
+        Step::Key(key) => Value::Object(Map::from_iter([(key.clone(), value.clone())])),
+        Step::Item { field, value: name } => {
+            let mut item = value.clone();
+            if let Some(fields) = item.as_object_mut() {
+                fields.entry(field.clone()).or_insert_with(|| Value::String(name.clone()));
+            }
+            Value::Array(vec![item])
+        }
+        Step::Index(_) => Value::Array(vec![value.clone()]),
     }
 }

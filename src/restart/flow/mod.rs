@@ -63,7 +63,6 @@ mod turn;
 pub(super) use begin::slot::begin;
 pub use known_starts::starts_in_ledger;
 pub(super) use member::update::planned_update;
-pub(super) use requests::drift::drifts;
 pub(super) use requests::kept_phase::why_kept;
 pub(super) use shown::{phase_of, shown_of};
 

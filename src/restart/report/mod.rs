@@ -19,7 +19,6 @@ pub use debts::due as debts_due;
 
 use self::down::DownNodes;
 use super::estimate::Estimate;
-use super::flow::drifts;
 use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
@@ -254,7 +253,7 @@ fn count(snapshot: &Snapshot, down: &DownNodes<'_>) -> Counts {
         ready: pods(|pod| pod.ready),
         restarting: members(Member::is_under_way),
         scheduled: members(|member| member.step == Step::Scheduled),
-        pending_restart: pods(drifts),
+        pending_restart: pods(Pod::drifts),
         pending_update: pods(|pod| summary::pending_update(pod).is_some()),
         stopped: pods(|pod| {
             pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Stopped)

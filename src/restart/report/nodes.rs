@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::down::{Down, DownNodes};
 use super::{MAX_NODES, NodeReport};
-use crate::flow::{drifts, phase_of, shown_of};
+use crate::flow::{phase_of, shown_of};
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
 use stayput_reuse::UpdateStep;
@@ -52,7 +52,7 @@ pub(super) fn listed<'a>(
                 let shown = pod.and_then(|pod| shown_of(&restart.request.id, pod));
                 phase_of(restart, member, manager, shown)
             }),
-            drifts: pod.is_some_and(drifts),
+            drifts: pod.is_some_and(Pod::drifts),
             step,
             because,
         }
@@ -141,7 +141,7 @@ pub(crate) fn step_of(
     match update {
         Some(update) => (Some(update.step), update.because.clone()),
         None => {
-            let restarts = under_way.is_some() || pod.is_some_and(drifts);
+            let restarts = under_way.is_some() || pod.is_some_and(Pod::drifts);
             (restarts.then_some(UpdateStep::Restart), Vec::new())
         }
     }

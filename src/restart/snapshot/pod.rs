@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stayput_api::State;
 
 use super::{Known, LivePod, Manager, PodUpdate, known};
 
@@ -61,6 +62,18 @@ pub struct Pod {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,
+}
+
+impl Pod {
+    /// Whether its engine runs on another config than its sources have. Does not check that the
+    /// manager belongs to the pod.
+    pub(crate) fn drifts(&self) -> bool {
+        let (Sources::Checksum(wanted), Ok(manager)) = (&self.sources, &self.manager) else {
+            return false;
+        };
+        let running = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+        manager.state == State::Running && running.is_some_and(|checksum| checksum != wanted)
+    }
 }
 
 /// A pod in the EndpointSlices of its namespace.

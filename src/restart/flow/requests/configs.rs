@@ -6,7 +6,6 @@ use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
-use crate::flow::drifts;
 use crate::ledger::LedgerChange;
 use crate::{Ledger, Outcome, Pod, Step, Strategy};
 
@@ -55,7 +54,7 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
         .iter()
         .filter(|member| may_be_stopped(member.step))
         .filter_map(|member| context.index.pod(&member.pod_uid))
-        .filter(|pod| drifts(pod))
+        .filter(|pod| pod.drifts())
         .collect();
     // What is not known is a person's own risk.
     if let Ok(Some(change)) = at_once(context, ledger, &waiting) {

@@ -2,15 +2,13 @@
 //! sources have.
 
 use super::open::{open, remember};
+use super::own_ids::{ended, last_try, next_try, short_id};
 use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
 use crate::index::Index;
-use crate::{
-    Blocker, Code, Ledger, OnConfigChange, Outcome, Pod, Request, Sources, Strategy, Target,
-};
-use stayput_api::State;
+use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
 pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -135,7 +133,7 @@ fn how(
 /// Whether the engine runs on another config than its sources have. False if a source is absent,
 /// the engine does not run, or the manager belongs to another pod.
 fn is_pending(pod: &Pod) -> bool {
-    drifts(pod) && Index::manager_of(pod).is_ok()
+    pod.drifts() && Index::manager_of(pod).is_ok()
 }
 
 /// An id for the current sources of all pods. A change with the same id is requested only once,
@@ -151,53 +149,4 @@ fn change_id(context: &Context<'_>) -> String {
         .collect();
     wanted.sort_unstable();
     short_id("config", wanted)
-}
-
-/// An id of this kind for what is wanted, by name.
-pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
-    let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
-    let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
-    format!("{kind}-{short}")
-}
-
-/// Which request of this change an id is, from 1; none if it is of another change.
-pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
-    match handled.strip_prefix(id)? {
-        "" => Some(1),
-        rest => rest.strip_prefix('-')?.parse().ok(),
-    }
-}
-
-/// The request of its kind that was the last, and how it ended, if it was for this change. None if
-/// the outcome is forgotten.
-pub(super) fn last_try<'l>(ledger: &'l Ledger, id: &str) -> Option<(&'l str, Option<Outcome>)> {
-    let kind = id.split_inclusive('-').next().unwrap_or_default();
-    let last = ledger.handled.iter().rev().find(|handled| handled.starts_with(kind))?;
-    try_of(id, last)?;
-    let entry = ledger.history.iter().rev().find(|entry| entry.id == *last);
-    Some((last, entry.map(|entry| entry.outcome)))
-}
-
-/// The id under which a change is requested next: one that comes back has an id of its own,
-/// `config-…-2`.
-pub(super) fn next_try(ledger: &Ledger, id: String) -> String {
-    match ledger.handled.iter().filter_map(|handled| try_of(&id, handled)).max() {
-        Some(times) => format!("{id}-{}", times + 1),
-        None => id,
-    }
-}
-
-/// How a request ended, for messages.
-pub(super) fn ended(outcome: Option<Outcome>) -> &'static str {
-    outcome.map_or("ended", Outcome::as_str)
-}
-
-/// Whether a pod's engine runs on another config than its sources have. Does not check that the
-/// manager belongs to the pod.
-pub(crate) fn drifts(pod: &Pod) -> bool {
-    let (Sources::Checksum(wanted), Ok(manager)) = (&pod.sources, &pod.manager) else {
-        return false;
-    };
-    let running = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-    manager.state == State::Running && running.is_some_and(|checksum| checksum != wanted)
 }

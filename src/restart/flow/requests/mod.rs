@@ -7,6 +7,7 @@ pub(super) mod configs;
 pub(super) mod drift;
 pub(super) mod kept_phase;
 pub(super) mod open;
+mod own_ids;
 pub(super) mod pod_phases;
 pub(super) mod policy_names;
 pub(super) mod update;

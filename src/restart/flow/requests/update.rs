@@ -1,7 +1,7 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
-use super::drift::{ended, last_try, next_try, short_id, try_of};
 use super::open::{open, remember};
+use super::own_ids::{ended, last_try, next_try, short_id, try_of};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};

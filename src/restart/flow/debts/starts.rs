@@ -1,0 +1,194 @@
+//! Starts that are owed: of engines that we have stopped and that were not brought back in time.
+
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::{is_ending, was_refused};
+use crate::flow::member::stop::resume_on;
+use crate::flow::member::update::back::{SetBack, is_due, until_set_back};
+use crate::flow::observed::{is_deleted_with_its_pods, is_to_be_stopped};
+use crate::ledger::LedgerChange;
+use crate::{Action, Code, Ledger, Manager, Pod, Reason, StartDebt};
+use stayput_api::{ConfigChoice, Desired, State};
+
+/// Starts the engines that are owed a start.
+pub(in crate::flow) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    for debt in &ledger.debts.start {
+        changes.merge(pay_start(context, ledger, debt));
+    }
+    changes
+}
+
+fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Changes {
+    let uid = debt.pod_uid.as_str();
+    let mut changes = Changes::default();
+    let Some(pod) = context.index.pod(uid) else {
+        return pod_absent(context, debt);
+    };
+    if debt.absent_since.is_some() {
+        return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
+    }
+    let manager = context.index.manager(uid);
+    let known = manager.as_ref().ok().copied();
+    let set_back = debt.update.as_ref().map_or(Ok(()), |one| until_set_back(one, pod, known));
+    match &set_back {
+        Err(SetBack::Note(noted)) => {
+            return replace(debt, StartDebt { update: Some(noted.clone()), ..debt.clone() });
+        }
+        Err(SetBack::Act(action)) => return Changes::action((**action).clone()),
+        Err(SetBack::Wait(_)) | Ok(()) => {}
+    }
+    if ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid) {
+        return pay_kept_stopped(debt, pod, known);
+    }
+    if is_to_be_stopped(context, pod) {
+        // Until that is in the ledger, the request to keep it stopped may be withdrawn.
+        changes.wait(uid, Code::KeptStopped, "it is to be kept stopped");
+        return changes;
+    }
+    let manager = match manager {
+        Ok(manager) => manager,
+        Err(blocker) => {
+            changes.block(uid, blocker);
+            return changes;
+        }
+    };
+    bring_back(debt, pod, manager, set_back)
+}
+
+/// Starts the engine in its pod; `set_back`: what the pod waits for to be as it was.
+fn bring_back(
+    debt: &StartDebt,
+    pod: &Pod,
+    manager: &Manager,
+    set_back: Result<(), SetBack>,
+) -> Changes {
+    let uid = debt.pod_uid.as_str();
+    let mut changes = Changes::default();
+    if manager.sequence > debt.sequence {
+        return start_paid(debt, "another client has sent it a request since");
+    }
+    let is_due = debt.update.as_ref().is_some_and(|fixed| is_due(fixed, pod));
+    if is_due && matches!(manager.state, State::Failed | State::Backoff) {
+        return stop_failed(debt, manager);
+    }
+    // Whatever the kubelet does, its manager starts it by itself after a time.
+    if let Err(SetBack::Wait(message)) = set_back
+        && manager.desired == Desired::Stopped
+    {
+        changes.wait(uid, Code::Debts, message);
+        return changes;
+    }
+    if manager.sequence < debt.sequence {
+        return send_start(debt, manager);
+    }
+    if was_refused(manager, debt.sequence) && debt.config == ConfigChoice::Mounted {
+        // There is no other config to start on; the manager decides again on the same request.
+        return send_start(debt, manager);
+    }
+    if was_refused(manager, debt.sequence) {
+        let again = StartDebt {
+            sequence: manager.sequence + 1,
+            config: ConfigChoice::Mounted,
+            ..debt.clone()
+        };
+        return replace(debt, again);
+    }
+    if is_due && manager.state == State::Starting {
+        // It may fail there again.
+        changes.wait(uid, Code::Debts, "its engine starts in a pod that is not as it was");
+        return changes;
+    }
+    if manager.desired == Desired::Running && manager.durable {
+        return start_paid(debt, "it was started");
+    }
+    if manager.desired == Desired::Stopped {
+        return start_paid(debt, "another client stopped it");
+    }
+    changes.wait(
+        uid,
+        Code::NotDurable,
+        "its start was accepted, but its manager has not saved that yet",
+    );
+    changes
+}
+
+/// An engine that has failed is stopped before its pod is set back: the pod of an engine that its
+/// manager may start at any moment is not changed.
+fn stop_failed(debt: &StartDebt, manager: &Manager) -> Changes {
+    let stop =
+        debt.stop_sequence.filter(|stop| manager.sequence < *stop || was_refused(manager, *stop));
+    let Some(sequence) = stop else {
+        let above = manager.sequence.max(debt.sequence) + 1;
+        let next = StartDebt { stop_sequence: Some(above), sequence: above + 1, ..debt.clone() };
+        return replace(debt, next);
+    };
+    let checksum = match debt.config {
+        ConfigChoice::LastGood => manager.last_good.clone(),
+        ConfigChoice::Mounted => None,
+    };
+    let (uid, resume) = (debt.pod_uid.clone(), Some(resume_on(checksum)));
+    Changes::action(Action::Stop { uid, sequence, drain: 0, resume, exit: false })
+}
+
+/// A node that is kept stopped needs no start. Its pod is set back once its engine is stopped.
+fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> Changes {
+    let is_undone = !debt.update.as_ref().is_some_and(|fixed| is_due(fixed, pod));
+    let is_overtaken = manager.is_some_and(|manager| manager.sequence > debt.sequence);
+    if is_undone || is_overtaken {
+        return start_paid(debt, "it is kept stopped now");
+    }
+    let mut changes = Changes::default();
+    changes.wait(&debt.pod_uid, Code::Debts, "its pod is set back once its engine is stopped");
+    changes
+}
+
+/// A list with another pod of this name proves that ours is gone. A list without the pod may be
+/// incomplete: it counts once the pod has been absent for the time of a phase.
+fn pod_absent(context: &Context<'_>, debt: &StartDebt) -> Changes {
+    let now = context.snapshot.now;
+    let is_replaced = context.index.pods().any(|pod| pod.node == debt.node);
+    let is_long = |since| now.since(since) >= context.policy.phase_timeout;
+    if is_replaced || debt.absent_since.is_some_and(is_long) || is_deleted_with_its_pods(context) {
+        return start_paid(debt, "its pod is gone");
+    }
+    if debt.absent_since.is_none() {
+        return replace(debt, StartDebt { absent_since: Some(now), ..debt.clone() });
+    }
+    let mut changes = Changes::default();
+    let message = format!("the engine of {} must be started; its pod is gone", debt.node);
+    changes.wait_all(Code::Debts, message);
+    changes
+}
+
+fn replace(debt: &StartDebt, new: StartDebt) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
+    changes.change(LedgerChange::AddStartDebt(new));
+    changes
+}
+
+fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
+    if is_ending(manager.state) || manager.state == State::Stuck {
+        let mut changes = Changes::default();
+        changes.wait(&debt.pod_uid, Code::Debts, "it is started once it is stopped");
+        return changes;
+    }
+    Changes::action(start_of(debt))
+}
+
+/// The start that is owed.
+pub(in crate::flow) fn start_of(debt: &StartDebt) -> Action {
+    Action::Start {
+        uid: debt.pod_uid.clone(),
+        sequence: debt.sequence,
+        checksum: None,
+        config: debt.config,
+    }
+}
+
+fn start_paid(debt: &StartDebt, why: &str) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
+    let message = format!("{} needs no start any more: {why}", debt.node);
+    changes.event(None, Reason::DebtPaid, message);
+    changes
+}
