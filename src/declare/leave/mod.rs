@@ -111,20 +111,15 @@ pub fn leave(sets: &[Set], facts: &Facts, seen: Result<&Seen, &str>, debts: &Lea
         }
         return turn.act(action);
     }
-    for set in sets {
-        for node in set.leaving().filter(|node| keep.contains(node)) {
-            let waits = take::shards(&node, seen).err();
-            let waits = waits.unwrap_or_else(|| "it is empty; its turn comes".to_owned());
-            turn.nodes.insert(node, waits);
-        }
+    let empty = match going.first() {
+        Some(first) => format!("it is empty; {first} goes first"),
+        None => "it is empty; its turn comes".to_owned(),
+    };
+    for node in sets.iter().flat_map(Set::leaving).filter(|node| keep.contains(node)) {
+        let waits = take::shards(&node, seen).err().unwrap_or_else(|| empty.clone());
+        turn.nodes.insert(node, waits);
     }
-    if let Some(going) = going.first() {
-        let why = format!("it is empty; {going} goes first");
-        for (_, waits) in
-            turn.nodes.iter_mut().filter(|(_, waits)| waits.starts_with("it is empty"))
-        {
-            waits.clone_from(&why);
-        }
+    if !going.is_empty() {
         return turn;
     }
     for set in sets {
