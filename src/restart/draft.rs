@@ -72,7 +72,11 @@ impl<'c, 'a> Draft<'c, 'a> {
             events: Vec::new(),
             waiting: Lookup::default(),
             waiting_all: None,
-            requeue_after: at_rest_of(snapshot.pods.len()),
+            // Nothing is requested before there is a status, which follows this plan.
+            requeue_after: match snapshot.cluster.has_status {
+                true => at_rest_of(snapshot.pods.len()),
+                false => LATER,
+            },
         }
     }
 

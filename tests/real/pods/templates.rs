@@ -70,7 +70,7 @@ impl Stage {
     /// Changes what a container reads when it is started. At rest such objects are read once a
     /// minute; a person's restart does not wait for that.
     fn changed_at_start(&mut self, key: &str, value: &str) {
-        set::read_at_start(&self.fixture, key, value);
+        set::change_read_at_start(&self.fixture, key, value);
         let began = Instant::now();
         self.fixture.people.run("kubectl stayput -n search restart logs --watch");
         println!("{key}, with a person's restart: {} ms", began.elapsed().as_millis());

@@ -8,16 +8,21 @@ use crate::pods::nodes::NODES;
 use crate::pods::stateful_set::{stateful_set, with_claims};
 
 /// The ConfigMap that the engine's container reads when it is started: a variable, and a file
-/// mounted by `subPath`.
-pub(super) fn read_at_start(fixture: &Fixture, key: &str, value: &str) {
-    let patch = json!({
+/// mounted by `subPath`. It is written once: one that is changed a second before the containers are
+/// started may not be what they have, so it is not noted.
+pub(super) fn read_at_start(fixture: &Fixture) {
+    fixture.admin().apply(&json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": "read-at-start", "namespace": "search" },
-        "data": { key: value },
-    });
-    let merge = ["apply", "--server-side", "--field-manager", key, "--filename", "-"];
-    fixture.admin().attempt(&merge, &patch.to_string()).expect("it is taken");
+        "data": { "tier": "hot", "synonyms": "fast, quick" },
+    }));
+}
+
+/// Changes a key of it.
+pub(super) fn change_read_at_start(fixture: &Fixture, key: &str, value: &str) {
+    let patch = json!({ "data": { key: value } }).to_string();
+    fixture.run(&["patch", "configmap", "read-at-start", "--type=merge", "--patch", &patch]);
 }
 
 /// Three nodes with claims, their config and the Service.

@@ -38,8 +38,7 @@ impl Stage {
         };
         keys(&fixture);
         let storage = volumes(&fixture, &NODES);
-        set::read_at_start(&fixture, "tier", "hot");
-        set::read_at_start(&fixture, "synonyms", "fast, quick");
+        set::read_at_start(&fixture);
         let template = set::make(&fixture);
         until_ready(&fixture, &NODES);
         let nodes = observe(&fixture, MANAGER);
