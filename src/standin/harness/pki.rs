@@ -1,7 +1,7 @@
 //! A CA, and a certificate that it signed.
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, Error, IsCa, KeyPair,
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, Error, IsCa, KeyPair,
 };
 
 /// A CA, and one certificate with its key.
@@ -16,6 +16,8 @@ pub struct Issued {
 pub fn issue(names: &[&str]) -> Result<Issued, Error> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // With the name of its own certificate, OpenSSL takes each for one that signed itself.
+    params.distinguished_name.push(DnType::CommonName, "test CA");
     let ca = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
