@@ -251,6 +251,8 @@ async fn at_rest_nobody_is_asked_anything() {
             cluster.status.as_ref().is_some_and(|status| status.report.counts.ready == 3)
         })
         .await;
+    // Another look follows the first status.
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let counts = fixture.server.counts();
     tokio::time::sleep(Duration::from_secs(7)).await;
     let since = fixture.server.counts().since(&counts);
