@@ -2,13 +2,15 @@
 //! sources have.
 
 use super::open::{open, remember};
-use super::own_ids::{ended, last_try, next_try, short_id};
+use super::own_ids::{ended, has_been_tried, last_try, next_try, short_id};
 use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
 use crate::index::Index;
-use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use crate::{
+    Blocker, Code, Ledger, OnConfigChange, Outcome, Pod, Request, Sources, Strategy, Target,
+};
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
 pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -16,7 +18,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     if ledger.restart.is_some() || !context.snapshot.cluster.has_status {
         return changes;
     }
-    let drifting: Vec<&Pod> = context
+    let mut drifting: Vec<&Pod> = context
         .index
         .pods()
         .filter(|pod| is_pending(pod) && !is_to_be_stopped(context, pod))
@@ -56,12 +58,20 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     }
     let id = change_id(context);
     if let Some((last, outcome)) = last_try(ledger, &id) {
-        let ended = ended(outcome);
-        let message =
-            format!("its change was rolled out as {last}, which {ended}: ask for a restart");
-        for pod in drifting {
-            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
-        }
+        let message = format!(
+            "its change was rolled out as {last}, which {}: ask for a restart",
+            ended(outcome)
+        );
+        drifting.retain(|pod| {
+            // Its manager did not answer when the others were asked for.
+            let is_left_out = outcome == Some(Outcome::Done) && !has_been_tried(pod, &id);
+            if !is_left_out {
+                changes.wait(&pod.uid, Code::PendingRestart, message.clone());
+            }
+            is_left_out
+        });
+    }
+    if drifting.is_empty() {
         return changes;
     }
     let id = next_try(ledger, id);

@@ -1,7 +1,7 @@
 //! Ids of restarts that the reconciler requests itself: one for each change, so that a change is
 //! requested once, and numbered if it is requested again.
 
-use crate::{Ledger, Outcome};
+use crate::{LastRestart, Ledger, Outcome, Pod, annotation};
 
 /// An id of this kind for what is wanted, by name.
 pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
@@ -11,7 +11,7 @@ pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
 }
 
 /// Which request of this change an id is, from 1; none if it is of another change.
-pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
+fn try_of(id: &str, handled: &str) -> Option<u32> {
     match handled.strip_prefix(id)? {
         "" => Some(1),
         rest => rest.strip_prefix('-')?.parse().ok(),
@@ -40,4 +40,11 @@ pub(super) fn next_try(ledger: &Ledger, id: String) -> String {
 /// How a request ended, for messages.
 pub(super) fn ended(outcome: Option<Outcome>) -> &'static str {
     outcome.map_or("ended", Outcome::as_str)
+}
+
+/// Whether the last restart of this pod was for this change.
+pub(super) fn has_been_tried(pod: &Pod, id: &str) -> bool {
+    let last = pod.annotations.get(annotation::LAST_RESTART);
+    last.and_then(|text| serde_json::from_str::<LastRestart>(text).ok())
+        .is_some_and(|last| try_of(id, &last.id).is_some())
 }

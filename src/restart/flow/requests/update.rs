@@ -1,13 +1,13 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
 use super::open::{open, remember};
-use super::own_ids::{ended, last_try, next_try, short_id, try_of};
+use super::own_ids::{ended, has_been_tried, last_try, next_try, short_id};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};
 use crate::{
-    Action, Code, LastRestart, Ledger, Outcome, Pod, PodUpdate, Request, Strategy, Target,
-    UpdateStep, annotation,
+    Action, Code, Ledger, Outcome, Pod, PodUpdate, Request, Strategy, Target, UpdateStep,
+    annotation,
 };
 use stayput_reuse::Note;
 
@@ -102,13 +102,6 @@ fn request(context: &Context<'_>, ledger: &Ledger, mut wanted: Vec<(&Pod, &PodUp
     };
     changes.merge(open(context, request));
     changes
-}
-
-/// Whether the last restart of this pod was for this update.
-fn has_been_tried(pod: &Pod, id: &str) -> bool {
-    let last = pod.annotations.get(annotation::LAST_RESTART);
-    last.and_then(|text| serde_json::from_str::<LastRestart>(text).ok())
-        .is_some_and(|last| try_of(id, &last.id).is_some())
 }
 
 /// An id for the templates that all pods should be made from, and for what their containers are to

@@ -108,6 +108,7 @@ scenarios! {
     deadline_after_absence
     drain
     drift
+    drift_left_out
     engine_hangs
     engine_hangs_in_its_slot
     engine_will_not_start

@@ -6,6 +6,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::stage::Stage;
+use crate::pods::fixture::MANAGER;
+use crate::pods::nodes::observe;
 use crate::pods::seen::Seen;
 use crate::pods::stateful_set::status;
 
@@ -37,12 +39,10 @@ impl Stage {
         self.row(&format!("size {memory}"))
     }
 
-    /// The id of each node's engine process.
+    /// The run of each node's engine.
     fn engines(&self) -> BTreeMap<String, String> {
-        let nodes = self.pods[0].ask("/_nodes").expect("the engine answers");
-        let text = |value: &Value| value.as_str().expect("text").to_owned();
-        let nodes = nodes["nodes"].as_object().expect("nodes").values();
-        nodes.map(|node| (text(&node["name"]), text(&node["ephemeral_id"]))).collect()
+        let nodes = observe(&self.fixture, MANAGER);
+        nodes.into_iter().map(|(name, node)| (name, node.run().to_owned())).collect()
     }
 
     /// The first node comes back with the size that it had, and the others are not stopped.
