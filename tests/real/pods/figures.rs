@@ -29,7 +29,8 @@ const ROUNDS: u32 = 2;
 #[ignore = "a measurement: bench/rolling"]
 fn in_place_and_by_deletion() {
     const TEST: &str = "pods::figures::in_place_and_by_deletion";
-    let Some(set) = OpenSearchSet::set_up(TEST) else { return };
+    // Enough for a second engine, which makes the archive.
+    let Some(set) = OpenSearchSet::set_up(TEST, "1500Mi") else { return };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     warm::archive(&set.fixture, set.storage.path());

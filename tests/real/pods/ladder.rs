@@ -16,7 +16,7 @@ use crate::support::wait::eventually;
 #[test]
 fn documents_are_written_throughout_and_none_is_lost() {
     const TEST: &str = "pods::ladder::documents_are_written_throughout_and_none_is_lost";
-    let Some(set) = OpenSearchSet::set_up(TEST) else { return };
+    let Some(set) = OpenSearchSet::set_up(TEST, "600Mi") else { return };
     set.carry_templates_out("inPlace");
     let mut ladder = Ladder { template: set.template.clone(), pods: seen(&set.fixture), set };
     let clients = Clients::start(&ladder.set.fixture);

@@ -32,8 +32,9 @@ pub(super) struct OpenSearchSet {
 }
 
 impl OpenSearchSet {
-    /// Three nodes with documents, and a reconciler. None if something is missing here.
-    pub(super) fn set_up(test: &str) -> Option<Self> {
+    /// Three nodes with documents, each with this much memory, and a reconciler. None if something is
+    /// missing here.
+    pub(super) fn set_up(test: &str, memory: &str) -> Option<Self> {
         let laid = Parts::find().and_then(|parts| Ok((parts, Fixture::lay("privileged")?)));
         let (parts, fixture) = match laid {
             Ok(laid) => laid,
@@ -44,7 +45,7 @@ impl OpenSearchSet {
         };
         keys(&fixture);
         let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
-        let set = named(parts.real(pod(&fixture, "logs")));
+        let set = named(&parts.real(pod(&fixture, "logs")), memory);
         let template = set["spec"]["template"].clone();
         let made = Self { fixture, parts, seeds, template, storage };
         made.configure("first", "");
@@ -120,13 +121,13 @@ impl OpenSearchSet {
 }
 
 /// The nodes, each with its own name.
-fn named(pod: Value) -> Value {
+fn named(pod: &Value, memory: &str) -> Value {
     let mut spec = pod["spec"].clone();
     let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
     let container = &mut spec["containers"][0];
     container["resources"] = json!({
-        "requests": { "cpu": "100m", "memory": "600Mi" },
-        "limits": { "memory": "600Mi" },
+        "requests": { "cpu": "100m", "memory": memory },
+        "limits": { "memory": memory },
     });
     let env = container["env"].as_array_mut().expect("a list");
     env.push(json!({ "name": "NODE_NAME", "valueFrom": name }));
