@@ -57,12 +57,12 @@ pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, report};
 pub use request::{InvalidRequest, Request, Strategy, Target};
-pub use snapshot::snapshot_schema;
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, Endpoint, Engine, Health, InvalidSnapshot, Known,
     LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,
     ResizeState, Run, Saved, ShardCopy, Snapshot, Sources, Unknown, Voting,
 };
+pub use snapshot::{are_master_eligible, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;
 pub use stayput_reuse::{Settings, UpdateStep};
 pub use time::{InvalidTime, Time};

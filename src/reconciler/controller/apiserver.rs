@@ -172,6 +172,19 @@ impl Apiserver {
         self.call(K::CALL, &what, api.get(name)).await
     }
 
+    /// The same; none if it is absent.
+    pub(super) async fn find<K: ByName>(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<K>, ApiError> {
+        match self.get(namespace, name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Patches metadata, by a JSON patch.
     pub(super) async fn patch_pod(
         &self,
@@ -209,12 +222,7 @@ impl Apiserver {
         version: u64,
     ) -> Result<(), ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
-        let preconditions = Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: Some(version.to_string()),
-        };
-        let options =
-            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let options = only(Some(uid.to_owned()), Some(version.to_string()));
         let what = format!("Pod {namespace}/{name}");
         self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
     }
@@ -300,6 +308,12 @@ pub(super) fn namespaced_name(metadata: &kube::api::ObjectMeta) -> (&str, &str) 
 
 fn params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }
+}
+
+/// Deletes only the object with this uid, at this version.
+fn only(uid: Option<String>, resource_version: Option<String>) -> DeleteParams {
+    let preconditions = Some(Preconditions { uid, resource_version });
+    DeleteParams { preconditions, ..DeleteParams::default() }
 }
 
 fn json_patch(patch: Value) -> Result<Patch<()>, ApiError> {

@@ -26,6 +26,7 @@ use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
+use crate::engine_client::Endpoint;
 use stayput_restart::{Engine, Known, Ledger, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
@@ -212,6 +213,14 @@ impl Observer {
             }
             unknown(error.to_string())
         })
+    }
+
+    /// Where the engine of a declared cluster is asked about its nodes, by what the watches have shown.
+    fn endpoints_of(&self, cluster: &SearchCluster, known: &Snapshot) -> Vec<Endpoint> {
+        let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
+        let must_read = BTreeSet::new();
+        let ages = Ages::of(known, &must_read, false, pods.len());
+        engine::endpoints(&pods, &ages, cluster.spec.engine.port)
     }
 
     /// How far a node is that has begun to leave.

@@ -87,14 +87,18 @@ impl Node {
 }
 
 /// Whether a node with these roles can be elected, or votes.
-pub(crate) fn are_master_eligible(roles: &BTreeSet<String>) -> bool {
+pub fn are_master_eligible(roles: &BTreeSet<String>) -> bool {
     roles.contains("master") || roles.contains("cluster_manager")
 }
 
 /// Whether a node with these roles can hold shards.
 pub(crate) fn hold_data(roles: &BTreeSet<String>) -> bool {
-    let holds = |role: &str| matches!(role, "data" | "search" | "warm" | "index");
-    roles.iter().any(|role| holds(role) || role.starts_with("data_"))
+    roles.iter().any(|role| holds_data(role))
+}
+
+/// Whether a node with this role can hold shards.
+pub fn holds_data(role: &str) -> bool {
+    matches!(role, "data" | "search" | "warm" | "index") || role.starts_with("data_")
 }
 
 /// Color of a cluster's health.

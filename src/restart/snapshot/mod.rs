@@ -19,8 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::{KnownConfigs, Ledger, Time};
 
 pub use cluster::Cluster;
+pub(crate) use engine::hold_data;
 pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardCopy, Voting};
-pub(crate) use engine::{are_master_eligible, hold_data};
+pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources};
 pub use saved::schema as snapshot_schema;

@@ -3,6 +3,7 @@
 
 pub(crate) mod driver;
 mod failed_sets;
+mod first_status;
 mod forecasts;
 mod formats;
 mod laws;

@@ -3,12 +3,13 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::api::{ObjectList, ObjectMeta, Preconditions};
+use kube::api::{
+    ApiResource, DynamicObject, ListParams, ObjectList, ObjectMeta, Patch, PatchParams,
+};
 use serde_json::{Value, json};
 use stayput_declare::{CLUSTER, Kind};
 
-use super::{ApiError, Apiserver, FIELD_MANAGER};
+use super::{ApiError, Apiserver, FIELD_MANAGER, only, params};
 
 fn resource(kind: Kind) -> ApiResource {
     match kind {
@@ -114,9 +115,7 @@ impl Apiserver {
             "metadata": { "uid": there.uid, "resourceVersion": there.resource_version },
             "spec": { "replicas": replicas },
         });
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patch = Patch::Merge(&patch);
+        let (params, patch) = (params(), Patch::Merge(&patch));
         let call = api.patch(&there.name, &params, &patch);
         self.call("scale_stateful_set", &what, call).await.map(drop)
     }
@@ -129,11 +128,7 @@ impl Apiserver {
     ) -> Result<(), ApiError> {
         let api: Api<StatefulSet> = Api::namespaced(self.client(), namespace);
         let what = format!("StatefulSet {namespace}/{}", there.name);
-        let preconditions = Some(Preconditions {
-            uid: there.uid.clone(),
-            resource_version: there.resource_version.clone(),
-        });
-        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        let params = only(there.uid.clone(), there.resource_version.clone());
         self.call("delete_stateful_set", &what, api.delete(&there.name, &params)).await.map(drop)
     }
 
@@ -146,9 +141,7 @@ impl Apiserver {
     ) -> Result<(), ApiError> {
         let api: Api<Secret> = Api::namespaced(self.client(), namespace);
         let what = format!("Secret {namespace}/{name}");
-        let uid = Some(uid.to_owned());
-        let preconditions = Some(Preconditions { uid, resource_version: None });
-        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        let params = only(Some(uid.to_owned()), None);
         self.call("delete_secret", &what, api.delete(name, &params)).await.map(drop)
     }
 }

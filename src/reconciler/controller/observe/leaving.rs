@@ -1,16 +1,12 @@
 //! What the engine shows about nodes that leave.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::ages::Ages;
-use super::engine::endpoints;
 use super::{Observer, snapshot};
 use crate::cluster::SearchCluster;
-use crate::controller::pods::Facts;
 use stayput_declare::Seen;
 
 /// How long all answers together may take.
@@ -23,11 +19,8 @@ impl Observer {
         cluster: &SearchCluster,
         leaving: &BTreeSet<String>,
     ) -> Result<Seen, String> {
-        let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
         let known = snapshot::bare(cluster, &self.pods, String::new());
-        let must_read = BTreeSet::new();
-        let ages = Ages::of(&known, &must_read, false, pods.len());
-        let endpoints = endpoints(&pods, &ages, cluster.spec.engine.port);
+        let endpoints = self.endpoints_of(cluster, &known);
         if endpoints.is_empty() {
             return Err("no pod has an address at which the engine could be asked".to_owned());
         }

@@ -22,15 +22,11 @@ impl Object {
         namespace: &str,
         source: &Source,
     ) -> Result<Option<Self>, ApiError> {
-        let read = match source.kind {
-            SourceKind::Secret => api.get(namespace, &source.name).await.map(Self::of_secret),
-            SourceKind::ConfigMap => api.get(namespace, &source.name).await.map(Self::of_map),
-        };
-        match read {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let name = &source.name;
+        Ok(match source.kind {
+            SourceKind::Secret => api.find(namespace, name).await?.map(Self::of_secret),
+            SourceKind::ConfigMap => api.find(namespace, name).await?.map(Self::of_map),
+        })
     }
 
     fn of_secret(secret: Secret) -> Self {

@@ -53,11 +53,8 @@ impl Owners {
             .map(|(_, name)| name)
             .collect();
         let read = async |name: &str| {
-            let answer = match api.get(namespace, name).await {
-                Ok(set) => Ok(Some(Set::of(&set))),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error),
-            };
+            let found = api.find(namespace, name).await;
+            let answer = found.map(|set| set.as_ref().map(Set::of));
             (name.to_owned(), (Instant::now(), answer))
         };
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);

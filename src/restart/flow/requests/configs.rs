@@ -13,7 +13,7 @@ use crate::{Ledger, Outcome, Pod, Step, Strategy};
 /// forgotten that no engine runs on any more.
 pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let seen = &context.snapshot.configs;
-    if !context.snapshot.cluster.has_status || ledger.configs.contains(seen) {
+    if ledger.configs.contains(seen) {
         return Changes::default();
     }
     let managers: Vec<_> = context.index.pods().map(|pod| pod.manager.as_ref()).collect();

@@ -2,15 +2,13 @@
 //! sources have.
 
 use super::open::{open, remember};
-use super::own_ids::{ended, has_been_tried, last_try, next_try, short_id};
+use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
 use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_to_be_stopped;
 use crate::index::Index;
-use crate::{
-    Blocker, Code, Ledger, OnConfigChange, Outcome, Pod, Request, Sources, Strategy, Target,
-};
+use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
 pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -64,7 +62,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         );
         drifting.retain(|pod| {
             // Its manager did not answer when the others were asked for.
-            let is_left_out = outcome == Some(Outcome::Done) && !has_been_tried(pod, &id);
+            let is_left_out = was_left_out(pod, &id, outcome);
             if !is_left_out {
                 changes.wait(&pod.uid, Code::PendingRestart, message.clone());
             }

@@ -42,8 +42,13 @@ pub(super) fn ended(outcome: Option<Outcome>) -> &'static str {
     outcome.map_or("ended", Outcome::as_str)
 }
 
-/// Whether the last restart of this pod was for this change.
-pub(super) fn has_been_tried(pod: &Pod, id: &str) -> bool {
+/// Whether a request for this change that ended so left the pod out: others are done, and its last
+/// restart was not for this change.
+pub(super) fn was_left_out(pod: &Pod, id: &str, outcome: Option<Outcome>) -> bool {
+    outcome == Some(Outcome::Done) && !has_been_tried(pod, id)
+}
+
+fn has_been_tried(pod: &Pod, id: &str) -> bool {
     let last = pod.annotations.get(annotation::LAST_RESTART);
     last.and_then(|text| serde_json::from_str::<LastRestart>(text).ok())
         .is_some_and(|last| try_of(id, &last.id).is_some())

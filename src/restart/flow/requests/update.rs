@@ -1,13 +1,12 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
 use super::open::{open, remember};
-use super::own_ids::{ended, has_been_tried, last_try, next_try, short_id};
+use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};
 use crate::{
-    Action, Code, Ledger, Outcome, Pod, PodUpdate, Request, Strategy, Target, UpdateStep,
-    annotation,
+    Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
 };
 use stayput_reuse::Note;
 
@@ -73,7 +72,7 @@ fn request(context: &Context<'_>, ledger: &Ledger, mut wanted: Vec<(&Pod, &PodUp
     let id = update_id(context);
     if let Some((last, outcome)) = last_try(ledger, &id) {
         wanted.retain(|(pod, update)| {
-            let is_left_out = outcome == Some(Outcome::Done) && !has_been_tried(pod, &id);
+            let is_left_out = was_left_out(pod, &id, outcome);
             if !is_left_out {
                 let message = format!(
                     "its new pod template was carried out as {last}, which {}: change the template, \

@@ -10,6 +10,7 @@ use crate::engine_client::{
     Access, Endpoint, EngineClient, Node, Shard, ShardState, Topology, Voting,
 };
 use stayput_declare::{Excluded, Seen, SeenNode, Votes};
+use stayput_restart::{are_master_eligible, holds_data};
 
 /// Of so many nodes at most it is asked why a shard stays: the answer names every node.
 const MAX_EXPLAINED: usize = 3;
@@ -60,14 +61,15 @@ fn seen(topology: &Topology) -> Seen {
     }
     let node = |node: &Node| {
         let roles = node.roles.as_ref();
-        let has = |role: &str| roles.is_none_or(|roles| roles.contains(role));
-        let holds = |role: &&String| {
-            role.starts_with("data") || ["search", "warm", "index"].contains(&role.as_str())
-        };
         let seen = SeenNode {
             id: node.id.clone(),
-            is_master: has("master") || has("cluster_manager"),
-            data_roles: roles.into_iter().flatten().filter(holds).cloned().collect(),
+            is_master: roles.is_none_or(are_master_eligible),
+            data_roles: roles
+                .into_iter()
+                .flatten()
+                .filter(|role| holds_data(role))
+                .cloned()
+                .collect(),
             shards: shards.get(node.name.as_str()).copied().unwrap_or(0),
             stuck: None,
         };

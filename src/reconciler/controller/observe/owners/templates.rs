@@ -51,11 +51,8 @@ impl Templates {
         });
         let missing = needed.iter().filter(|key| !self.revisions.contains_key(*key));
         let read = async |key: &Key| {
-            let answer = match api.get(namespace, &key.1).await {
-                Ok(revision) => Ok(Some(Revision::of(&revision))),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error),
-            };
+            let found = api.find(namespace, &key.1).await;
+            let answer = found.map(|revision| revision.as_ref().map(Revision::of));
             (key.clone(), answer)
         };
         self.revisions.extend(join_limited(missing.map(read).collect()).await);
