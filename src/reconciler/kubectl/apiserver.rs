@@ -203,7 +203,7 @@ pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
     })
 }
 
-/// Changes metadata of a SearchCluster by a JSON patch.
+/// Changes a SearchCluster by a JSON patch.
 pub(super) async fn patch_cluster(
     session: &Session,
     name: &str,

@@ -105,6 +105,10 @@ pub(super) enum Command {
         #[arg(long, value_name = "ID")]
         id: Option<String>,
     },
+    /// Stop no further node until `resume`; nodes that are stopped already are started
+    Pause(ClusterArg),
+    /// Let nodes be stopped again after `pause`; a restart under way goes on
+    Resume(ClusterArg),
     /// Stop nodes and keep them stopped; their pods are kept
     Stop(NodesArgs),
     /// Start nodes that were stopped with `stop`

@@ -108,6 +108,12 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             let report = actions::cancel(session, name, id.as_deref()).await?;
             Ok(printer.action(&report)?)
         }
+        Command::Pause(cluster) => {
+            Ok(printer.action(&actions::pause(session, cluster.name.as_deref()).await?)?)
+        }
+        Command::Resume(cluster) => {
+            Ok(printer.action(&actions::resume(session, cluster.name.as_deref()).await?)?)
+        }
         Command::Stop(args) => Ok(printer.action(&actions::stop(session, &args).await?)?),
         Command::Start(args) => Ok(printer.action(&actions::start(session, &args).await?)?),
         Command::Watch { cluster, id, timeout } => {

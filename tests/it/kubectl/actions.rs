@@ -1,4 +1,4 @@
-//! `restart`, `cancel`, `stop` and `start`: what they write, and what they refuse.
+//! `restart`, `cancel`, `pause`, `stop` and `start`: what they write, and what they refuse.
 
 use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, annotation};
@@ -161,4 +161,20 @@ async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
     let error = fixture.fails("start logs-2", 1).await;
     assert!(error.contains("spec.stopped of SearchCluster logs names logs-2"), "{error}");
     assert_eq!(fixture.pod_annotation("logs-2", key).await.as_deref(), Some("true"));
+}
+
+#[tokio::test]
+async fn pause_and_resume_say_what_that_means_for_the_restart_under_way() {
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    let paused = fixture.succeeds("pause").await;
+    assert!(paused.contains("logs is paused: no further node is stopped"), "{paused}");
+    assert!(paused.contains("stays and goes on after that"), "{paused}");
+    assert!(fixture.succeeds("status").await.contains("spec.paused is true"));
+    let again = fixture.json("pause logs").await;
+    assert_eq!(again["result"], "unchanged");
+    let resumed = fixture.succeeds("resume").await;
+    assert!(resumed.starts_with("logs is paused no longer: restart "), "{resumed}");
+    assert!(!fixture.succeeds("status").await.contains("spec.paused is true"));
+    let again = fixture.succeeds("resume logs").await;
+    assert_eq!(again, "logs is not paused; nothing was changed\n");
 }

@@ -1,20 +1,18 @@
-//! The JSON patch of one annotation.
+//! JSON patches, each refused if the object has another resource version by then.
 
 use serde_json::{Value, json};
 
 /// How often a patch is tried when another client has changed the object meanwhile.
 pub(super) const MAX_ATTEMPTS: usize = 5;
 
-/// Sets an annotation, or removes it if there is no value. The patch is refused if the object has
-/// another resource version by then.
+/// Sets an annotation, or removes it if there is no value.
 pub(super) fn set_annotation(
     resource_version: &str,
     has_annotations: bool,
     key: &str,
     value: Option<&str>,
 ) -> Value {
-    let mut patch =
-        vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": resource_version})];
+    let mut patch = vec![only_at(resource_version)];
     if !has_annotations {
         patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
     }
@@ -25,4 +23,13 @@ pub(super) fn set_annotation(
         None => json!({"op": "remove", "path": path}),
     });
     Value::Array(patch)
+}
+
+/// Sets `spec.paused` of a SearchCluster.
+pub(super) fn set_paused(resource_version: &str, paused: bool) -> Value {
+    json!([only_at(resource_version), {"op": "add", "path": "/spec/paused", "value": paused}])
+}
+
+fn only_at(resource_version: &str) -> Value {
+    json!({"op": "test", "path": "/metadata/resourceVersion", "value": resource_version})
 }

@@ -39,6 +39,12 @@ pub(in crate::kubectl) enum ActionResult {
     StopRequested,
     /// The nodes are no longer marked to be kept stopped.
     StartRequested,
+    /// The cluster is paused: no further node is stopped.
+    Paused,
+    /// The cluster is paused no longer.
+    Resumed,
+    /// Nothing: it was so already.
+    Unchanged,
     /// Nothing: a dry run.
     DryRun,
 }

@@ -1,0 +1,77 @@
+//! `pause` and `resume`: no node is stopped while a person looks at the cluster.
+
+use super::error::ActionError;
+use super::patch::{MAX_ATTEMPTS, set_paused};
+use super::report::{self, ActionReport};
+use crate::kubectl::apiserver::patch_cluster;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::json::ActionResult;
+use crate::kubectl::selection;
+use crate::kubectl::session::Session;
+
+/// Lets no further node be stopped.
+pub(in crate::kubectl) async fn pause(
+    session: &Session,
+    cluster: Option<&str>,
+) -> Result<ActionReport, ActionError> {
+    set(session, cluster, true).await
+}
+
+/// Lets nodes be stopped again.
+pub(in crate::kubectl) async fn resume(
+    session: &Session,
+    cluster: Option<&str>,
+) -> Result<ActionReport, ActionError> {
+    set(session, cluster, false).await
+}
+
+async fn set(
+    session: &Session,
+    cluster: Option<&str>,
+    paused: bool,
+) -> Result<ActionReport, ActionError> {
+    for _ in 0..MAX_ATTEMPTS {
+        let view = selection::view(session, cluster).await?;
+        if view.paused == paused {
+            return Ok(unchanged(&view));
+        }
+        let patch = set_paused(&view.resource_version, paused);
+        match patch_cluster(session, &view.name, patch).await {
+            Ok(()) if paused => return Ok(was_paused(&view)),
+            Ok(()) => return Ok(was_resumed(&view)),
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ActionError::Conflict { object: "the SearchCluster".into() })
+}
+
+fn unchanged(view: &ClusterView) -> ActionReport {
+    let state = if view.paused { "is paused already" } else { "is not paused" };
+    let page = format!("{} {state}; nothing was changed\n", view.name);
+    ActionReport { page, output: report::output(view, ActionResult::Unchanged) }
+}
+
+fn was_paused(view: &ClusterView) -> ActionReport {
+    let name = &view.name;
+    let mut page = format!(
+        "{name} is paused: no further node is stopped until `kubectl stayput resume {name}`; nodes \
+         that are stopped already are started\n"
+    );
+    if let Some(restart) = view.restart() {
+        let id = &restart.request.id;
+        page += &format!(
+            "restart {id} stays and goes on after that; to end it: `kubectl stayput cancel {name}`\n"
+        );
+    }
+    ActionReport { page, output: report::output(view, ActionResult::Paused) }
+}
+
+fn was_resumed(view: &ClusterView) -> ActionReport {
+    let next = match view.restart() {
+        Some(restart) => format!("restart {} goes on", restart.request.id),
+        None => "nodes may be stopped again".to_owned(),
+    };
+    let page = format!("{} is paused no longer: {next}\n", view.name);
+    ActionReport { page, output: report::output(view, ActionResult::Resumed) }
+}
