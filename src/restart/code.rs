@@ -14,6 +14,8 @@ pub enum Code {
     NotItsTurn,
     /// The request has a time before which no node is stopped.
     NotBefore,
+    /// No maintenance window is open.
+    OutsideWindow,
     /// Kept stopped on request.
     KeptStopped,
     /// It leaves the cluster, and is not restarted any more.
@@ -128,6 +130,7 @@ impl Code {
             Self::Finished => "finished",
             Self::NotItsTurn => "not_its_turn",
             Self::NotBefore => "not_before",
+            Self::OutsideWindow => "outside_window",
             Self::KeptStopped => "kept_stopped",
             Self::Leaving => "leaving",
             Self::PendingRestart => "pending_restart",
@@ -213,6 +216,7 @@ impl Code {
             | Self::Finished
             | Self::NotItsTurn
             | Self::NotBefore
+            | Self::OutsideWindow
             | Self::KeptStopped
             | Self::Leaving
             | Self::PendingRestart

@@ -91,6 +91,9 @@ pub struct Request {
     /// Patterns of indices without replicas that may be unavailable while their node restarts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_unreplicated: Vec<String>,
+    /// Nodes may be stopped outside of the maintenance windows, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside_windows: bool,
     /// Who made the request, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -126,16 +129,26 @@ struct WrittenRequest {
     deadline: Option<Span>,
     #[serde(default)]
     allow_unreplicated: Vec<String>,
+    #[serde(default)]
+    outside_windows: bool,
     by: Option<String>,
 }
 
 impl From<WrittenRequest> for Request {
     fn from(written: WrittenRequest) -> Self {
-        let WrittenRequest { id, strategy, target, not_before, deadline, allow_unreplicated, by } =
-            written;
+        let WrittenRequest {
+            id,
+            strategy,
+            target,
+            not_before,
+            deadline,
+            allow_unreplicated,
+            outside_windows,
+            by,
+        } = written;
         let WrittenTarget { nodes, role, zone } = target;
         let target = Target { nodes, role, zone };
-        Self { id, strategy, target, not_before, deadline, allow_unreplicated, by }
+        Self { id, strategy, target, not_before, deadline, allow_unreplicated, outside_windows, by }
     }
 }
 

@@ -20,3 +20,4 @@ mod refusals;
 mod rolling;
 mod snapshots;
 mod templates;
+mod windows;

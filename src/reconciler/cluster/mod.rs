@@ -18,6 +18,7 @@ mod sources;
 mod spec;
 mod status;
 mod update;
+mod windows;
 
 pub use check::{Checked, Invalid};
 pub use config::{Config, Item, Source};
@@ -30,6 +31,7 @@ pub use sources::{Auth, Live, MissingSource, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;
 pub use update::{AllowedStep, UpdateMode, UpdateSpec};
+pub use windows::{Day, WindowSpec};
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::windows::WindowSpec;
 use stayput_restart as restart;
 
 /// How restarts are done.
@@ -48,6 +49,11 @@ pub struct RestartSpec {
     pub on_config_change: OnConfigChange,
     /// Start a node on the last good config if it does not become ready on the new one.
     pub rollback: bool,
+    /// When nodes may be stopped; always if there are none. A node that is stopped already is
+    /// finished, and a request may say that it does not wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub windows: Vec<WindowSpec>,
 }
 
 impl Default for RestartSpec {
@@ -64,6 +70,7 @@ impl Default for RestartSpec {
             drain: "auto".into(),
             on_config_change: OnConfigChange::None,
             rollback: policy.rollback,
+            windows: Vec::new(),
         }
     }
 }

@@ -274,6 +274,9 @@ pub(super) struct RestartArgs {
     /// example 'scratch-*'; may be given several times
     #[arg(long, value_name = "PATTERN")]
     allow_unreplicated: Vec<String>,
+    /// Do not wait for a maintenance window (spec.restart.windows)
+    #[arg(long)]
+    outside_windows: bool,
     /// Id of the request; a second request with the same id has no effect [default: a random one]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -309,6 +312,7 @@ impl RestartArgs {
             not_before: self.not_before,
             deadline: self.deadline,
             allow_unreplicated: self.allow_unreplicated.clone(),
+            outside_windows: self.outside_windows,
             by,
         }
     }

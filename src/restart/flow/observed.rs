@@ -2,7 +2,7 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
-use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Restart, Sources};
+use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources};
 use stayput_api::Desired;
 
 /// Whether the time of so many phases has passed since the member took its slot. A phase that ends
@@ -61,6 +61,28 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
         return refuse(Code::Paused, "paused (spec.paused): nothing is stopped");
     }
     Ok(())
+}
+
+/// Passes while nodes may be stopped for this request as far as maintenance windows are concerned.
+pub(super) fn in_window(context: &Context<'_>, request: &Request) -> Check {
+    if request.outside_windows {
+        return Ok(());
+    }
+    is_window_open(context)
+}
+
+/// Passes while a maintenance window is open, or if there are none.
+pub(super) fn is_window_open(context: &Context<'_>) -> Check {
+    match context.snapshot.cluster.closed_until {
+        Some(opens) => refuse(
+            Code::OutsideWindow,
+            format!(
+                "outside of the maintenance windows (spec.restart.windows): the next one opens at \
+                 {opens}"
+            ),
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Whether the SearchCluster is deleted together with its pods: then debts need not be paid.

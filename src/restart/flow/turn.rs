@@ -1,7 +1,9 @@
 //! The result of one member's turn. What it means for the restart is decided later.
 
+use super::observed::{in_window, not_paused};
 use crate::changes::Changes;
-use crate::{Action, Blocker, Code, Ending, Member, Outcome};
+use crate::context::Context;
+use crate::{Action, Blocker, Code, Ending, Member, Outcome, Request};
 
 /// The result of one member's turn.
 #[derive(Debug)]
@@ -29,8 +31,10 @@ pub(super) struct GiveBack {
 }
 
 impl GiveBack {
-    pub(super) fn paused() -> Self {
-        Self { reason: "paused (spec.paused)".into(), by_rule: false }
+    /// Why no node may be stopped now, if a person wants it so: by a pause, or by windows.
+    pub(super) fn wanted(context: &Context<'_>, request: &Request) -> Option<Self> {
+        let allowed = not_paused(context).and(in_window(context, request));
+        allowed.err().map(|blocker| Self { reason: blocker.message, by_rule: false })
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn add_joint_step(
 fn remove_cluster_blockers(working_copy: &mut WorkingCopy) {
     let cluster = &mut working_copy.snapshot.cluster;
     cluster.paused = false;
+    cluster.closed_until = None;
     cluster.overlaps.clear();
     if let Some(restart) = &mut working_copy.snapshot.ledger.restart {
         restart.request.not_before = None;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Pod;
-use crate::annotation;
+use crate::{Time, annotation};
 
 /// What decisions need of the SearchCluster, beside its policy and its ledger.
 #[derive(
@@ -30,6 +30,10 @@ pub struct Cluster {
     pub phase_applied_by: Option<String>,
     /// `spec.paused`: no new stops.
     pub paused: bool,
+    /// When the next of `spec.restart.windows` opens; none while one is open, and without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub closed_until: Option<Time>,
     /// `spec.stopped`: names of nodes to be kept stopped.
     pub stopped: BTreeSet<String>,
     /// Other SearchClusters whose selectors match our pods; no node is stopped meanwhile.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Problems;
-use crate::cluster::RestartSpec;
+use crate::cluster::windows::Windows;
+use crate::cluster::{RestartSpec, WindowSpec};
 use stayput_api::Span;
 use stayput_restart::{Disabled, Drain, Policy, Share};
 
@@ -40,6 +41,7 @@ impl Problems {
                 ),
             );
         }
+        self.windows(&restart.windows);
         Policy {
             max_unavailable: max_unavailable.unwrap_or(Share::Nodes(1)),
             max_unavailable_of_role,
@@ -51,6 +53,15 @@ impl Problems {
             on_config_change: restart.on_config_change.into(),
             rollback: restart.rollback,
             ..Policy::default()
+        }
+    }
+
+    fn windows(&mut self, all: &[WindowSpec]) {
+        for (index, written) in all.iter().enumerate() {
+            if let Err(invalid) = Windows::default().add(written) {
+                let field = format!("restart.windows[{index}].{}", invalid.field);
+                self.add(field, invalid.problem);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod declared;
 mod resource;
 mod secret;
 mod sources;
+mod windows;
 
 use serde_json::{Value, json};
 

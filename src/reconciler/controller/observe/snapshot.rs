@@ -27,8 +27,9 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
         .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
         .collect();
     let finalizers = metadata.finalizers.iter().flatten();
+    let now = now();
     Snapshot {
-        now: now(),
+        now,
         fresh_id,
         cluster: Cluster {
             name,
@@ -38,6 +39,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
             annotations,
             phase_applied_by: phase_applied_by(metadata),
             paused: cluster.spec.paused,
+            closed_until: cluster.closed_until(now),
             stopped: cluster.spec.stopped.iter().cloned().collect(),
             overlaps: Vec::new(),
         },

@@ -61,6 +61,9 @@ pub(super) fn request_summary(request: &Request) -> String {
     if let Some(deadline) = request.deadline {
         text = format!("{text}, deadline {}", duration_as_given(deadline));
     }
+    if request.outside_windows {
+        text = format!("{text}, also outside of maintenance windows");
+    }
     match &request.by {
         Some(by) => format!("{text}, requested by {by}"),
         None => text,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::is_for_updates;
-use crate::flow::observed::not_paused;
+use crate::flow::observed::{in_window, not_paused};
 use crate::ledger::RestartChange;
 use crate::{Member, Outcome, Restart, Step, Time};
 
@@ -16,7 +16,7 @@ const PHASES: u64 = 16;
 
 /// Ends the restart once it has been stuck for too long; `chosen` is what was found for the nodes
 /// that wait. The time counts from when it was seen to be stuck, not from its last node: nobody may
-/// have looked at it meanwhile, or a person may have paused it.
+/// have looked at it meanwhile, a person may have paused it, or no maintenance window was open.
 pub(super) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Changes) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
@@ -24,17 +24,18 @@ pub(super) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Ch
         return changes;
     }
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
+    let is_held = not_paused(context).and(in_window(context, &restart.request)).is_err();
     let last_turn = last_turn(restart);
     let known = restart.stuck_since.filter(|at| *at >= last_turn);
     let longest = phase.saturating_mul(PHASES);
     match known {
-        Some(_) if not_paused(context).is_err() => changes.change(RestartChange::SetStuck(None)),
+        Some(_) if is_held => changes.change(RestartChange::SetStuck(None)),
         Some(since) if now.since(since) >= longest => {
             let longest = humantime::format_duration(Duration::from_millis(longest));
             let reason = format!("no node could be restarted for {longest}{}", why(chosen));
             changes.end_with(Outcome::Aborted, reason);
         }
-        None if now.since(last_turn) >= phase && not_paused(context).is_ok() => {
+        None if now.since(last_turn) >= phase && !is_held => {
             changes.change(RestartChange::SetStuck(Some(now)));
         }
         Some(_) | None => {}

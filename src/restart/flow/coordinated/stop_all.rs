@@ -28,8 +28,10 @@ use stayput_api::{Desired, State};
 pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
-    if context.snapshot.cluster.paused && none_was_stopped(context, restart) {
-        return give_all_back(context, restart);
+    if let Some(why) = GiveBack::wanted(context, &restart.request)
+        && none_was_stopped(context, restart)
+    {
+        return give_all_back(context, restart, &why);
     }
     let mut ready = true;
     let mut stopped = true;
@@ -76,11 +78,11 @@ fn none_was_stopped(context: &Context<'_>, restart: &Restart) -> bool {
         && active(restart).all(|(_, member)| waits(member))
 }
 
-/// Paused before any stop: all give their slots back, in one write.
-fn give_all_back(context: &Context<'_>, restart: &Restart) -> Changes {
+/// Not wanted any more before any stop: all give their slots back, in one write.
+fn give_all_back(context: &Context<'_>, restart: &Restart, why: &GiveBack) -> Changes {
     let mut changes = Changes::of_ledger(RestartChange::PrepareAgain);
     for (index, member) in active(restart) {
-        changes.merge(give_back::begin(context, index, member, &GiveBack::paused()));
+        changes.merge(give_back::begin(context, index, member, why));
     }
     changes
 }

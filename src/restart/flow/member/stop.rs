@@ -55,8 +55,8 @@ fn prepare_stop(
         // still arrive.
         return Err(Turn::Abort(ending.reason.clone()));
     }
-    if context.snapshot.cluster.paused {
-        return Err(Turn::GiveBack(GiveBack::paused()));
+    if let Some(why) = GiveBack::wanted(context, &restart.request) {
+        return Err(Turn::GiveBack(why));
     }
     // The engine has failed together with its whole set: a stop costs nothing.
     let has_failed = context.failed_sets().whole_set_failed(pod);

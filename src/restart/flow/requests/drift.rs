@@ -6,7 +6,7 @@ use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
 use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::observed::is_to_be_stopped;
+use crate::flow::observed::{is_to_be_stopped, is_window_open};
 use crate::index::Index;
 use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
 
@@ -52,6 +52,13 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         }
     };
     if context.snapshot.cluster.paused {
+        return changes;
+    }
+    // A request of ours would wait in the way of those of people.
+    if let Err(blocker) = is_window_open(context) {
+        for pod in drifting {
+            changes.block(&pod.uid, blocker.clone());
+        }
         return changes;
     }
     let id = change_id(context);

@@ -5,6 +5,7 @@ use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};
+use crate::flow::observed::is_window_open;
 use crate::{
     Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
 };
@@ -40,8 +41,17 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
             wanted.push((pod, update));
         }
     }
-    if !wanted.is_empty() && !cluster.paused {
-        changes.merge(request(context, ledger, wanted));
+    if wanted.is_empty() || cluster.paused {
+        return changes;
+    }
+    match is_window_open(context) {
+        Ok(()) => changes.merge(request(context, ledger, wanted)),
+        // A request of ours would wait in the way of those of people.
+        Err(blocker) => {
+            for (pod, _) in wanted {
+                changes.block(&pod.uid, blocker.clone());
+            }
+        }
     }
     changes
 }

@@ -18,7 +18,7 @@ fn every_field_is_read() {
     let text = r#"{"id":"2026-11-21.a_B","strategy":"coordinated",
         "target":{"nodes":["logs-1","logs-0"],"role":"data_hot","zone":"z1"},
         "notBefore":"2026-11-21T03:00:00Z","deadline":"1h 30m",
-        "allowUnreplicated":["scratch-*","kept"],"by":"alice"}"#;
+        "allowUnreplicated":["scratch-*","kept"],"outsideWindows":true,"by":"alice"}"#;
     let request = Request {
         id: "2026-11-21.a_B".to_owned(),
         strategy: Strategy::Coordinated,
@@ -30,6 +30,7 @@ fn every_field_is_read() {
         not_before: Some(Time(1_795_230_000_000)),
         deadline: Some(Span(90 * 60 * 1000)),
         allow_unreplicated: vec!["scratch-*".to_owned(), "kept".to_owned()],
+        outside_windows: true,
         by: Some("alice".to_owned()),
     };
     assert_eq!(Request::parse(text).expect("a request"), request);
@@ -92,12 +93,22 @@ proptest! {
         zone in prop::option::of(any::<String>()),
         not_before in prop::option::of(0..253_402_300_800_000_u64),
         deadline in prop::option::of(0..=Span::MAX.0),
+        outside_windows in any::<bool>(),
         by in prop::option::of(any::<String>()),
     ) {
         let target = Target { nodes, role, zone };
         let not_before = not_before.map(Time);
         let (deadline, allow_unreplicated) = (deadline.map(Span), Vec::new());
-        let request = Request { id, strategy, target, not_before, deadline, allow_unreplicated, by };
+        let request = Request {
+            id,
+            strategy,
+            target,
+            not_before,
+            deadline,
+            allow_unreplicated,
+            outside_windows,
+            by,
+        };
         let written = serde_json::to_string(&request).expect("JSON");
         prop_assert_eq!(Request::parse(&written).expect("a request"), request);
     }

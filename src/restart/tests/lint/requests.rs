@@ -198,6 +198,12 @@ fn stop_of_turn(
     if restart.request.not_before.is_some_and(|moment| facts.snapshot.now < moment) {
         wrong.push(format!("{name} is stopped before the moment asked for"));
     }
+    if facts.snapshot.cluster.closed_until.is_some()
+        && !restart.request.outside_windows
+        && restart.request.strategy != Strategy::Coordinated
+    {
+        wrong.push(format!("{name} is stopped outside of the maintenance windows"));
+    }
     if let Some(span) = &restart.request.deadline
         && !forward
         && facts.snapshot.now.since(restart.started) > span.0

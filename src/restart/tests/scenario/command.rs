@@ -85,6 +85,10 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.object.tool = Some(Tool { phase: phase.to_owned(), is_declared });
         }
         ["pause"] => driver.world.object.touch().paused = true,
+        ["windows", "closed", "for", span] => {
+            let opens = Time(driver.world.now).plus(span_of(span));
+            driver.world.object.touch().closed_until = Some(opens);
+        }
         ["resume"] => driver.world.object.touch().paused = false,
         ["keep", node, "stopped"] => {
             driver.world.object.touch().stopped.insert(node.into());
@@ -257,6 +261,7 @@ fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
                 request.allow_unreplicated.push((*pattern).to_owned());
             }
             ["deadline", span] => request.deadline = Some(Span(span_of(span))),
+            ["outside", "windows"] => request.outside_windows = true,
             ["after", span] => {
                 request.not_before = Some(Time(driver.world.now).plus(span_of(span)));
             }

@@ -210,6 +210,9 @@ scenarios! {
     update_nobody_looks
     update_of_a_person
     update_owed
+    maintenance_windows
+    maintenance_windows_coordinated
+    maintenance_windows_own
     update_pending
     update_relabel
     update_replace

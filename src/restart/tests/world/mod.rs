@@ -216,7 +216,7 @@ impl World {
         let mut snapshot = Snapshot {
             now: Time(now),
             fresh_id: format!("fresh-{fresh}"),
-            cluster: self.object.cluster.clone(),
+            cluster: self.object.cluster_at(Time(now)),
             ledger: self.object.ledger.clone(),
             pods: listed.map(|pod| pod.observe(now)).collect(),
             configs: self.known_configs(),

@@ -1,6 +1,6 @@
 //! The SearchCluster object: every write makes a new version, a write on a stale version is refused.
 
-use crate::{Cluster, Ledger, annotation};
+use crate::{Cluster, Ledger, Time, annotation};
 
 /// Writes a phase whenever it is not there.
 #[derive(Debug, Clone)]
@@ -23,6 +23,12 @@ impl Object {
     pub(crate) fn new(name: &str) -> Self {
         let cluster = Cluster { name: name.into(), has_status: true, ..Cluster::default() };
         Self { version: 1, cluster, ledger: Ledger::default(), tool: None }
+    }
+
+    /// The cluster as it is seen then.
+    pub(crate) fn cluster_at(&self, now: Time) -> Cluster {
+        let closed_until = self.cluster.closed_until.filter(|opens| now < *opens);
+        Cluster { closed_until, ..self.cluster.clone() }
     }
 
     /// Whether the write was accepted.
