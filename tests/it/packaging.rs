@@ -41,7 +41,7 @@ fn bash_completes_what_was_begun() {
     let script = completion("bash").stdout;
     let begun = |words: &str| {
         let ask = "COMP_WORDS=(kubectl-stayput $1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
-                   _kubectl-stayput kubectl-stayput \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\"; \
+                   _kubectl__stayput kubectl-stayput \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\"; \
                    echo \"${COMPREPLY[@]}\"";
         let all = format!("{script}\n{ask}");
         let output = Command::new("bash").args(["-c", &all, "bash", words]).output().unwrap();

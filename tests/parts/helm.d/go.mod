@@ -1,6 +1,6 @@
 module stayput.test/helm
 
-go 1.26.8
+go 1.24.0
 
 require helm.sh/helm/v3 v3.19.2
 
