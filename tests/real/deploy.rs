@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -20,19 +20,21 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
 }
 
-fn run(program: &Path, args: &[&str]) -> Output {
+/// Its output, or all that it printed if it failed.
+fn run(program: &Path, args: &[&str]) -> Result<String, String> {
     // Nothing from the caller's home.
     let mut command = Command::new(program);
     command.args(args).current_dir(deploy()).env_clear().env("HOME", "/nonexistent");
-    command.output().expect("it can be executed")
+    let output = command.output().expect("it can be executed");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = text(&output.stdout);
+    let all = printed.clone() + &text(&output.stderr);
+    output.status.success().then_some(printed).ok_or(all)
 }
 
 #[track_caller]
 fn succeeds(program: &Path, args: &[&str]) -> String {
-    let output = run(program, args);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{args:?}\n{}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
+    run(program, args).unwrap_or_else(|printed| panic!("{args:?}\n{printed}"))
 }
 
 fn objects(manifests: &str) -> Objects {
@@ -93,9 +95,9 @@ fn the_chart_makes_what_kustomize_makes() {
     assert!(!elsewhere.contains("namespace: stayput\n"), "{elsewhere}");
     assert!(elsewhere.contains("system:serviceaccount:other:stayput-reconciler"), "{elsewhere}");
     for wrong in ["replicas=0", "replica=3", "namespaces=search", "image.pullPolicy=always"] {
-        let output = run(&helm, &["template", "any", chart, "--set", wrong]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains("schema"), "{wrong}: {error}");
+        let refused = run(&helm, &["template", "any", chart, "--set", wrong]);
+        let printed = refused.expect_err(wrong);
+        assert!(printed.contains("schema"), "{wrong}: {printed}");
     }
 }
 

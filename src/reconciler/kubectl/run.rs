@@ -71,7 +71,9 @@ pub fn definition() -> clap::Command {
 fn completion(shell: Shell) -> std::io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut definition(), "kubectl-stayput", &mut script);
-    write(&String::from_utf8_lossy(&script))
+    // clap_complete 4.6 writes a program's name with a dash in two ways for bash, which then finds no
+    // subcommand.
+    write(&String::from_utf8_lossy(&script).replace("kubectl__subcmd__stayput", "kubectl__stayput"))
 }
 
 async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Error> {
