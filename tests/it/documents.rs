@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders with documents; `.` is the root itself.
-const FOLDERS: [&str; 6] = [".", "docs", "docs/adr", "bench", "proto", "examples/kubernetes"];
+const FOLDERS: [&str; 7] =
+    [".", "docs", "docs/adr", "docs/runbook", "bench", "proto", "examples/kubernetes"];
 /// Words in backticks that begin with one of these are paths from the root.
 const PATHS: [&str; 8] =
     ["bench/", "deploy/", "docker/", "docs/", "examples/", "proto/", "src/", "tests/"];

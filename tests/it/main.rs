@@ -2,6 +2,7 @@
 //! one interface.
 #![allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 
+mod chart;
 mod cli;
 mod config;
 mod curl_docs;
@@ -15,8 +16,11 @@ mod http;
 mod https;
 mod kubectl;
 mod manager_client;
+mod monitoring;
+mod packaging;
 mod process;
 mod reconciler;
+mod runbook;
 mod specification;
 mod standin;
 mod standin_apiserver;

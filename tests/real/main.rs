@@ -8,6 +8,7 @@
 mod clients;
 mod cluster;
 mod conformance;
+mod deploy;
 mod docker;
 mod engine;
 mod engine_client;

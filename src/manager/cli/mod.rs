@@ -29,12 +29,17 @@ use control::ControlRequest;
 use failure::{Failure, USAGE};
 use stayput_net::manager_client::ManagerClient;
 
+/// Every command and option of `stayput`: man pages are made from it.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the program with `args`, the first of which is its own name.
 ///
 /// Exit codes of the client commands: 0 done; 1 refused or failed, with the manager's message; 2
 /// not reachable; 64 usage; 124 not done in time. `run` ends with the engine's code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = Cli::command().try_get_matches_from(args).and_then(|matches| {
+    let parsed = definition().try_get_matches_from(args).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((matches, cli))
     });

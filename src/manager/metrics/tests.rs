@@ -48,6 +48,25 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     assert!(!text.contains("EOF") && text.ends_with('\n'));
 }
 
+/// Alerts and dashboards are checked against this file.
+#[test]
+fn every_metric_is_written_down() {
+    let metrics = Metrics::default();
+    metrics.count_request("/es/stop", "POST", 409, "stale_sequence");
+    metrics.count_exit(ExitReason::Oom);
+    let text = metrics.scrape(&sample(), false, Some(1_767_225_600));
+    // Series of one metric have no order.
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    let text = lines.join("\n") + "\n";
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/metrics/manager.txt");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(file, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(known, text, "run with UPDATE_DOCS=1");
+}
+
 #[test]
 fn what_is_not_known_is_not_shown() {
     let status = Status { ready: None, config: None, ..sample() };

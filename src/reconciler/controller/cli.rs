@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cluster;
 use error::CliError;
@@ -29,6 +29,11 @@ enum Command {
     Run(Box<run::Options>),
     /// Print the definition of the custom resource SearchCluster, as YAML
     Crd,
+}
+
+/// Every command and option of `stayput-reconciler`: man pages are made from it.
+pub fn definition() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program with `args`, the first of which is its own name.

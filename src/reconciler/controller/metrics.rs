@@ -59,6 +59,11 @@ pub(super) struct Gauges {
     pub(super) nodes_down: u32,
     pub(super) debts: u32,
     pub(super) predicates_disabled: bool,
+    pub(super) restart_under_way: bool,
+    /// Allocation is limited, or is about to be, and must be restored.
+    pub(super) allocation_limited: bool,
+    /// Since when the slowest of the nodes under way has been in its step, in seconds since the epoch.
+    pub(super) under_way_since: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -198,6 +203,9 @@ impl Metrics {
         let down = Family::<Cluster, Gauge>::default();
         let debts = Family::<Cluster, Gauge>::default();
         let disabled = Family::<Cluster, Gauge>::default();
+        let restarting = Family::<Cluster, Gauge>::default();
+        let limited = Family::<Cluster, Gauge>::default();
+        let since = Family::<Cluster, Gauge>::default();
         let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cluster, gauges) in all {
             if let Some(rule) = gauges.blocked {
@@ -208,6 +216,11 @@ impl Metrics {
             down.get_or_create(&label).set(i64::from(gauges.nodes_down));
             debts.get_or_create(&label).set(i64::from(gauges.debts));
             disabled.get_or_create(&label).set(i64::from(gauges.predicates_disabled));
+            restarting.get_or_create(&label).set(i64::from(gauges.restart_under_way));
+            limited.get_or_create(&label).set(i64::from(gauges.allocation_limited));
+            if let Some(at) = gauges.under_way_since {
+                since.get_or_create(&label).set(i64::try_from(at).unwrap_or(i64::MAX));
+            }
         }
         let undecodable = Family::<Cluster, Gauge>::default();
         for cluster in self.undecodable.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -238,6 +251,17 @@ impl Metrics {
             "predicates_disabled",
             "1 while at least one predicate is not evaluated",
             disabled,
+        );
+        registry.register("restart_under_way", "1 while a restart is under way", restarting);
+        registry.register(
+            "allocation_limited",
+            "1 while shard allocation is limited by us and must be restored",
+            limited,
+        );
+        registry.register(
+            "under_way_since_timestamp_seconds",
+            "Since when the slowest node under way has been in its step; absent if there is none",
+            since,
         );
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -283,5 +307,36 @@ mod tests {
         assert!(text.contains("stayput_nodes_down{cluster=\"search/logs-0\"} 2\n"), "{text}");
         metrics.set_gauges("search/logs-0", None);
         assert!(!metrics.scrape().contains("search/logs-0"));
+    }
+
+    /// Alerts and dashboards are checked against this file.
+    #[test]
+    fn every_metric_is_written_down() {
+        let metrics = Metrics::new();
+        metrics.count_request(Side::Manager, "stop", true);
+        metrics.count_conflict();
+        metrics.count_reconcile(false);
+        metrics.count_restart("done", "rolling");
+        metrics.count_nodes("container", 2);
+        metrics.observe_phase("stop", "rolling", 12.0);
+        metrics.set_undecodable(vec!["search/old".into()]);
+        let gauges = Gauges {
+            blocked: Some("quorum".into()),
+            pending_restart: 3,
+            nodes_down: 1,
+            debts: 2,
+            predicates_disabled: true,
+            restart_under_way: true,
+            allocation_limited: true,
+            under_way_since: Some(1_767_225_600),
+        };
+        metrics.set_gauges("search/logs", Some(gauges));
+        let text = metrics.scrape();
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/metrics/reconciler.txt");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(file, &text).expect("the file can be written");
+        }
+        let known = std::fs::read_to_string(file).unwrap_or_default();
+        assert_eq!(known, text, "run with UPDATE_DOCS=1");
     }
 }

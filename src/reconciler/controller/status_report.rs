@@ -21,6 +21,9 @@ pub(super) fn gauges(report: &Report, ledger: &Ledger) -> Gauges {
             .conditions
             .iter()
             .any(|condition| condition.kind == "PredicatesDisabled" && condition.status == "True"),
+        restart_under_way: ledger.restart.is_some(),
+        allocation_limited: ledger.debts.allocation.is_some(),
+        under_way_since: ledger.under_way().map(|member| member.since.0 / 1000).min(),
     }
 }
 

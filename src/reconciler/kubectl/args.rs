@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
+use super::runbook;
 use stayput_api::Span;
 use stayput_inject::{Options, Source};
 use stayput_restart::{Request, Strategy, Target, Time};
@@ -54,6 +57,24 @@ pub(super) enum AnyCommand {
     Cluster(Command),
     #[command(flatten)]
     Manifests(ManifestsCommand),
+    #[command(flatten)]
+    Program(ProgramCommand),
+}
+
+/// Commands about this program: nothing is read and nothing is asked.
+#[derive(Debug, Subcommand)]
+pub(super) enum ProgramCommand {
+    /// Show what to do about a code that blocks, or about an alert
+    Runbook {
+        /// The code, as `status` and `why` show it, or the name of a page
+        #[arg(value_name = "CODE", value_parser = PossibleValuesParser::new(runbook::names()), hide_possible_values = true)]
+        code: String,
+    },
+    /// Print the completion of commands and options for a shell
+    Completion {
+        /// The shell that reads it
+        shell: Shell,
+    },
 }
 
 /// Commands about text: nothing is asked of Kubernetes, and nothing is sent there.

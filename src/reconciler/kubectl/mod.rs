@@ -26,6 +26,7 @@ mod printer;
 mod progress;
 mod reconciler_client;
 mod run;
+mod runbook;
 mod selection;
 mod session;
 mod watch;
@@ -34,4 +35,4 @@ mod watch;
 mod tests;
 
 pub use json::schema;
-pub use run::main;
+pub use run::{definition, main};

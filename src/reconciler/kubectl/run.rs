@@ -6,11 +6,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
 use tokio::time::timeout;
 
 use super::args::{
-    AnyCommand, Cli, Command, CommonArgs, ManifestsCommand, PlanArgs, RestartArgs, ScopeArgs,
+    AnyCommand, Cli, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand, RestartArgs,
+    ScopeArgs,
 };
 use super::clock::now;
 use super::cluster_view::ClusterView;
@@ -23,7 +25,7 @@ use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, diff, forecast, inject, pages, selection};
+use super::{actions, diff, forecast, inject, pages, runbook, selection};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -54,7 +56,24 @@ async fn run(cli: Cli) -> Result<(), Error> {
         AnyCommand::Cluster(command) => run_for_cluster(&cli.common, command).await,
         AnyCommand::Manifests(ManifestsCommand::Inject(args)) => Ok(inject::inject(&args)?),
         AnyCommand::Manifests(ManifestsCommand::Uninject(files)) => Ok(inject::uninject(&files)?),
+        AnyCommand::Program(ProgramCommand::Runbook { code }) => {
+            Ok(write(runbook::page(&code).unwrap_or_default())?)
+        }
+        AnyCommand::Program(ProgramCommand::Completion { shell }) => Ok(completion(shell)?),
     }
+}
+
+/// Every command and option of `kubectl stayput`: man pages are made from it.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+fn completion(shell: Shell) -> std::io::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut definition(), "kubectl-stayput", &mut script);
+    // clap_complete 4.6 writes a program's name with a dash in two ways for bash, which then finds no
+    // subcommand.
+    write(&String::from_utf8_lossy(&script).replace("kubectl__subcmd__stayput", "kubectl__stayput"))
 }
 
 async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Error> {

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
+use crate::support::metrics::served;
 use crate::support::processes::send;
 
 /// A running `stayput-reconciler`; killed when dropped.
@@ -72,6 +73,17 @@ impl Drop for Program {
     }
 }
 
+/// Nothing else is served than what alerts and dashboards are checked against.
+fn only_what_is_written_down(metrics: &str) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/proto/metrics/reconciler.txt");
+    let known = served(&std::fs::read_to_string(file).expect("a file"));
+    let served = served(metrics);
+    assert!(served.len() > 12, "{metrics}");
+    for (name, labels) in served {
+        assert_eq!(known.get(&name), Some(&labels), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn of_two_programs_one_works_and_the_other_takes_over() {
     let fixture = Fixture::new("").await;
@@ -112,6 +124,8 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
         })
         .await;
     }
+    let (_, metrics) = first.get("/metrics").await.expect("an answer");
+    only_what_is_written_down(&metrics);
     assert_eq!(first.get("/livez").await, Some((200, "ok\n".into())));
     assert_eq!(first.get("/nothing").await.map(|(status, _)| status), Some(404));
     let (_, metrics) = second.get("/metrics").await.expect("an answer");

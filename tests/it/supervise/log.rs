@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::manager::Manager;
 use super::pod::Pod;
+use crate::support::metrics::served;
 
 /// A manager that logs into a small pipe.
 fn start(pod: &Pod) -> (Manager, PipeReader) {
@@ -40,6 +41,12 @@ fn nothing_waits_for_its_reader_and_what_is_lost_is_counted() {
     assert_eq!(manager.post("/es/start?wait=20s", "{}").body["state"], "running");
     let lost = lost(&manager.status());
     let metrics = manager.get("/metrics").body;
+    // Nothing else is served than what alerts and dashboards are checked against.
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/proto/metrics/manager.txt");
+    let known = served(&std::fs::read_to_string(file).unwrap());
+    for (name, labels) in served(metrics.as_str().unwrap()) {
+        assert_eq!(known.get(&name), Some(&labels), "{name}");
+    }
     let counter = metrics
         .as_str()
         .unwrap()

@@ -2,6 +2,7 @@
 
 pub(crate) mod fake_manager;
 pub(crate) mod isolated;
+pub(crate) mod metrics;
 pub(crate) mod pki;
 pub(crate) mod program;
 pub(crate) mod standin_cluster;

@@ -7,6 +7,7 @@ use crate::kubectl::forecast::DatedForecast;
 use crate::kubectl::format::{rounded_duration, time_to_second, time_with_age};
 use crate::kubectl::page::{Page, Paint, Tone};
 use crate::kubectl::pod_view::PodView;
+use crate::kubectl::runbook;
 use stayput_restart::{LastRestart, Step, Time};
 
 pub(in crate::kubectl) fn why(
@@ -69,6 +70,7 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     if !is_blocked {
         add_cluster_blocker(view, page);
     }
+    add_runbook(view, pod, page);
     add_restart(view, pod, now, page);
     match &pod.last_restart {
         Some(last) => add_last_restart(last, now, page),
@@ -85,6 +87,19 @@ fn add_cluster_blocker(view: &ClusterView, page: &mut Page) {
     };
     let message = report.message.as_deref().unwrap_or("-");
     page.toned("cluster", Tone::Bad, format!("blocked by {code}: {message}"));
+}
+
+/// Adds where to read what to do: about the node, or else about the cluster.
+fn add_runbook(view: &ClusterView, pod: &PodView, page: &mut Page) {
+    let report = view.status.as_ref().map(|status| &status.report);
+    let node = view.node_report(&pod.node);
+    let of_node = node.and_then(|node| node.blocked_by.as_deref());
+    let is_down = node.is_some_and(|node| node.down.is_some()).then_some("nodes_down");
+    let of_cluster = report.and_then(|report| report.blocked.as_deref());
+    let addresses = [is_down, of_node.or(of_cluster)].into_iter().flatten();
+    for (address, at) in addresses.filter_map(runbook::address).zip(0..) {
+        page.fact(if at == 0 { "runbook" } else { "" }, address);
+    }
 }
 
 /// Adds the node's part in the restart under way.

@@ -335,3 +335,29 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     assert!(page.contains(&format!("DOWN: {message}\n")), "{page}");
     assert!(!page.contains("nothing"), "{page}");
 }
+
+#[test]
+fn why_names_the_page_of_the_runbook() {
+    let runbook = |status: &Value, pod: usize| -> Vec<String> {
+        let view = view(status, &Value::Null, pods());
+        let page = pages::why(&view, &view.pods[pod], now(), PLAIN);
+        let lines = page.lines().filter_map(|line| line.split_once("docs/runbook/"));
+        lines.map(|(_, rest)| rest.to_owned()).collect()
+    };
+    let mut status = rolling();
+    assert_eq!(runbook(&status, 0), [""; 0]);
+    status["nodes"][1]["blockedBy"] = "quorum".into();
+    let quorum = "quorum.md, or: kubectl stayput runbook quorum";
+    assert_eq!(runbook(&status, 0), [quorum]);
+    // What blocks the cluster, for a node that is not blocked itself.
+    assert_eq!(runbook(&status, 2), [""; 0]);
+    status["blocked"] = "debts".into();
+    assert_eq!(runbook(&status, 2), ["debts.md, or: kubectl stayput runbook debts"]);
+    assert_eq!(runbook(&status, 0), [quorum]);
+    status["nodes"][1]["down"] = "failed".into();
+    let down = "nodes_down.md, or: kubectl stayput runbook nodes_down";
+    assert_eq!(runbook(&status, 0), [down, quorum]);
+    // A code of a newer reconciler.
+    status["blocked"] = "unheard_of".into();
+    assert_eq!(runbook(&status, 2), [""; 0]);
+}

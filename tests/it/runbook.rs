@@ -1,0 +1,177 @@
+//! `docs/runbook`: a page for each code that blocks, for each alert, and for nothing else. What its
+//! pages say to type is what the programs understand.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use stayput_conformance::engine::Cluster;
+use stayput_restart::Predicate;
+
+use crate::support::program::{finish, kubectl_stayput};
+use crate::support::standin_cluster::Three;
+use crate::support::yaml::documents;
+
+/// Codes that block a cluster and are none of its rules, with the files that have them.
+const OTHERS: [(&str, &str); 7] = [
+    ("invalid_spec", "src/restart/report/mod.rs"),
+    ("request_failed", "src/reconciler/controller/status_report.rs"),
+    ("pods_unlisted", "src/reconciler/controller/status_report.rs"),
+    ("declaration_refused", "src/reconciler/controller/declared/verdict.rs"),
+    ("declaration_failed", "src/reconciler/controller/declared/verdict.rs"),
+    ("foreign_object", "src/reconciler/controller/declared/verdict.rs"),
+    ("leave_refused", "src/reconciler/controller/declared/verdict.rs"),
+];
+
+fn file(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Name and text of each page.
+fn pages() -> Vec<(String, String)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/runbook");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<(String, String)> = entries
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path))
+        .filter(|(name, _)| name != "README")
+        .map(|(name, path)| (name, fs::read_to_string(path).unwrap()))
+        .collect();
+    pages.sort();
+    pages
+}
+
+/// The codes for which `Code::blocks` is true: their arms, and the words that stand for them.
+fn blocking_codes() -> BTreeSet<String> {
+    let source = file("src/restart/code.rs");
+    let (_, blocks) = source.split_once("const fn blocks").unwrap();
+    let (_, arms) = blocks.split_once("=> false").unwrap();
+    let (arms, _) = arms.split_once("=> true").unwrap();
+    let variants = arms.split("Self::").skip(1).filter_map(|arm| {
+        arm.split(|c: char| !c.is_alphanumeric()).next().filter(|name| *name != "Predicate")
+    });
+    let word = |variant: &str| {
+        let (_, rest) = source.split_once(&format!("Self::{variant} => \"")).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let rules = Predicate::ALL.map(|predicate| predicate.name().to_owned());
+    variants.map(word).chain(rules).collect()
+}
+
+/// Pages that alerts name by `runbook`.
+fn pages_of_alerts() -> BTreeSet<String> {
+    let rules = documents(&file("deploy/monitoring/rules.yaml")).remove(0);
+    let groups = rules["spec"]["groups"].as_array().unwrap();
+    let rules = groups.iter().flat_map(|group| group["rules"].as_array().unwrap());
+    let page = |rule: &Value| rule["labels"]["runbook"].as_str().unwrap().to_owned();
+    // That of the blocking code itself.
+    rules.map(page).filter(|page| page != "{{ $labels.rule }}").collect()
+}
+
+#[test]
+fn each_code_that_blocks_and_each_alert_has_its_page() {
+    let mut wanted = blocking_codes();
+    assert!(wanted.len() > 30 && wanted.contains("quorum"), "{wanted:?}");
+    for (code, source) in OTHERS {
+        assert!(file(source).contains(&format!("\"{code}\"")), "{source} has no {code}");
+        wanted.insert(code.to_owned());
+    }
+    wanted.extend(pages_of_alerts());
+    let found: BTreeSet<String> = pages().into_iter().map(|(name, _)| name).collect();
+    let missing: Vec<_> = wanted.difference(&found).collect();
+    let unknown: Vec<_> = found.difference(&wanted).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
+}
+
+#[test]
+fn each_page_says_what_it_means_where_to_look_and_what_to_type() {
+    let index = file("docs/runbook/README.md");
+    for (name, text) in pages() {
+        for part in ["# ", "\n**Means.** ", "\n**Look.**", "\n**Type.** "] {
+            assert!(text.contains(part), "{name}: no {part:?}");
+        }
+        assert!(text.lines().count() <= 60, "{name} is too long for 3 a.m.");
+        assert!(index.contains(&format!("]({name}.md)")), "{name} is not in the index");
+    }
+}
+
+#[test]
+fn the_program_has_every_page_as_it_is() {
+    for (name, text) in pages() {
+        let ended = finish(&mut kubectl_stayput(Path::new("/none"), ["runbook", &name]));
+        assert_eq!((ended.code, ended.stdout, ended.stderr), (0, text, String::new()), "{name}");
+    }
+    let unknown = finish(&mut kubectl_stayput(Path::new("/none"), ["runbook", "quorums"]));
+    assert_eq!(unknown.code, 64);
+    assert!(unknown.stderr.contains("'quorum'"), "{}", unknown.stderr);
+}
+
+/// The commands of a page's blocks, with continued lines joined.
+fn commands(text: &str) -> Vec<String> {
+    let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let joined = blocks.map(|block| block.replace("\\\n", " ")).collect::<String>();
+    joined.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+/// The words of a command, as a shell reads them.
+fn words(command: &str) -> Vec<String> {
+    let print = format!("for word in {command}; do printf '%s\\n' \"$word\"; done");
+    let output = Command::new("sh").args(["-c", &print]).output().unwrap();
+    assert!(output.status.success(), "{command}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_to_be_typed_is_understood() {
+    let (mut ours, mut theirs) = (0, 0);
+    for (name, text) in pages() {
+        let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        for block in blocks {
+            let checked = Command::new("sh").args(["-n", "-c", block]).status().unwrap();
+            assert!(checked.success(), "{name}: {block}");
+        }
+        for command in commands(&text) {
+            if let Some(rest) = command.strip_prefix("kubectl stayput ") {
+                let words = [vec!["kubectl-stayput".to_owned()], words(rest)].concat();
+                let parsed = stayput_reconciler::kubectl::definition().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{name}: {command}: {}", parsed.unwrap_err());
+                ours += 1;
+            }
+            if let Some((_, rest)) = command.split_once(" -- stayput ") {
+                let words = [vec!["stayput".to_owned()], words(rest)].concat();
+                let parsed = stayput_manager::cli::definition().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{name}: {command}: {}", parsed.unwrap_err());
+                theirs += 1;
+            }
+        }
+    }
+    assert!(ours > 40 && theirs > 10, "{ours} and {theirs} commands were found");
+}
+
+/// `docs/runbook/allocation.md`, without a reconciler.
+#[test]
+fn four_lines_of_curl_undo_allocation() {
+    let page = file("docs/runbook/allocation.md");
+    let (_, rest) = page.split_once("```curl\n").unwrap();
+    let (script, _) = rest.split_once("```").unwrap();
+    assert_eq!(script.lines().count(), 4, "{script}");
+    let three = Three::started("standin.distribution: elasticsearch");
+    let limited = json!({"persistent": {
+        "cluster.routing.allocation.enable": "primaries", "cluster.metadata.stayput": "{}",
+    }});
+    three.ask(0, "PUT", "/_cluster/settings", Some(&limited)).unwrap();
+    three.ask(0, "POST", "/_cluster/voting_config_exclusions?node_names=n2", None).unwrap();
+    let engine = format!("http://{}:9200", three.hosts()[0]);
+    // A failed answer of the engine is a failure of the script.
+    let script = script.replace("curl -sS", "curl -sS --fail-with-body");
+    let output = Command::new("sh").args(["-ec", &script]).env("ENGINE", engine).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    let (_, settings) = three.ask(0, "GET", "/_cluster/settings?flat_settings=true", None).unwrap();
+    assert_eq!(settings["persistent"], json!({}), "{printed}");
+    let (_, state) = three.ask(0, "GET", "/_cluster/state/metadata", None).unwrap();
+    let excluded = &state["metadata"]["cluster_coordination"]["voting_config_exclusions"];
+    assert_eq!(*excluded, json!([]), "{state}");
+}

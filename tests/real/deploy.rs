@@ -1,0 +1,154 @@
+//! `deploy/` read by the programs that it is made for: Helm, kustomize, promtool.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::kubernetes::apiserver::part;
+use crate::support::skip::skip;
+
+#[path = "../it/support/yaml.rs"]
+mod yaml;
+
+/// Objects by kind, namespace and name.
+type Objects = BTreeMap<[String; 3], Value>;
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
+}
+
+/// Its output, or all that it printed if it failed.
+fn run(program: &Path, args: &[&str]) -> Result<String, String> {
+    // Nothing from the caller's home.
+    let mut command = Command::new(program);
+    command.args(args).current_dir(deploy()).env_clear().env("HOME", "/nonexistent");
+    let output = command.output().expect("it can be executed");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = text(&output.stdout);
+    let all = printed.clone() + &text(&output.stderr);
+    output.status.success().then_some(printed).ok_or(all)
+}
+
+#[track_caller]
+fn succeeds(program: &Path, args: &[&str]) -> String {
+    run(program, args).unwrap_or_else(|printed| panic!("{args:?}\n{printed}"))
+}
+
+fn objects(manifests: &str) -> Objects {
+    let key = |object: &Value| {
+        let metadata = &object["metadata"];
+        [&object["kind"], &metadata["namespace"], &metadata["name"]]
+            .map(|word| word.as_str().unwrap_or_default().to_owned())
+    };
+    let documents = yaml::documents(manifests).into_iter().filter(|object| !object.is_null());
+    documents.map(|object| (key(&object), object)).collect()
+}
+
+fn kustomized(kube: &Path, folders: &[&str]) -> Objects {
+    let of_folder = |folder: &&str| objects(&succeeds(kube, &["kubectl", "kustomize", folder]));
+    folders.iter().flat_map(of_folder).collect()
+}
+
+/// The chart renders object by object what kustomize does; the Namespace is the release's.
+#[test]
+fn the_chart_makes_what_kustomize_makes() {
+    const NAME: &str = "deploy::the_chart_makes_what_kustomize_makes";
+    let (helm, kube) = match part("STAYPUT_HELM").and_then(|helm| Ok((helm, part("STAYPUT_KUBE")?)))
+    {
+        Ok(parts) => parts,
+        Err(why) => return skip(NAME, &why),
+    };
+    let chart = "helm/stayput-reconciler";
+    let rendered = |values: &[&str]| {
+        let base = ["template", "any", chart, "--namespace", "stayput", "--include-crds"];
+        objects(&succeeds(&helm, &[&base[..], values].concat()))
+    };
+    succeeds(&helm, &["lint", "--strict", chart]);
+    let declared = objects(&fs::read_to_string(deploy().join("declared.yaml")).expect("a file"));
+    let all = ["--set", "declared=true", "--set", "replace=true"];
+    let more: Objects = declared.into_iter().chain(kustomized(&kube, &["replace"])).collect();
+    let one = ["--set", "namespaces={search}"];
+    for (values, mut wanted) in [
+        (&[][..], kustomized(&kube, &["."])),
+        (&one[..], kustomized(&kube, &["namespaced"])),
+        (&all[..], kustomized(&kube, &["."]).into_iter().chain(more).collect()),
+    ] {
+        wanted.retain(|[kind, ..], _| kind != "Namespace");
+        let found = rendered(values);
+        let names = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&found), names(&wanted), "{values:?}");
+        for (name, object) in wanted {
+            assert_eq!(found[&name], object, "{values:?}: {name:?}");
+        }
+    }
+    // More rights for one namespace are bound there alone.
+    let found = rendered(&[&one[..], &all[..]].concat());
+    let kinds: Vec<&str> = found.keys().map(|[kind, ..]| kind.as_str()).collect();
+    assert!(!kinds.contains(&"ClusterRoleBinding"), "{kinds:?}");
+    let name = ["RoleBinding", "search", "stayput-reconciler-declared"].map(str::to_owned);
+    assert_eq!(found[&name]["roleRef"]["kind"], "ClusterRole");
+    // Another namespace is followed everywhere.
+    let elsewhere = succeeds(&helm, &["template", "any", chart, "--namespace", "other"]);
+    assert!(!elsewhere.contains("namespace: stayput\n"), "{elsewhere}");
+    assert!(elsewhere.contains("system:serviceaccount:other:stayput-reconciler"), "{elsewhere}");
+    for wrong in ["replicas=0", "replica=3", "namespaces=search", "image.pullPolicy=always"] {
+        let refused = run(&helm, &["template", "any", chart, "--set", wrong]);
+        let printed = refused.expect_err(wrong);
+        assert!(printed.contains("schema"), "{wrong}: {printed}");
+    }
+}
+
+/// The rules are accepted by Prometheus, and `deploy/monitoring/tests.yaml` says what fires when.
+#[test]
+fn alerts_fire_when_they_should_and_not_before() {
+    const NAME: &str = "deploy::alerts_fire_when_they_should_and_not_before";
+    let promtool = match part("STAYPUT_PROMTOOL") {
+        Ok(promtool) => promtool,
+        Err(why) => return skip(NAME, &why),
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let read = |name: &str| fs::read_to_string(deploy().join("monitoring").join(name));
+    let object = read("rules.yaml").expect("a file");
+    let (_, spec) = object.split_once("\nspec:\n").expect("a spec");
+    let rules: String = spec
+        .lines()
+        .map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned() + "\n")
+        .collect();
+    let tests = read("tests.yaml").expect("a file");
+    let files = [("rules.yml", rules), ("tests.yml", tests.clone())].map(|(name, text)| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("a path in UTF-8").to_owned()
+    });
+    succeeds(&promtool, &["check", "rules", "--lint=all", "--lint-fatal", &files[0]]);
+    succeeds(&promtool, &["test", "rules", &files[1]]);
+    let alerts = object.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    for alert in alerts {
+        assert!(tests.contains(&format!("alertname=\"{alert}\"")), "{alert} is not tested");
+    }
+}
+
+/// What `kubectl apply -k deploy/monitoring` sends.
+#[test]
+fn monitoring_has_rules_scraping_and_the_dashboard() {
+    const NAME: &str = "deploy::monitoring_has_rules_scraping_and_the_dashboard";
+    let kube = match part("STAYPUT_KUBE") {
+        Ok(kube) => kube,
+        Err(why) => return skip(NAME, &why),
+    };
+    let objects = kustomized(&kube, &["monitoring"]);
+    let names: Vec<String> = objects.keys().map(|name| name.join("/")).collect();
+    let wanted = [
+        "ConfigMap/stayput/stayput-dashboard",
+        "PodMonitor/stayput/stayput-reconciler",
+        "PrometheusRule/stayput/stayput",
+    ];
+    assert_eq!(names, wanted);
+    let dashboard = objects.values().next().expect("the first");
+    assert_eq!(dashboard["metadata"]["labels"]["grafana_dashboard"], "1");
+    let text = fs::read_to_string(deploy().join("monitoring/dashboard.json")).expect("a file");
+    assert_eq!(dashboard["data"]["dashboard.json"], text);
+}
