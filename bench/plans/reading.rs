@@ -1,6 +1,6 @@
 //! The comparison: how long reading the snapshot once takes.
 
-use stayput_restart::{Pod, ShardCopy, Snapshot};
+use stayput_restart::{Pod, ShardCopies, ShardCopy, Snapshot};
 
 /// Reads every text of every pod, node and shard copy once.
 pub(super) fn sum(snapshot: &Snapshot) -> u64 {
@@ -18,8 +18,8 @@ pub(super) fn sum(snapshot: &Snapshot) -> u64 {
     };
     let engine = snapshot.engine.iter();
     let nodes = engine.clone().flat_map(|engine| &engine.nodes);
-    let copies = engine.flat_map(|engine| engine.shards.iter().flatten());
-    let copy = |copy: &ShardCopy| bytes(&copy.index) + copy.node.as_deref().map_or(0, bytes);
+    let copies = engine.flat_map(|engine| engine.shards.iter().flat_map(ShardCopies::iter));
+    let copy = |copy: ShardCopy<&str>| bytes(copy.index) + copy.node.map_or(0, bytes);
     snapshot.pods.iter().map(pod).sum::<u64>()
         + nodes.map(|node| bytes(&node.id) + bytes(&node.name)).sum::<u64>()
         + copies.map(copy).sum::<u64>()

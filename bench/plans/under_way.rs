@@ -1,7 +1,8 @@
 //! A rolling restart in progress.
 
 use stayput_restart::{
-    Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, Policy, Snapshot, Step,
+    Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, Policy, ShardCopy,
+    Snapshot, Step,
 };
 
 use crate::quiet::{ID, name, uid};
@@ -56,7 +57,8 @@ pub(super) fn blocked_by_health(nodes: usize) -> (Snapshot, Policy) {
 pub(super) fn blocked_by_shards(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = shown(rolling(nodes, 0));
     if let Ok(Engine { shards: Ok(copies), .. }) = &mut snapshot.engine {
-        copies.iter_mut().for_each(|copy| copy.started = copy.primary);
+        let changed = copies.iter().map(|copy| ShardCopy { started: copy.primary, ..copy });
+        *copies = changed.collect();
     }
     (snapshot, Policy::default())
 }

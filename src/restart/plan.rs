@@ -314,6 +314,11 @@ impl Reason {
         }
     }
 
+    /// Whether an annotation of the pod says the same as of that moment: then it is only logged.
+    pub const fn is_on_the_pod(self) -> bool {
+        matches!(self, Self::NodeRestarted)
+    }
+
     /// The reason as Kubernetes shows it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ use super::event_recorder::EventRecorder;
 use super::health::Health;
 use super::lease::Lease;
 use super::metrics::Metrics;
+use super::new_phases::NewPhases;
 use super::observe::Observer;
 use super::pod_watch::PodWatch;
 use super::requeue::Requeue;
@@ -44,6 +45,7 @@ pub(super) struct Context {
     pub(super) metrics: Arc<Metrics>,
     pub(super) health: Arc<Health>,
     pub(super) requeue: Requeue,
+    pub(super) new_phases: NewPhases,
     pub(super) start_times: StartTimes,
     pub(super) last_valid: Option<ValidSpec>,
     /// What was done about the objects of a declared cluster.
@@ -67,6 +69,7 @@ impl Context {
             metrics: Arc::clone(metrics),
             health: Arc::clone(health),
             requeue: Requeue::default(),
+            new_phases: NewPhases::default(),
             start_times: StartTimes::default(),
             last_valid: None,
             declared: Declared::new(settings.account.as_ref()),

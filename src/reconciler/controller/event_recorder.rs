@@ -51,7 +51,7 @@ impl EventRecorder {
         }
     }
 
-    /// Logs and sends one event.
+    /// Logs one event, and sends it unless its pod shows the same.
     pub(super) fn send(&mut self, event: &Event, cluster: &SearchCluster, pods: &Pods) {
         tracing::info!(
             reason = event.reason.as_str(),
@@ -59,6 +59,9 @@ impl EventRecorder {
             "{}",
             event.message
         );
+        if event.reason.is_on_the_pod() {
+            return;
+        }
         let regarding = regarding(event, cluster, pods);
         let event = kube_event(event);
         // A recorder for each: one that remembers would only count the second event of a reason, and

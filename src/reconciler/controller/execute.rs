@@ -19,7 +19,7 @@ use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineError, Flush};
 use stayput_api::{Span, StartRequest, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError};
-use stayput_restart::{Action, AllocationBefore, Policy};
+use stayput_restart::{Action, AllocationBefore, Policy, annotation};
 
 /// How long a flush may take: it only makes recovery shorter.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -121,8 +121,12 @@ impl Executor<'_> {
             Action::PatchPod { uid, changes } => {
                 let pod = self.pod(uid)?;
                 let patch = patches::pod(pod, changes);
+                // The end of a restart waits for the results of its nodes.
+                let is_result =
+                    changes.get(annotation::SHOWN).is_some_and(|one| one.wanted.is_none());
+                let answered = if is_result { Answered::Changed } else { Answered::Patched };
                 match api.patch_pod(&pod.namespace, &pod.name, patch).await {
-                    Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, Answered::Patched)),
+                    Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, answered)),
                     Err(error) => self.read_if_changed(pod, error).await,
                 }
             }

@@ -23,6 +23,7 @@ mod health;
 mod http_server;
 mod lease;
 mod metrics;
+mod new_phases;
 mod observe;
 mod pod_watch;
 mod pods;

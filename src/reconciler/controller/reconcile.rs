@@ -4,6 +4,7 @@
 //! the ledger as written. A stop request is sent, and a pod deleted, only after live reads have
 //! confirmed it.
 
+mod finalizer;
 mod fits;
 mod stops;
 mod targets;
@@ -184,7 +185,7 @@ async fn plan_and_write(
     started: Instant,
 ) -> Result<Step<Decision>, Failure> {
     let engine_was_asked = snapshot.engine.is_ok() || needs_engine(&snapshot);
-    let mut wrote_ledger = false;
+    let (mut wrote_ledger, mut asked_for_finalizer) = (false, false);
     for _ in 0..MAX_ROUNDS {
         let plan = plan(&snapshot, &spec.checked.policy);
         let stale = targets::read_before(&plan, &snapshot.ledger, |uid| {
@@ -198,6 +199,13 @@ async fn plan_and_write(
             let snapshot = Box::new(snapshot);
             return Ok(Step::Done(Decision { snapshot, plan, wrote_ledger }));
         };
+        if !asked_for_finalizer && finalizer::is_due(&snapshot, ledger) {
+            asked_for_finalizer = true;
+            // Apiserver.
+            if finalizer::put(cx, &mut snapshot, cluster, spec).await? {
+                continue;
+            }
+        }
         (snapshot, *cluster) = write_ledger(cx, snapshot, cluster, ledger, spec).await?;
         cx.events.record(&plan, cluster, &cx.observer.pods);
         wrote_ledger = true;
@@ -250,6 +258,7 @@ async fn act(
         plan.actions.iter().partition(|action| stops::need_live_reads(action));
     let (flushes, others): (Vec<&Action>, Vec<&Action>) =
         others.into_iter().partition(|action| matches!(action, Action::Flush { .. }));
+    let others = cx.new_phases.hold_back(others, Instant::now());
     let mut outcome = execute(cx, &others, cluster, spec).await;
     if !stops.is_empty() {
         if *wrote_ledger {

@@ -48,8 +48,10 @@ fn add_nodes(engine: &mut Engine, members: &[Member], done: &[String]) {
         .chain(done.iter().filter(|node| listed.get(&***node) == Some(&true)).cloned())
         .collect();
     engine.nodes.extend(missing);
-    let Ok(copies) = &mut engine.shards else { return };
-    let unplaced = place_copies(copies, &names);
+    let Ok(shards) = &mut engine.shards else { return };
+    let mut copies = shards.to_vec();
+    let unplaced = place_copies(&mut copies, &names);
+    *shards = copies.into_iter().collect();
     let data = engine.nodes.iter().filter(|node| node.holds_data());
     let data_nodes = u32::try_from(data.count()).unwrap_or(u32::MAX);
     if let Ok(health) = &mut engine.health {

@@ -138,7 +138,7 @@ impl<'a> Evaluation<'a> {
     }
 
     pub(super) fn copies(&self) -> &Copies<'a> {
-        self.copies.get_or_init(|| Copies::of(self.engine))
+        self.copies.get_or_init(|| Copies::of(self.engine, &self.down))
     }
 
     /// How many voters are not in the cluster.
@@ -252,6 +252,9 @@ impl<'a> Evaluation<'a> {
         peer.is_healthy = false;
         peer.under_way = true;
         self.down.insert(peer.pod.node.clone());
+        if let Some(copies) = self.copies.get_mut() {
+            copies.set_down(&peer.pod.node, true);
+        }
         self.under_way.insert(peer.pod.node.clone());
     }
 
@@ -264,6 +267,9 @@ impl<'a> Evaluation<'a> {
         peer.under_way = false;
         peer.is_requested = false;
         self.down.remove(&peer.pod.node);
+        if let Some(copies) = self.copies.get_mut() {
+            copies.set_down(&peer.pod.node, false);
+        }
         self.under_way.remove(&peer.pod.node);
         self.handing_over.take_if(|node| *node == peer.pod.node);
     }

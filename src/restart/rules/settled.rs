@@ -54,11 +54,11 @@ fn settled(
             format!("the cluster is yellow and its shards are unknown: {}", unknown.message),
         )?,
         Ok(shards) => {
-            let lost = shards.iter().filter(|copy| copy.primary && copy.node.is_none());
-            if let Some(first) = lost.clone().next() {
+            let mut lost = shards.iter().filter(|copy| copy.primary && copy.node.is_none());
+            if let Some(first) = lost.next() {
                 unsettled.push(format!(
                     "{} primaries are unassigned, the first is shard {} of {}",
-                    lost.count(),
+                    1 + lost.count(),
                     first.shard,
                     first.index
                 ));

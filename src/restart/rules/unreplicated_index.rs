@@ -18,9 +18,7 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
         evaluation.is_searchable_snapshot(shard.index)
             || (candidate.is_requested && evaluation.is_consented(shard.index))
     };
-    let down = evaluation.others_down(candidate);
-    let lost =
-        evaluation.copies().lost(candidate.name(), &down).map_err(Blocker::engine_unreachable)?;
+    let lost = evaluation.copies().lost(candidate.name()).map_err(Blocker::engine_unreachable)?;
     let mut blocking = lost.single.iter().filter(|shard| !may_be_unavailable(shard));
     let Some(shard) = blocking.next() else { return Ok(()) };
     let more = super::more_shards(1 + blocking.count());
@@ -47,8 +45,7 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
 /// What of the candidate's shards has no other copy and is unavailable until it is back; the end of
 /// a message, empty if there is none.
 pub(super) fn unavailable(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
-    let down = evaluation.others_down(candidate);
-    let Ok(lost) = evaluation.copies().lost(candidate.name(), &down) else { return String::new() };
+    let Ok(lost) = evaluation.copies().lost(candidate.name()) else { return String::new() };
     let Some(first) = lost.single.first() else { return String::new() };
     let (more, are) = match lost.single.len() {
         1 => (String::new(), "is"),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Known, known};
+use super::{Known, ShardCopies, known};
 use crate::AllocationBefore;
 
 /// What the engine reports about its cluster.
@@ -32,8 +32,8 @@ pub struct Engine {
     pub voting: Known<Voting>,
     /// Every copy of every shard.
     #[serde(with = "known")]
-    #[schemars(with = "known::Written<Vec<ShardCopy>>")]
-    pub shards: Known<Vec<ShardCopy>>,
+    #[schemars(with = "known::Written<ShardCopies>")]
+    pub shards: Known<ShardCopies>,
     /// Names of the indices without replicas whose data is in a snapshot repository (searchable
     /// snapshots, also partially mounted ones).
     #[serde(with = "known")]
@@ -158,24 +158,6 @@ pub enum Voting {
     },
     /// By `discovery.zen.minimum_master_nodes` (Elasticsearch 6).
     MinimumMasterNodes(u32),
-}
-
-/// One copy of a shard.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub struct ShardCopy {
-    /// Name of the index.
-    pub index: String,
-    /// Number of the shard.
-    pub shard: u32,
-    /// Whether it is the primary.
-    pub primary: bool,
-    /// Whether it is `STARTED`; a copy that is being moved counts as started on its current node.
-    pub started: bool,
-    /// Name of the node; none if it is unassigned.
-    pub node: Option<String>,
 }
 
 /// `cluster.routing.allocation.enable`, and our marker beside it.

@@ -9,6 +9,7 @@ mod known;
 mod manager;
 mod pod;
 mod saved;
+mod shard_copies;
 mod update;
 
 use std::collections::BTreeSet;
@@ -20,12 +21,13 @@ use super::{KnownConfigs, Ledger, Time};
 
 pub use cluster::Cluster;
 pub(crate) use engine::hold_data;
-pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, ShardCopy, Voting};
+pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, Voting};
 pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
+pub use shard_copies::{ShardCopies, ShardCopy};
 pub use update::{ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState};
 
 /// Why something is not known.

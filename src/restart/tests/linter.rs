@@ -6,7 +6,7 @@ use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
 use crate::tests::lint::lint;
-use crate::{Action, Plan, Policy, Snapshot, Sources, Step, Unknown, Voting, plan};
+use crate::{Action, Plan, Policy, ShardCopy, Snapshot, Sources, Step, Unknown, Voting, plan};
 
 /// The moment of a rolling restart in which the plan matches.
 fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
@@ -112,7 +112,8 @@ fn a_stop_against_the_rules_is_found() {
         "S10: ",
         &spoiled(&|s| {
             let copies = s.engine.as_mut().unwrap().shards.as_mut().unwrap();
-            copies.retain(|copy| copy.node.as_ref() == Some(&snapshot.pods[at].node));
+            let here = |copy: &ShardCopy| copy.node.as_ref() == Some(&snapshot.pods[at].node);
+            *copies = copies.to_vec().into_iter().filter(here).collect();
         }),
         &made,
     );
@@ -343,11 +344,9 @@ fn a_slot_that_keeps_copies_from_coming_back_is_found() {
     let engine = lost.engine.as_mut().unwrap();
     engine.health.as_mut().unwrap().unassigned = 1;
     let nodes: BTreeSet<String> = snapshot.ledger.under_way().map(|one| one.node.clone()).collect();
-    engine
-        .shards
-        .as_mut()
-        .unwrap()
-        .retain(|copy| copy.node.as_ref().is_some_and(|one| nodes.contains(one)));
+    let copies = engine.shards.as_mut().unwrap();
+    let under_way = |copy: &ShardCopy| copy.node.as_ref().is_some_and(|one| nodes.contains(one));
+    *copies = copies.to_vec().into_iter().filter(under_way).collect();
     finds("L5: ", &lost, &waits);
     let mut paused = snapshot.clone();
     paused.cluster.paused = true;

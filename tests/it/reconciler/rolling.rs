@@ -57,17 +57,21 @@ async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods(
     until_clean(&fixture, "r1").await;
     let counts = fixture.server.counts().since(&counts);
     assert_eq!(counts.conflicts(), 0, "{counts:?}");
-    let writes = counts.matching(|asked| {
-        (asked.verb == "patch" && asked.resource == "pods")
-            || asked.resource == "searchclusters/status"
-    });
     // Only the first write after a start of the reconciler replaces the status.
     let whole = |asked: &Asked| asked.verb == "update" && asked.resource == "searchclusters/status";
     assert_eq!(counts.matching(whole), 0, "{counts:?}");
-    // On a slow machine there are also writes that only update the status, at most one in five
-    // seconds.
+    let of = |verb: &str, resource: &str| {
+        counts.matching(|asked| asked.verb == verb && asked.resource == resource)
+    };
+    // The restart with the first slot, the end of each node, the slots of the others, and the end. On a
+    // slow machine there are also writes that only update the status, at most one in five seconds.
     let shown = began.elapsed().as_secs() / 5;
-    assert!(writes <= 6 * 3 + shown, "{counts:?}");
+    assert!(of("patch", "searchclusters/status") <= 7 + shown, "{counts:?}");
+    // Two wait. Each node is nudged or stopped, started, and done.
+    assert!(of("patch", "pods") <= 2 + 3 * 3, "{counts:?}");
+    // The restart begins, each node begins, the restart ends.
+    assert!(of("create", "events") <= 5, "{counts:?}");
+    assert_eq!(of("patch", "searchclusters"), 2, "the request and the finalizer: {counts:?}");
     reconciler.end().await;
 }
 

@@ -17,7 +17,7 @@ use crate::controller::pods::Facts;
 use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
-use stayput_restart::Engine;
+use stayput_restart::{Engine, ShardCopies};
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,6 +37,8 @@ pub(in super::super) struct EngineView {
     reading: Duration,
     /// What was read last: what has not changed since is not read again.
     topology: Option<Topology>,
+    /// Its shard copies, as decisions need them.
+    copies: ShardCopies,
     /// Found with these shard copies; none while it is not known.
     searchable_snapshots: Option<BTreeSet<String>>,
 }
@@ -183,6 +185,10 @@ impl EngineView {
         if !has_same_copies {
             self.searchable_snapshots = None;
         }
+        let copies = match has_same_copies {
+            true => self.copies.clone(),
+            false => convert::shards(&topology.shards),
+        };
         let searchable_snapshots = match &self.searchable_snapshots {
             Some(found) => Ok(found.clone()),
             None => {
@@ -199,6 +205,7 @@ impl EngineView {
                 known(found)
             }
         };
+        self.copies = copies.clone();
         let topology = self.topology.insert(topology);
         Ok(Engine {
             version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
@@ -207,7 +214,7 @@ impl EngineView {
             elected_master: topology.elected_master.clone(),
             health: known(health).map(|health| convert::health(&health)),
             voting: Ok(convert::voting(&topology.voting)),
-            shards: Ok(topology.shards.iter().map(convert::shard).collect()),
+            shards: Ok(copies),
             searchable_snapshots,
             allocation: known(allocation).map(convert::allocation),
             records: known(records).map(|records| {

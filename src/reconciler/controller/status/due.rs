@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cluster::SearchClusterStatus;
-use stayput_restart::Report;
+use stayput_restart::{Condition, Report};
 
 /// Least time between two writes of which the second changes what is known of the whole cluster.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(5);
@@ -32,22 +32,30 @@ pub(super) fn due_in(
 }
 
 fn is_summary_changed(before: &Report, now: &Report) -> bool {
+    // Every node that goes and comes back changes what is pending, and the color. Its slot and its end
+    // are writes of the ledger, and these show both.
+    let in_a_restart = before.progress.is_some() && now.progress.is_some();
     let conditions = |report: &Report| -> Vec<(String, String, String)> {
+        let reason = |one: &Condition| match in_a_restart && one.kind == "Available" {
+            true => String::new(),
+            false => one.reason.clone(),
+        };
         let all = report.conditions.iter();
-        all.map(|one| (one.kind.clone(), one.status.clone(), one.reason.clone())).collect()
+        all.map(|one| (one.kind.clone(), one.status.clone(), reason(one))).collect()
     };
+    let pending = |report: &Report| (report.counts.pending_restart, report.counts.pending_update);
     before.phase != now.phase
         || before.blocked != now.blocked
         || (now.blocked.is_some() && before.message != now.message)
         || before.counts.down != now.counts.down
-        || before.counts.pending_restart != now.counts.pending_restart
-        || before.counts.pending_update != now.counts.pending_update
+        || (!in_a_restart && pending(before) != pending(now))
         || conditions(before) != conditions(now)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stayput_restart::{Counts, Time};
 
     #[test]
     fn what_concerns_the_whole_cluster_is_written_sooner_than_a_detail() {
@@ -64,5 +72,34 @@ mod tests {
         let detail = Report { message: Some("two of three".into()), ..Report::default() };
         assert_eq!(due(&detail, 1, 10), Some(Duration::from_secs(20)));
         assert_eq!(due(&detail, 1, 31), Some(Duration::ZERO));
+    }
+    #[test]
+    fn a_node_that_goes_and_comes_back_in_a_restart_is_a_detail() {
+        let report = |progress: Option<&str>, color: &str, pending_restart| Report {
+            progress: progress.map(str::to_owned),
+            counts: Counts { pending_restart, ..Counts::default() },
+            conditions: vec![Condition {
+                kind: "Available".into(),
+                status: "True".into(),
+                reason: color.into(),
+                message: String::new(),
+                observed_generation: None,
+                last_transition_time: Time(0),
+            }],
+            ..Report::default()
+        };
+        let changed = |before, now| is_summary_changed(&before, &now);
+        let under_way = Some("rolling 1/3");
+        assert!(!changed(report(under_way, "Green", 2), report(under_way, "Yellow", 1)));
+        assert!(changed(report(None, "Green", 2), report(None, "Yellow", 2)));
+        assert!(changed(report(None, "Green", 2), report(None, "Green", 1)));
+        let unavailable = Report {
+            conditions: vec![Condition {
+                status: "False".into(),
+                ..report(under_way, "Red", 2).conditions[0].clone()
+            }],
+            ..report(under_way, "Red", 2)
+        };
+        assert!(changed(report(under_way, "Green", 2), unavailable), "that is no detail");
     }
 }

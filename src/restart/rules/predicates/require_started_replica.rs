@@ -11,8 +11,7 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
     if evaluation.policy.allow_outage {
         return Ok(());
     }
-    let down = evaluation.others_down(candidate);
-    let lost = evaluation.copies().lost(candidate.name(), &down).map_err(|unknown| Blocker {
+    let lost = evaluation.copies().lost(candidate.name()).map_err(|unknown| Blocker {
         message: format!(
             "{} is not stopped: the shards it holds are unknown: {}",
             candidate.name(),
@@ -20,9 +19,9 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
         ),
         ..Blocker::engine_unreachable(unknown)
     })?;
-    let Some(shard) = lost.replicated.first() else { return Ok(()) };
+    let Some(shard) = lost.first_replicated else { return Ok(()) };
     let name = candidate.name();
-    let more = super::more_shards(lost.replicated.len());
+    let more = super::more_shards(lost.replicated);
     block(
         Predicate::StartedReplica,
         if candidate.is_in_batch {

@@ -13,11 +13,15 @@ fn nodes(lines: &[&str]) -> Engine {
 
 /// What would be lost: `replicated / single`.
 fn lost(engine: &Engine, candidate: &str, down: &str) -> Option<String> {
-    let lost = Copies::of(engine).lost(candidate, &names(down)).ok()?;
-    let list = |shards: Vec<ShardName<'_>>| {
+    let lost = Copies::of(engine, &names(down)).lost(candidate).ok()?;
+    let list = |shards: &[ShardName<'_>]| {
         shards.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
-    Some(format!("{} / {}", list(lost.replicated), list(lost.single)))
+    let more = match lost.replicated {
+        0 | 1 => String::new(),
+        many => format!(" and {} more", many - 1),
+    };
+    Some(format!("{}{more} / {}", list(lost.first_replicated.as_slice()), list(&lost.single)))
 }
 
 /// Name of the case, the shards, the candidate, the nodes that are down, and what is lost.
@@ -63,7 +67,7 @@ fn another_started_copy_stays_up_or_the_shard_is_lost() {
             &["i/0: a* a"],
             "a",
             "",
-            "shard 0 of i, shard 0 of i / ",
+            "shard 0 of i and 1 more / ",
         ),
     ];
     for (what, lines, candidate, down, answer) in cases {
@@ -89,7 +93,7 @@ fn unknown_shards_are_no_answer_for_who_may_hold_some() {
 #[test]
 fn shared_names_the_shard_and_the_other() {
     let engine = nodes(&["i/0: a* b", "j/0: a* c", "j/1: c* ~a", "k/0: b*"]);
-    let copies = Copies::of(&engine);
+    let copies = Copies::of(&engine, &names(""));
     let shared = |candidate: &str, others: &str| {
         let found = copies.shared(candidate, &names(others)).expect("known");
         found.map(|(shard, other)| format!("{shard} with {other}"))
@@ -106,15 +110,15 @@ fn shared_names_the_shard_and_the_other() {
 fn rows_come_in_any_order() {
     let mut engine = nodes(&["i/0: a* b", "i/1: b* a", "i/10: a* ?", "j/0: c* a"]);
     let expected = lost(&engine, "a", "c");
-    assert_eq!(expected.as_deref(), Some("shard 10 of i, shard 0 of j / "));
-    let rows = engine.shards.clone().expect("known");
+    assert_eq!(expected.as_deref(), Some("shard 10 of i and 1 more / "));
+    let rows = engine.shards.as_ref().expect("known").to_vec();
     for turn in 0..rows.len() {
         let mut turned = rows.clone();
         turned.rotate_left(turn);
         if turn % 2 == 1 {
             turned.reverse();
         }
-        engine.shards = Ok(turned);
+        engine.shards = Ok(turned.into_iter().collect());
         assert_eq!(lost(&engine, "a", "c"), expected);
     }
 }
@@ -128,9 +132,10 @@ fn one_look_answers_for_every_node() {
         .map(|shard| format!("index/{shard}: n-{}* n-{}", shard % 200, (shard + 1) % 200))
         .collect();
     engine.shards = Ok(shards(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
-    let copies = Copies::of(&engine);
-    let down = names("n-7");
-    let loses = |name: &str| !copies.lost(name, &down).expect("known").replicated.is_empty();
+    let mut copies = Copies::of(&engine, &names(""));
+    assert_eq!(copies.lost("n-6").expect("known").replicated, 0);
+    copies.set_down("n-7", true);
+    let loses = |name: &str| copies.lost(name).expect("known").replicated > 0;
     let refused: Vec<&str> =
         engine.nodes.iter().map(|node| node.name.as_str()).filter(|name| loses(name)).collect();
     assert_eq!(refused, ["n-6", "n-8"], "the neighbors of the one that is down");

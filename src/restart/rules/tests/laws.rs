@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::lookup::Names;
 use crate::rules::node_counts::NodeCounts;
 use crate::rules::{Evaluation, order};
-use crate::{Disabled, Pod, ShardCopy, Share, Snapshot, Strategy as How};
+use crate::{Disabled, Pod, ShardCopies, ShardCopy, Share, Snapshot, Strategy as How};
 use stayput_api::State;
 
 const ROLES: [&str; 12] = [
@@ -147,8 +147,10 @@ proptest! {
         let engine = other.snapshot.engine.as_mut().expect("an engine");
         engine.nodes.reverse();
         if let Ok(copies) = &mut engine.shards {
-            let turned = turn % copies.len().max(1);
-            copies.rotate_left(turned);
+            let mut all = copies.to_vec();
+            let turned = turn % all.len().max(1);
+            all.rotate_left(turned);
+            *copies = all.into_iter().collect();
         }
         prop_assert_eq!(one.select(), other.select());
     }
@@ -191,8 +193,9 @@ proptest! {
             let up = |name: &&String| listed(name) && !down.contains(name);
             copy.started && copy.node.as_ref().is_some_and(|name| up(&name))
         };
-        for copy in engine.shards.iter().flatten().filter(answers) {
-            let mut all = engine.shards.iter().flatten().filter(answers);
+        let copies: Vec<ShardCopy> = engine.shards.iter().flat_map(ShardCopies::to_vec).collect();
+        for copy in copies.iter().filter(answers) {
+            let mut all = copies.iter().filter(answers);
             let stays = all.any(|other| {
                 (&other.index, other.shard) == (&copy.index, copy.shard)
                     && other.node.as_ref().is_some_and(|name| !goes.contains(name))

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::Check;
 use crate::{
-    Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopy,
-    Sources, Unknown, Voting,
+    Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopies,
+    ShardCopy, Sources, Unknown, Voting,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -69,7 +69,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
             accepted: voters,
             excluded: BTreeSet::new(),
         }),
-        shards: Ok(Vec::new()),
+        shards: Ok(ShardCopies::default()),
         searchable_snapshots: Ok(BTreeSet::new()),
         allocation: Ok(Allocation::default()),
         records: Ok(None),
@@ -94,7 +94,7 @@ fn names(names: &str) -> BTreeSet<String> {
 
 /// Copies from `"events/0: a* b"`: the primary has a star, a copy that is being built a tilde before
 /// its node, and a question mark is a copy that is nowhere.
-fn shards(lines: &[&str]) -> Vec<ShardCopy> {
+fn shards(lines: &[&str]) -> ShardCopies {
     let copies = |line: &&str| -> Vec<ShardCopy> {
         let (shard, copies) = line.split_once(": ").expect("a shard and its copies");
         let (index, number) = shard.split_once('/').expect("an index and a number");

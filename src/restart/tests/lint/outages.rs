@@ -52,12 +52,12 @@ pub(super) fn copy_lost(
     let consents: Vec<_> = consents.map(|one| glob::Pattern::new(one).unwrap()).collect();
     let this = engine.nodes.iter().find(|listed| listed.name == node)?;
     let copies = match &engine.shards {
-        Ok(copies) => copies,
+        Ok(copies) => copies.to_vec(),
         Err(_) if !this.holds_data() => return None,
         Err(unknown) => return Some(format!("the shards are unknown: {}", unknown.message)),
     };
     let mut of: BTreeMap<(&str, u32), Vec<&ShardCopy>> = BTreeMap::new();
-    for copy in copies {
+    for copy in &copies {
         of.entry((&copy.index, copy.shard)).or_default().push(copy);
     }
     for ((index, shard), copies) in of {

@@ -38,7 +38,7 @@ proptest! {
             if let Ok(engine) = &mut other.engine {
                 engine.nodes.reverse();
                 if let Ok(copies) = &mut engine.shards {
-                    copies.reverse();
+                    *copies = copies.to_vec().into_iter().rev().collect();
                 }
             }
             prop_assert_eq!(plan(&snapshot, &driver.policy), plan(&other, &driver.policy));

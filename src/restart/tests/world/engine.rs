@@ -203,7 +203,7 @@ impl Searching {
             elected_master: self.master.as_ref().map(|master| id_of(master)),
             health: Ok(self.health(now)),
             voting: Ok(self.votes.observe()),
-            shards: Ok(self.shards.copies(now)),
+            shards: Ok(self.shards.copies(now).into_iter().collect()),
             searchable_snapshots: Ok(self.searchable_snapshots.clone()),
             allocation: Ok(self.allocation.clone()),
             records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),

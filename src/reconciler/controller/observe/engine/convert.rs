@@ -1,8 +1,11 @@
 //! From the engine client's types to those that decisions are made from. Pure.
 
+use std::sync::Arc;
+
 use crate::engine_client::{self, EngineError, RecordKind, RecordStatus, ShardState};
 use stayput_restart::{
-    Allocation, AllocationBefore, Color, Health, Known, Node, Record, ShardCopy, Unknown, Voting,
+    Allocation, AllocationBefore, Color, Health, Known, Node, Record, ShardCopies, ShardCopy,
+    Unknown, Voting,
 };
 
 pub(super) fn known<T>(result: Result<T, EngineError>) -> Known<T> {
@@ -56,14 +59,15 @@ pub(super) fn node(node: &engine_client::Node, zone: &str) -> Node {
     }
 }
 
-pub(super) fn shard(shard: &engine_client::Shard) -> ShardCopy {
-    ShardCopy {
-        index: shard.index.to_string(),
+pub(super) fn shards(shards: &[engine_client::Shard]) -> ShardCopies {
+    let copy = |shard: &engine_client::Shard| ShardCopy {
+        index: Arc::clone(&shard.index),
         shard: shard.number,
         primary: shard.primary,
         started: matches!(shard.state, ShardState::Started | ShardState::Relocating),
-        node: shard.node_name.as_ref().map(ToString::to_string),
-    }
+        node: shard.node_name.clone(),
+    };
+    shards.iter().map(copy).collect()
 }
 
 pub(super) fn allocation(allocation: engine_client::Allocation) -> Allocation {

@@ -30,7 +30,7 @@ fn recorded_cluster(recorded: &str) -> Engine {
         }),
         voting: Ok(convert::voting(&topology.voting)),
         searchable_snapshots: Ok(Default::default()),
-        shards: Ok(topology.shards.iter().map(convert::shard).collect()),
+        shards: Ok(convert::shards(&topology.shards)),
         allocation: Ok(Allocation::default()),
         records: Err(Unknown { message: "not recorded".to_owned() }),
     }

@@ -40,10 +40,13 @@ fn a_relocating_copy_is_a_started_one_at_its_source() {
         node_name: node.map(Into::into),
         relocating_to: Some("logs-1".into()),
     };
-    let moved = convert::shard(&shard(ShardState::Relocating, Some("logs-0")));
+    let copies = |state| convert::shards(&[shard(state, Some("logs-0"))]).to_vec();
+    let moved = copies(ShardState::Relocating);
+    assert_eq!(moved.len(), 1);
+    let moved = &moved[0];
     assert_eq!((moved.started, moved.node.as_deref(), moved.shard), (true, Some("logs-0"), 3));
     for state in [ShardState::Initializing, ShardState::Unassigned, ShardState::Unknown] {
-        assert!(!convert::shard(&shard(state, Some("logs-0"))).started, "{state:?}");
+        assert!(!copies(state)[0].started, "{state:?}");
     }
 }
 

@@ -1,0 +1,100 @@
+//! Phases that pods are about to show. Most nodes are stopped within a second: then the phase of the
+//! stop costs no write of its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use stayput_restart::{Action, Phase, annotation};
+
+/// A stop that lasts longer is shown.
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// When a plan first asked for the phase of a stop, by uid of the pod.
+#[derive(Debug, Default)]
+pub(super) struct NewPhases(BTreeMap<String, Instant>);
+
+impl NewPhases {
+    /// The actions without the patches that only show a stop which has just begun. The next plans ask
+    /// for them again.
+    pub(super) fn hold_back<'a>(
+        &mut self,
+        mut actions: Vec<&'a Action>,
+        now: Instant,
+    ) -> Vec<&'a Action> {
+        let known = std::mem::take(&mut self.0);
+        actions.retain(|action| {
+            let Some(uid) = shows_a_stop(action) else { return true };
+            let since = known.get(uid).copied().unwrap_or(now);
+            self.0.insert(uid.to_owned(), since);
+            now.duration_since(since) >= SHOWN_AFTER
+        });
+        actions
+    }
+}
+
+/// The pod of a patch that changes nothing but our own phase, to that of a stop.
+fn shows_a_stop(action: &Action) -> Option<&str> {
+    let Action::PatchPod { uid, changes } = action else { return None };
+    let (phase, shown) = (changes.get(annotation::PHASE)?, changes.get(annotation::SHOWN)?);
+    let is_stop =
+        matches!(Phase::parse(phase.wanted.as_deref()?), Ok(Phase::Stop | Phase::StopCoordinated));
+    // A phase that a person has written is replaced at once.
+    let before = shown.seen.as_deref().and_then(|shown| shown.split_once(' '));
+    let is_ours = phase.seen.as_deref() == before.map(|(_, phase)| phase);
+    (is_stop && is_ours && changes.len() == 2).then_some(uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stayput_restart::Change;
+
+    fn patch(changes: &[(&str, Option<&str>, Option<&str>)]) -> Action {
+        let change = |seen: Option<&str>, wanted: Option<&str>| Change {
+            seen: seen.map(str::to_owned),
+            wanted: wanted.map(str::to_owned),
+        };
+        let changes = changes.iter();
+        let changes =
+            changes.map(|(key, seen, wanted)| ((*key).to_owned(), change(*seen, *wanted)));
+        Action::PatchPod { uid: "a".into(), changes: changes.collect() }
+    }
+
+    #[test]
+    fn a_stop_is_shown_once_it_has_lasted_a_second() {
+        let stop = patch(&[
+            (annotation::PHASE, Some("schedule-rolling"), Some("stop")),
+            (annotation::SHOWN, Some("r1 schedule-rolling"), Some("r1 stop")),
+        ]);
+        let (mut phases, began) = (NewPhases::default(), Instant::now());
+        assert!(phases.hold_back(vec![&stop], began).is_empty());
+        assert!(phases.hold_back(vec![&stop], began + SHOWN_AFTER / 2).is_empty());
+        assert_eq!(phases.hold_back(vec![&stop], began + SHOWN_AFTER), [&stop]);
+        assert!(phases.hold_back(vec![], began).is_empty());
+        assert!(phases.hold_back(vec![&stop], began + SHOWN_AFTER).is_empty(), "another stop");
+    }
+
+    #[test]
+    fn nothing_else_is_held_back() {
+        let now = Instant::now();
+        let passes = |action: &Action| NewPhases::default().hold_back(vec![action], now).len() == 1;
+        let start = patch(&[
+            (annotation::PHASE, None, Some("start")),
+            (annotation::SHOWN, None, Some("r1 start")),
+        ]);
+        let with_a_nudge = patch(&[
+            (annotation::NUDGE, None, Some("new")),
+            (annotation::PHASE, None, Some("stop")),
+            (annotation::SHOWN, None, Some("r1 stop")),
+        ]);
+        let of_a_person = patch(&[
+            (annotation::PHASE, Some("schedule"), Some("stop")),
+            (annotation::SHOWN, None, Some("r1 stop")),
+        ]);
+        for action in [start, with_a_nudge, of_a_person, Action::AddFinalizer] {
+            assert!(passes(&action), "{action:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The copies of all shards. A large cluster has 100,000 of them: each is a few numbers, and every name
+//! is kept once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One copy of a shard, with its names as texts.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ShardCopy")]
+pub struct ShardCopy<Name = String> {
+    /// Name of the index.
+    pub index: Name,
+    /// Number of the shard.
+    pub shard: u32,
+    /// Whether it is the primary.
+    pub primary: bool,
+    /// Whether it is `STARTED`; a copy that is being moved counts as started on its current node.
+    pub started: bool,
+    /// Name of the node; none if it is unassigned.
+    pub node: Option<Name>,
+}
+
+/// All copies, sorted by index and shard. A clone shares them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardCopies(Arc<Table>);
+
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Table {
+    /// Names of the indices, sorted.
+    indices: Vec<Arc<str>>,
+    /// Names of the nodes, sorted.
+    nodes: Vec<Arc<str>>,
+    copies: Vec<NumberedCopy>,
+}
+
+/// One copy, with its names as places in the lists of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NumberedCopy {
+    index: u32,
+    shard: u32,
+    replica: bool,
+    node: Option<u32>,
+    pub(crate) started: bool,
+}
+
+impl ShardCopies {
+    /// Every copy.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = ShardCopy<&str>> {
+        self.0.copies.iter().map(|copy| ShardCopy {
+            index: self.index(copy),
+            shard: copy.shard,
+            primary: !copy.replica,
+            started: copy.started,
+            node: copy.node().map(|node| &*self.0.nodes[node]),
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.copies.len()
+    }
+
+    /// Every copy, with its own texts.
+    pub fn to_vec(&self) -> Vec<ShardCopy> {
+        let own = |copy: ShardCopy<&str>| ShardCopy {
+            index: copy.index.to_owned(),
+            shard: copy.shard,
+            primary: copy.primary,
+            started: copy.started,
+            node: copy.node.map(str::to_owned),
+        };
+        self.iter().map(own).collect()
+    }
+
+    /// The copies of each shard.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &[NumberedCopy]> {
+        self.0.copies.chunk_by(|one, other| (one.index, one.shard) == (other.index, other.shard))
+    }
+
+    /// Names of the nodes that have copies; their places are the numbers in the copies.
+    pub(crate) fn nodes(&self) -> &[Arc<str>] {
+        &self.0.nodes
+    }
+
+    /// Name of the index of this copy.
+    pub(crate) fn index(&self, copy: &NumberedCopy) -> &str {
+        &self.0.indices[copy.index as usize]
+    }
+}
+
+impl NumberedCopy {
+    pub(crate) const fn shard(&self) -> u32 {
+        self.shard
+    }
+
+    pub(crate) fn node(&self) -> Option<usize> {
+        self.node.map(|node| node as usize)
+    }
+}
+
+impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
+    fn from_iter<Copies: IntoIterator<Item = ShardCopy<Name>>>(copies: Copies) -> Self {
+        let (mut indices, mut nodes) = (Names::default(), Names::default());
+        let numbered = |copy: ShardCopy<Name>| NumberedCopy {
+            index: indices.number(copy.index.as_ref()),
+            shard: copy.shard,
+            replica: !copy.primary,
+            node: copy.node.map(|node| nodes.number(node.as_ref())),
+            started: copy.started,
+        };
+        let mut copies: Vec<NumberedCopy> = copies.into_iter().map(numbered).collect();
+        let ((indices, index_at), (nodes, node_at)) = (indices.sorted(), nodes.sorted());
+        for copy in &mut copies {
+            copy.index = index_at[copy.index as usize];
+            copy.node = copy.node.map(|node| node_at[node as usize]);
+        }
+        copies.sort_unstable();
+        Self(Arc::new(Table { indices, nodes, copies }))
+    }
+}
+
+/// Numbers for names, in the order in which they come.
+#[derive(Default)]
+struct Names {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32, BuildHasherDefault<DefaultHasher>>,
+    /// The copies of an index come one after the other.
+    last: u32,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        if self.names.get(self.last as usize).is_none_or(|last| **last != *name) {
+            self.last = self.numbers.get(name).copied().unwrap_or_else(|| self.add(name.into()));
+        }
+        self.last
+    }
+
+    fn add(&mut self, name: Arc<str>) -> u32 {
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        number
+    }
+
+    /// The names, sorted, and the place of each number in them.
+    fn sorted(self) -> (Vec<Arc<str>>, Vec<u32>) {
+        let mut names: Vec<(Arc<str>, u32)> = self.names.into_iter().zip(0..).collect();
+        names.sort_unstable();
+        let mut places = vec![0; names.len()];
+        for ((_, number), place) in names.iter().zip(0..) {
+            places[*number as usize] = place;
+        }
+        (names.into_iter().map(|(name, _)| name).collect(), places)
+    }
+}
+
+impl Serialize for ShardCopies {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for ShardCopies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<ShardCopy>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+impl JsonSchema for ShardCopies {
+    fn schema_name() -> Cow<'static, str> {
+        Vec::<ShardCopy>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<ShardCopy>::json_schema(generator)
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
