@@ -55,6 +55,7 @@ fn pod(name: &str) -> Pod {
         endpoint: Err(Unknown { message: "not read".into() }),
         update: Ok(None),
         live: None,
+        ignores_change: false,
         config_from: vec![],
         sources: Sources::Checksum(NEW.into()),
         manager: Ok(manager),
