@@ -167,8 +167,9 @@ impl Observer {
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
                 pod.manager = self.managers.of(&facts.uid);
-                let alike = self.sources.alike(checked, facts, self.managers.configs(&facts.uid));
                 pod.ignores_change = pod.change().is_some_and(|(runs_on, wanted)| {
+                    let known = self.managers.configs(&facts.uid);
+                    let alike = self.sources.alike(checked, facts, known);
                     snapshot.ledger.ignored_changes.covers(runs_on, wanted, &alike)
                 });
                 pod

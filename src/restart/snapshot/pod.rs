@@ -73,16 +73,17 @@ impl Pod {
     /// check that the manager belongs to the pod.
     pub(crate) fn drifts(&self) -> bool {
         let runs = self.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
-        runs && !self.ignores_change && self.change().is_some_and(|(from, to)| from != to)
+        runs && !self.ignores_change && self.change().is_some()
     }
 
-    /// The checksums of the config that its engine runs on and of the one in its sources, if both
-    /// are known.
+    /// The checksums of the config that its engine runs on and of the one in its sources, if they
+    /// are known not to be the same.
     pub fn change(&self) -> Option<(&str, &str)> {
         let (Sources::Checksum(wanted), Ok(manager)) = (&self.sources, &self.manager) else {
             return None;
         };
-        Some((manager.run.as_ref()?.checksum.as_deref()?, wanted))
+        let runs_on = manager.run.as_ref()?.checksum.as_deref()?;
+        (runs_on != wanted).then_some((runs_on, wanted))
     }
 }
 
