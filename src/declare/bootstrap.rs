@@ -5,6 +5,7 @@
 //! setting whose value is empty. A container that is made later has no names, and can only join.
 
 use serde_json::{Value, json};
+use stayput_reuse::IGNORE;
 
 use crate::labels::metadata;
 use crate::names;
@@ -13,8 +14,6 @@ use crate::{Cluster, Kind, Object, Observed};
 
 /// The variable, and the key in the ConfigMap.
 pub(crate) const VARIABLE: &str = "INITIAL_MASTER_NODES";
-/// Annotation of an object whose content restarts nothing.
-const IGNORE: &str = "stayput.dev/ignore";
 
 /// The names; none if the cluster has formed. They stay as they were written first: nodes that
 /// begin with different names could form two clusters.

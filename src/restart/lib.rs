@@ -19,6 +19,7 @@ mod draft;
 mod estimate;
 mod flow;
 mod forecast;
+mod ignored_changes;
 mod index;
 mod ledger;
 mod leftovers;
@@ -44,6 +45,7 @@ pub use flow::starts_in_ledger;
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
+pub use ignored_changes::IgnoredChanges;
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberUpdate,

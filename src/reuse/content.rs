@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ignore::Ignore;
 use crate::source::Source;
 use crate::uses::Use;
 
@@ -10,23 +11,13 @@ use crate::uses::Use;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     objects: BTreeMap<Source, BTreeMap<String, String>>,
-    ignored: BTreeSet<(Source, Option<String>)>,
+    ignored: BTreeMap<Source, Ignore>,
 }
 
 impl Content {
-    /// Adds an object: the digest of each key's bytes, and its annotation `stayput.dev/ignore`:
-    /// `true` for the whole of it, or names of keys with commas between them.
-    pub fn add(&mut self, source: Source, digests: BTreeMap<String, String>, ignore: Option<&str>) {
-        match ignore.map(str::trim) {
-            None | Some("" | "false") => {}
-            Some("true") => {
-                self.ignored.insert((source.clone(), None));
-            }
-            Some(keys) => {
-                let keys = keys.split(',').map(|key| Some(key.trim().to_owned()));
-                self.ignored.extend(keys.map(|key| (source.clone(), key)));
-            }
-        }
+    /// Adds an object: the digest of each key's bytes, and what of it does not count.
+    pub fn add(&mut self, source: Source, digests: BTreeMap<String, String>, ignore: Ignore) {
+        self.ignored.insert(source.clone(), ignore);
         self.objects.insert(source, digests);
     }
 
@@ -34,7 +25,7 @@ impl Content {
     /// the wanted digests, so that the annotation restarts nothing when it is taken off.
     #[must_use]
     pub fn noted(&self, wanted: &Self) -> Self {
-        let mut noted = Self { objects: self.objects.clone(), ignored: BTreeSet::new() };
+        let mut noted = Self { objects: self.objects.clone(), ignored: BTreeMap::new() };
         for (source, keys) in &wanted.objects {
             let all: BTreeSet<&String> = keys
                 .keys()
@@ -73,8 +64,7 @@ impl Content {
     }
 
     fn ignores(&self, source: &Source, key: &str) -> bool {
-        let has = |key: Option<String>| self.ignored.contains(&(source.clone(), key));
-        has(None) || has(Some(key.to_owned()))
+        self.ignored.get(source).is_some_and(|ignore| ignore.covers(key))
     }
 
     /// The keys of `source` whose content is another one than in `actual`; empty if it is not known

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::{Difference, content_differences};
 use crate::content::Content;
+use crate::ignore::Ignore;
 use crate::source::Source;
 use crate::uses::Use;
 
@@ -35,7 +36,7 @@ impl Note {
         let Written { restarts, content } = serde_json::from_str(text).ok()?;
         let mut known = Content::default();
         for (source, digests) in content {
-            known.add(Source::parse(&source)?, digests, None);
+            known.add(Source::parse(&source)?, digests, Ignore::Nothing);
         }
         Some(Self { restarts, content: known })
     }
@@ -105,7 +106,7 @@ pub fn compare_content(
     for (source, keys) in wanted.objects() {
         let was_there = ages.get(source).is_some_and(|age| age.was_there(started.at));
         if !actual.objects().contains_key(source) && was_there {
-            actual.add(source.clone(), keys.clone(), None);
+            actual.add(source.clone(), keys.clone(), Ignore::Nothing);
         }
     }
     let actual = actual.used(uses).noted(&wanted);
@@ -114,7 +115,7 @@ pub fn compare_content(
     let now = note(started.restarts, actual.clone());
     let mut next = actual;
     for (source, keys) in wanted.objects() {
-        next.add(source.clone(), keys.clone(), None);
+        next.add(source.clone(), keys.clone(), Ignore::Nothing);
     }
     Compared {
         differences,

@@ -7,6 +7,7 @@ mod disabled;
 mod faults;
 mod fixture;
 mod found_sources;
+mod ignored;
 mod leaving;
 mod leftovers;
 mod lost_apiserver;

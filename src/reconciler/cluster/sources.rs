@@ -129,6 +129,20 @@ impl Sources {
         self.parts.iter().flat_map(of_part).collect()
     }
 
+    /// The objects and keys that may be mounted at this path of a pod; the path as managers list it.
+    pub fn keys_at(&self, pod: &str, path: &str) -> Vec<(Source, String)> {
+        let of_part = |part: &Part| {
+            let object = part.object(pod);
+            let items = part.items.iter().filter(|(_, item)| part.listed(item) == path);
+            let keys: Vec<String> = match part.items.is_empty() {
+                true => part.key_at(path).map(str::to_owned).into_iter().collect(),
+                false => items.map(|(key, _)| key.clone()).collect(),
+            };
+            keys.into_iter().map(move |key| (object.clone(), key))
+        };
+        self.parts.iter().flat_map(of_part).collect()
+    }
+
     /// The checksum that this pod's manager will have of its config once the kubelet has brought it
     /// there. `read` looks up an object's content; none if the object is absent.
     ///
@@ -205,6 +219,15 @@ impl Part {
             }
         }
         Ok(files)
+    }
+
+    /// The key that is mounted at this path, of an object that is mounted with all of its keys.
+    fn key_at<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let below = match self.directory.is_empty() {
+            true => Some(path),
+            false => path.strip_prefix(&self.directory)?.strip_prefix('/'),
+        };
+        below.filter(|key| !key.contains('/'))
     }
 
     /// The path as managers list it.

@@ -7,6 +7,7 @@ mod endpoints;
 mod engine;
 mod flushes;
 mod formed;
+mod generations;
 mod leaving;
 mod leftovers;
 mod managers;
@@ -166,6 +167,11 @@ impl Observer {
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
                 pod.manager = self.managers.of(&facts.uid);
+                pod.ignores_change = pod.change().is_some_and(|(runs_on, wanted)| {
+                    let known = self.managers.configs(&facts.uid);
+                    let alike = self.sources.alike(checked, facts, known);
+                    snapshot.ledger.ignored_changes.covers(runs_on, wanted, &alike)
+                });
                 pod
             })
             .collect();

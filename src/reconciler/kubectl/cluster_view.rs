@@ -25,6 +25,8 @@ pub(super) struct ClusterView {
     /// Nodes that `spec.stopped` keeps stopped.
     pub(super) kept_stopped_by_spec: BTreeSet<String>,
     pub(super) annotations: BTreeMap<String, String>,
+    /// Whether the spec names what the config is made from; none if only a snapshot is known.
+    pub(super) names_sources: Option<bool>,
     /// None until the reconciler has written one.
     pub(super) status: Option<SearchClusterStatus>,
     /// Sorted by name.
@@ -59,6 +61,7 @@ impl ClusterView {
             on_config_change: cluster.spec.restart.on_config_change.into(),
             kept_stopped_by_spec: cluster.spec.stopped.iter().cloned().collect(),
             annotations: metadata.annotations.clone().unwrap_or_default(),
+            names_sources: Some(!cluster.completed_spec().config.sources.is_empty()),
             status: cluster.status.clone(),
             pods: sorted_by_name(pods),
         }
@@ -82,6 +85,7 @@ impl ClusterView {
             on_config_change: policy.on_config_change,
             kept_stopped_by_spec: cluster.stopped.clone(),
             annotations: cluster.annotations.clone(),
+            names_sources: None,
             status: Some(SearchClusterStatus { observed_generation: None, report, ledger }),
             pods: sorted_by_name(snapshot.pods.iter().map(PodView::from_snapshot)),
         }

@@ -12,6 +12,7 @@ mod apiserver;
 mod args;
 mod clock;
 mod cluster_view;
+mod config_from;
 mod diff;
 mod error;
 mod exit;

@@ -139,6 +139,7 @@ impl PodView {
             update: Ok(None),
             live: None,
             sources: Sources::Unknown("not read".into()),
+            ignores_change: false,
             config_from: vec![],
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }

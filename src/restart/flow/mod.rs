@@ -13,7 +13,8 @@
 //!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
 //!    that are unknown, `apply_people_changes` reads phases that people wrote on pods, and
 //!    `end_at_deadline` ends a restart whose deadline has passed. `remember_configs` writes down what
-//!    a change of config is compared with, and `end_one_by_one` ends a rolling restart that it
+//!    a change of config is compared with, `remember_ignored_changes` that a node needs no restart
+//!    for one, and `end_one_by_one` ends a rolling restart that it
 //!    rules out. A SearchCluster that is being
 //!    deleted accepts nothing (`end_for_deletion`).
 //! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` pay debts of
@@ -119,8 +120,9 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 13] = [
+const ACCEPT: [PlanStep; 14] = [
     once("remember_configs", configs::remember_configs),
+    once("remember_ignored_changes", configs::remember_ignored_changes),
     once("claim_phase", accept::claim_phase),
     once("accept_request", accept::accept_request),
     once("accept_cancel", cancel::accept_cancel),

@@ -5,7 +5,7 @@ use super::{
     Member, Once, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 use crate::lookup::Names;
-use crate::{KnownConfigs, Request, Time};
+use crate::{IgnoredChanges, KnownConfigs, Request, Time};
 
 /// One change of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub(crate) enum LedgerChange {
     AddHistory(HistoryEntry),
     SetClusterUuid(String),
     SetConfigs(KnownConfigs),
+    SetIgnoredChanges(IgnoredChanges),
     /// Everything is gone that could be paid, kept stopped or asked for.
     ForgetDebts,
     AddStartDebt(StartDebt),
@@ -103,6 +104,7 @@ impl LedgerChange {
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),
             Self::SetConfigs(configs) => ledger.configs = configs,
+            Self::SetIgnoredChanges(changes) => ledger.ignored_changes = changes,
             Self::ForgetDebts => {
                 ledger.debts = Debts::default();
                 ledger.queued = None;

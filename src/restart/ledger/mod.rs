@@ -10,7 +10,7 @@ mod written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{KnownConfigs, Request};
+use super::{IgnoredChanges, KnownConfigs, Request};
 
 pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
@@ -58,6 +58,9 @@ pub struct Ledger {
     /// What is known of the configs that engines run on: sources have only what is wanted.
     #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
     pub configs: KnownConfigs,
+    /// Which configs count as which, since nothing but ignored keys differs.
+    #[serde(default, skip_serializing_if = "IgnoredChanges::is_empty")]
+    pub ignored_changes: IgnoredChanges,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
     /// address is not ours to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,7 @@ pub use debts::due as debts_due;
 
 use self::down::DownNodes;
 use super::estimate::Estimate;
-use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Step, Time, Waiting};
+use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Sources, Step, Time, Waiting};
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
 
@@ -52,6 +52,10 @@ pub struct Report {
     /// Numbers of pods and nodes.
     #[serde(default)]
     pub counts: Counts,
+    /// The object that a node's config is made from and that is absent or cannot be read, and what to
+    /// do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_absent: Option<String>,
     /// Nodes that are in a phase, down, blocked or stopped, or that run on another config than their
     /// sources have; 100 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -179,9 +183,29 @@ pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
         message: with_estimate(message, estimate.as_deref().filter(|_| blocker.is_none())),
         estimate,
         counts,
+        source_absent: source_absent(snapshot),
         nodes: nodes::listed(snapshot, plan, &down),
         conditions: conditions::conditions(snapshot, policy, blocker, &counts, &down),
     }
+}
+
+/// The first that is absent, and how many other nodes lack one.
+fn source_absent(snapshot: &Snapshot) -> Option<String> {
+    let message = |pod: &'_ Pod| match &pod.sources {
+        Sources::Absent(message) => Some(message.clone()),
+        Sources::Unknown(_) | Sources::Checksum(_) => None,
+    };
+    let mut absent: Vec<String> = snapshot.pods.iter().filter_map(message).collect();
+    absent.sort();
+    let count = absent.len();
+    absent.dedup();
+    let others = absent.len().saturating_sub(1);
+    let first = absent.into_iter().next()?;
+    Some(match others {
+        0 if count == 1 => first,
+        0 => format!("{first} (for {count} nodes)"),
+        others => format!("{first} (and {others} more)"),
+    })
 }
 
 impl Report {

@@ -55,6 +55,7 @@ fn pod(name: &str) -> Pod {
         endpoint: Err(Unknown { message: "not read".into() }),
         update: Ok(None),
         live: None,
+        ignores_change: false,
         config_from: vec![],
         sources: Sources::Checksum(NEW.into()),
         manager: Ok(manager),
@@ -269,6 +270,15 @@ fn what_is_not_known_is_no_drift() {
     let report = shown(&snapshot, &[]);
     assert_eq!((report.counts.pending_restart, report.counts.unreachable), (0, 1));
     assert_eq!(report.phase, "Idle");
+    assert_eq!(report.source_absent.as_deref(), Some("Secret logs-1-config is absent"));
+    snapshot.pods[0].sources = Sources::Absent("Secret logs-0-config is absent".into());
+    let told = shown(&snapshot, &[]).source_absent;
+    assert_eq!(told.as_deref(), Some("Secret logs-0-config is absent (and 1 more)"));
+    for pod in &mut snapshot.pods {
+        pod.sources = Sources::Absent("Secret logs is absent".into());
+    }
+    let told = shown(&snapshot, &[]).source_absent;
+    assert_eq!(told.as_deref(), Some("Secret logs is absent (for 3 nodes)"));
 }
 
 #[test]

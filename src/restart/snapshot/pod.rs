@@ -43,6 +43,10 @@ pub struct Pod {
     pub leaving: Option<String>,
     /// Checksum of the config in its sources now.
     pub sources: Sources,
+    /// Its engine runs on a config that differs from its sources in nothing that counts
+    /// (`stayput.dev/ignore`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignores_change: bool,
     /// The Secrets and ConfigMaps that its config is made from, for people; empty if not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_from: Vec<String>,
@@ -65,14 +69,21 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Whether its engine runs on another config than its sources have. Does not check that the
-    /// manager belongs to the pod.
+    /// Whether its engine runs on another config than its sources have, and that counts. Does not
+    /// check that the manager belongs to the pod.
     pub(crate) fn drifts(&self) -> bool {
+        let runs = self.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
+        runs && !self.ignores_change && self.change().is_some()
+    }
+
+    /// The checksums of the config that its engine runs on and of the one in its sources, if they
+    /// are known not to be the same.
+    pub fn change(&self) -> Option<(&str, &str)> {
         let (Sources::Checksum(wanted), Ok(manager)) = (&self.sources, &self.manager) else {
-            return false;
+            return None;
         };
-        let running = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-        manager.state == State::Running && running.is_some_and(|checksum| checksum != wanted)
+        let runs_on = manager.run.as_ref()?.checksum.as_deref()?;
+        (runs_on != wanted).then_some((runs_on, wanted))
     }
 }
 

@@ -6,6 +6,7 @@ mod failed_sets;
 mod first_status;
 mod forecasts;
 mod formats;
+mod ignored_changes;
 mod laws;
 mod ledger_changes;
 pub(crate) mod lint;

@@ -275,7 +275,7 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 16] = [
+const NEVER_REFUSED: [&str; 17] = [
     "accept_cancel",
     "delete_late_records",
     "end_at_deadline",
@@ -286,6 +286,7 @@ const NEVER_REFUSED: [&str; 16] = [
     "forget_replaced",
     "release_finalizer",
     "remember_configs",
+    "remember_ignored_changes",
     "report_leaving",
     "report_progress",
     "report_queued",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{template, with_content};
-use crate::{Content, Source, SourceKind, UpdateStep};
+use crate::{Content, Ignore, Source, SourceKind, UpdateStep};
 
 fn config() -> Source {
     Source { kind: SourceKind::Secret, name: "logs-config".to_owned() }
@@ -15,7 +15,7 @@ fn content(files: &[(&str, &str)], ignore: Option<&str>) -> Content {
     let digests: BTreeMap<String, String> =
         files.iter().map(|(key, digest)| (key.to_string(), digest.to_string())).collect();
     let mut content = Content::default();
-    content.add(config(), digests, ignore);
+    content.add(config(), digests, Ignore::parse(ignore));
     content
 }
 
@@ -51,7 +51,7 @@ fn an_object_that_nothing_mounts_is_never_a_change() {
     let other = |digest: &str| {
         let mut content = content(&[("a", "1")], None);
         let source = Source { kind: SourceKind::ConfigMap, name: "logs-config".to_owned() };
-        content.add(source, [("a".to_owned(), digest.to_owned())].into(), None);
+        content.add(source, [("a".to_owned(), digest.to_owned())].into(), Ignore::Nothing);
         content
     };
     assert_eq!(step(&other("1"), &other("2")), UpdateStep::None);

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::template;
 use crate::{
-    Age, Compared, Content, Source, SourceKind, Started, UpdateStep, Use, compare_content, uses,
+    Age, Compared, Content, Ignore, Source, SourceKind, Started, UpdateStep, Use, compare_content,
+    uses,
 };
 
 fn environment() -> Source {
@@ -26,7 +27,7 @@ fn content(heap: &str, ignore: Option<&str>) -> Content {
         ("HEAP".to_owned(), heap.to_owned()),
         ("not-used".to_owned(), heap.to_owned()),
     ]);
-    content.add(environment(), digests, ignore);
+    content.add(environment(), digests, Ignore::parse(ignore));
     content
 }
 

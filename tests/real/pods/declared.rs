@@ -1,5 +1,7 @@
 //! From an empty namespace to three real OpenSearch nodes, by one SearchCluster.
 
+mod renamed;
+
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Instant;
@@ -14,6 +16,7 @@ use crate::support::engine::own_files;
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
+use renamed::rename;
 
 const TEST: &str = "pods::declared::a_declared_cluster_is_made_changed_and_grown";
 /// Where the init container has put the program.
@@ -41,7 +44,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     );
 
     let began = Instant::now();
-    fixture.admin().apply(&declared(&fixture, &parts, 3, "first"));
+    fixture.admin().apply(&declared(&fixture, &parts, "all", 3, "first"));
     until_replicas(&fixture, 3);
     fixture.run(&[
         "wait",
@@ -68,7 +71,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     assert_eq!(ours("secrets").len(), 1);
 
     // A changed setting: every node is restarted in its pod, by itself.
-    fixture.admin().apply(&declared(&fixture, &parts, 3, "second"));
+    fixture.admin().apply(&declared(&fixture, &parts, "all", 3, "second"));
     eventually("a restart begins", || {
         let logs = fixture.json(&["get", "searchcluster", "logs"]);
         logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
@@ -80,7 +83,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
 
     // One node more: the others go on.
-    fixture.admin().apply(&declared(&fixture, &parts, 4, "second"));
+    fixture.admin().apply(&declared(&fixture, &parts, "all", 4, "second"));
     until_replicas(&fixture, 4);
     let node = after.values().next().expect("a node");
     let target = "/_cluster/health?wait_for_nodes=4&wait_for_status=green&timeout=5s";
@@ -100,7 +103,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     let theirs = json!({ "persistent": { EXCLUDED: "old, older" } });
     put(node, "/_cluster/settings", &theirs);
     let began = Instant::now();
-    fixture.admin().apply(&declared(&fixture, &parts, 3, "second"));
+    fixture.admin().apply(&declared(&fixture, &parts, "all", 3, "second"));
     until_replicas(&fixture, 3);
     let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
     eventually("three nodes", || (node.ask(target)?["timed_out"] == false).then_some(()));
@@ -121,6 +124,8 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     let state = node.ask("/_cluster/state/metadata").expect("a state");
     let votes = &state["metadata"]["cluster_coordination"];
     assert_eq!(votes["voting_config_exclusions"], json!([]));
+
+    rename(&fixture, &parts, documents, "old, older");
 }
 
 fn put(node: &Node, target: &str, body: &Value) {
@@ -152,7 +157,7 @@ fn same_pods_other_runs(
 
 /// The engine and its JVM are mounted from the machine, because there is no registry with the
 /// official image; the files that this has beside `opensearch.yml` are copied.
-fn declared(fixture: &Fixture, parts: &Parts, count: u32, round: &str) -> Value {
+fn declared(fixture: &Fixture, parts: &Parts, set: &str, count: u32, round: &str) -> Value {
     let host = [
         ("usr", Path::new("/usr"), "/usr"),
         ("bin", Path::new("/usr/bin"), "/bin"),
@@ -208,7 +213,7 @@ fn declared(fixture: &Fixture, parts: &Parts, count: u32, round: &str) -> Value 
                 "image": ENGINE,
             },
             "nodeSets": [{
-                "name": "all",
+                "name": set,
                 "count": count,
                 "config": {
                     "discovery.seed_hosts": seeds,

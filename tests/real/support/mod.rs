@@ -13,4 +13,4 @@ pub(crate) mod pids;
 pub(crate) mod programs;
 pub(crate) mod wait;
 
-pub(crate) use stayput_standin::harness::{atomic_writer, http, processes, skip};
+pub(crate) use stayput_standin::harness::{atomic_writer, http, pki, processes, skip};

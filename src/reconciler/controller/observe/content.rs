@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stayput_api::checksum::ContentDigest;
-use stayput_reuse::{Age, Compared, Content, Source, UpdateStep, compare_content};
+use stayput_reuse::{Age, Compared, Content, Ignore, Source, UpdateStep, compare_content};
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -18,8 +18,6 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_restart::{Change, Known, PodUpdate, annotation};
 
-/// Takes an object, or keys of it, out of what counts.
-const IGNORE: &str = "stayput.dev/ignore";
 /// How much of a digest is noted, in characters.
 const NOTED: usize = 8;
 /// The most differences that are shown.
@@ -36,7 +34,7 @@ pub(super) struct ContentReader {
 #[derive(Debug)]
 struct Seen {
     digests: BTreeMap<String, String>,
-    ignore: Option<String>,
+    ignore: Ignore,
     age: Age,
 }
 
@@ -91,7 +89,7 @@ impl ContentReader {
         let mut ages = BTreeMap::new();
         for used in &start.uses {
             if let Some((_, Some(seen))) = self.known.get(&used.source) {
-                wanted.add(used.source.clone(), seen.digests.clone(), seen.ignore.as_deref());
+                wanted.add(used.source.clone(), seen.digests.clone(), seen.ignore.clone());
                 ages.insert(used.source.clone(), seen.age);
             }
         }
@@ -158,7 +156,7 @@ fn merged(
 
 impl Seen {
     fn of(object: &Object) -> Self {
-        let Object { metadata, data } = object;
+        let Object { metadata, data, ignore } = object;
         // Who may read pods, and not Secrets, does not know the uid: without it a weak password could
         // be guessed by its digest.
         let uid = metadata.uid.as_deref().unwrap_or_default();
@@ -169,10 +167,9 @@ impl Seen {
         let created = metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
         let changed = metadata.managed_fields.iter().flatten();
         let changed = changed.map(|fields| fields.time.as_ref().map(|time| time.0.as_second()));
-        let annotations = metadata.annotations.as_ref();
         Self {
             digests: data.iter().map(|(key, value)| (key.clone(), digest(key, value))).collect(),
-            ignore: annotations.and_then(|all| all.get(IGNORE)).cloned(),
+            ignore: ignore.clone(),
             age: Age {
                 created: created.unwrap_or(i64::MAX),
                 // If one of them does not say when, nobody knows.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ages::Ages;
+use super::generations::{Generation, Generations};
 use super::snapshot::unknown;
 use super::sources::{SourceReader, sources_of};
 use crate::cluster::{Checked, Live};
@@ -45,6 +46,8 @@ struct LastStatus {
     /// The pod as it was then.
     facts: Arc<Facts>,
     manager: Known<Manager>,
+    /// What its configs have.
+    configs: Generations,
     /// To send it requests.
     client: Option<ManagerClient>,
     /// To wait for its next change.
@@ -106,10 +109,12 @@ impl Managers {
             {
                 continue;
             }
-            let (manager, cursor) = match result {
+            let before = self.known.get(&facts.uid).map(|last| &last.configs);
+            let (manager, configs, cursor) = match result {
                 Ok(status) => {
-                    let cursor = status.cursor.clone();
-                    (Ok(compare(&status, sources, checked, &facts)), Some(cursor))
+                    let configs = Generations::with(before, &status);
+                    let manager = compare(&status, &configs, sources, checked, &facts);
+                    (Ok(manager), configs, Some(status.cursor))
                 }
                 Err(NoAnswer::NotAsked) => {
                     self.has_unasked = true;
@@ -125,11 +130,12 @@ impl Managers {
                     if let NoAnswer::Failed(error) = &error {
                         doubts.extend(doubt(error, &facts.uid));
                     }
-                    (Err(unknown(error.to_string())), None)
+                    let configs = before.cloned().unwrap_or_default();
+                    (Err(unknown(error.to_string())), configs, None)
                 }
             };
             let uid = facts.uid.clone();
-            let last = LastStatus { at: asked_at, facts, manager, client, cursor };
+            let last = LastStatus { at: asked_at, facts, manager, configs, client, cursor };
             self.known.insert(uid, last);
         }
         doubts
@@ -141,6 +147,11 @@ impl Managers {
             Some(last) => last.manager.clone(),
             None => Err(unknown("its manager has not answered yet")),
         }
+    }
+
+    /// The configs of this pod whose files are known.
+    pub(super) fn configs(&self, uid: &str) -> impl Iterator<Item = &Generation> {
+        self.known.get(uid).into_iter().flat_map(|last| last.configs.iter())
     }
 
     /// When the manager of this pod was asked last.
@@ -180,12 +191,16 @@ fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
 }
 
 /// A status, compared with the sources and the spec.
-fn compare(status: &Status, read: &SourceReader, checked: &Checked, pod: &Facts) -> Manager {
+fn compare(
+    status: &Status,
+    configs: &Generations,
+    read: &SourceReader,
+    checked: &Checked,
+    pod: &Facts,
+) -> Manager {
     let mut manager = Manager::from(status);
-    if let (Some(config), Ok(sources)) = (&status.config, sources_of(checked, pod)) {
+    if let (Some(mounted), Ok(sources)) = (&configs.mounted, sources_of(checked, pod)) {
         manager.live_mismatch = live_mismatch(status, sources.live());
-        let mounted = config.files.iter().filter(|file| !file.live);
-        let mounted = mounted.map(|file| (file.path.as_str(), file.sha256.as_str()));
         manager.lagging = read.lagging(sources, &pod.name, mounted);
     }
     manager

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use stayput_reuse::{Source, SourceKind};
+use stayput_reuse::{IGNORE, Ignore, Source, SourceKind};
 
 use crate::controller::apiserver::{ApiError, Apiserver};
 
@@ -13,6 +13,8 @@ pub(super) struct Object {
     pub(super) metadata: ObjectMeta,
     /// The bytes of each key.
     pub(super) data: BTreeMap<String, Vec<u8>>,
+    /// What of it does not count.
+    pub(super) ignore: Ignore,
 }
 
 impl Object {
@@ -31,12 +33,18 @@ impl Object {
 
     fn of_secret(secret: Secret) -> Self {
         let data = secret.data.into_iter().flatten().map(|(key, value)| (key, value.0));
-        Self { metadata: secret.metadata, data: data.collect() }
+        Self::new(secret.metadata, data.collect())
     }
 
     fn of_map(map: ConfigMap) -> Self {
         let text = map.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
         let binary = map.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0));
-        Self { metadata: map.metadata, data: text.chain(binary).collect() }
+        Self::new(map.metadata, text.chain(binary).collect())
+    }
+
+    pub(super) fn new(metadata: ObjectMeta, data: BTreeMap<String, Vec<u8>>) -> Self {
+        let annotations = metadata.annotations.as_ref();
+        let ignore = annotations.and_then(|all| all.get(IGNORE)).map(String::as_str);
+        Self { ignore: Ignore::parse(ignore), metadata, data }
     }
 }

@@ -2,6 +2,8 @@
 //! engine's settings those that may need all nodes at once.
 
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::ages::Ages;
+use super::generations::Generation;
 use super::objects::Object;
 use crate::cluster::{Checked, MissingSource, Sources};
 use crate::controller::apiserver::{ApiError, Apiserver};
@@ -16,7 +19,7 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 use stayput_restart::{self as restart, Settings};
-use stayput_reuse::Source;
+use stayput_reuse::{Ignore, Source};
 
 /// What is kept of an object.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ struct Content {
     digests: BTreeMap<String, ContentDigest>,
     /// The decisive settings in the keys that have the engine's; none if they cannot be read.
     settings: BTreeMap<String, Option<Settings>>,
+    /// What of it does not count.
+    ignore: Ignore,
 }
 
 /// The content; none if the object is absent.
@@ -119,25 +124,65 @@ impl SourceReader {
         }
     }
 
-    /// The first file of which `mounted` (path and digest) differs from the sources.
-    pub(super) fn lagging<'a>(
+    /// The first file of which `mounted` differs from the sources.
+    pub(super) fn lagging(
         &self,
         sources: &Sources,
         pod: &str,
-        mounted: impl Iterator<Item = (&'a str, &'a str)>,
+        mounted: &Generation,
     ) -> Option<String> {
-        let files = self.files(sources, pod).ok()?;
-        let mounted: BTreeMap<&str, &str> = mounted.collect();
-        let differs = |file: &&FileDigest| {
-            let path = String::from_utf8_lossy(&file.path);
-            mounted.get(&*path).is_none_or(|mounted| **mounted != file.sha256.to_string())
+        self.differing(sources, pod, mounted)?.into_iter().next()
+    }
+
+    /// The checksums of those of these configs that are not what the sources have, and differ from
+    /// it in nothing that counts.
+    pub(super) fn alike<'a>(
+        &self,
+        checked: &Checked,
+        pod: &Facts,
+        configs: impl Iterator<Item = &'a Generation>,
+    ) -> BTreeSet<String> {
+        let Ok(sources) = sources_of(checked, pod) else { return BTreeSet::new() };
+        let is_alike = |config: &&Generation| {
+            let differing = self.differing(sources, &pod.name, config).unwrap_or_default();
+            let mut paths = differing.iter();
+            !differing.is_empty() && paths.all(|path| self.ignores(sources, &pod.name, path))
         };
+        configs.filter(is_alike).filter_map(|config| config.checksum.clone()).collect()
+    }
+
+    /// The files of which a config differs from the sources; none if these are not known.
+    fn differing(
+        &self,
+        sources: &Sources,
+        pod: &str,
+        config: &Generation,
+    ) -> Option<BTreeSet<String>> {
+        let files = self.files(sources, pod).ok()?;
         let path = |file: &FileDigest| String::from_utf8_lossy(&file.path).into_owned();
-        if let Some(file) = files.iter().find(differs) {
-            return Some(path(file));
-        }
-        let wanted: BTreeSet<String> = files.iter().map(path).collect();
-        mounted.keys().find(|path| !wanted.contains(**path)).map(|path| (*path).to_owned())
+        let wanted: BTreeMap<String, String> =
+            files.iter().map(|file| (path(file), file.sha256.to_string())).collect();
+        let all = wanted.keys().chain(config.files.keys());
+        Some(all.filter(|path| wanted.get(*path) != config.files.get(*path)).cloned().collect())
+    }
+
+    /// Whether the file at this path does not count. If no object has it any more, it must not have
+    /// counted in any that may have had it.
+    fn ignores(&self, sources: &Sources, pod: &str, path: &str) -> bool {
+        let known = |object: &Source| match self.known.get(object) {
+            Some((_, Ok(Some(content)))) => Some(content),
+            Some((_, Ok(None) | Err(_))) | None => None,
+        };
+        let may_have = sources.keys_at(pod, path);
+        let has = |(object, key): &&(Source, String)| {
+            known(object).is_some_and(|content| content.digests.contains_key(key))
+        };
+        let have: Vec<&(Source, String)> = may_have.iter().filter(has).collect();
+        let asked = if have.is_empty() { may_have.iter().collect() } else { have };
+        let does_not_count = |(object, key): &&(Source, String)| {
+            known(object).is_some_and(|content| content.ignore.covers(key))
+        };
+        !asked.is_empty() && asked.iter().all(does_not_count)
     }
 
     /// What is known of the configs that the sources of pods have.
@@ -193,11 +238,13 @@ impl SourceReader {
 impl Content {
     /// `settings` are the keys that have the engine's settings.
     fn of(object: &Object, settings: &BTreeSet<String>) -> Self {
-        let values = object.data.iter();
+        let Object { data, ignore, .. } = object;
+        let values = data.iter();
         let decisive = values.clone().filter(|(key, _)| settings.contains(*key));
         Self {
             settings: decisive.map(|(key, value)| (key.clone(), settings::of(value))).collect(),
             digests: values.map(|(key, value)| (key.clone(), ContentDigest::of(value))).collect(),
+            ignore: ignore.clone(),
         }
     }
 }

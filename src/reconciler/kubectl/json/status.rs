@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::node::NodeOutput;
 use super::restart::RestartOutput;
 use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::config_from::config_from;
 use stayput_restart::{Condition, Counts, HistoryEntry, Request};
 
 /// `status`.
@@ -25,6 +26,8 @@ pub(in crate::kubectl) struct StatusOutput {
     estimate: Option<String>,
     paused: bool,
     counts: Counts,
+    /// Which Secrets and ConfigMaps the config is made from, and which is absent, for people.
+    config_from: Option<String>,
     /// Nodes that are in a phase, down, blocked, stopped or on another config than their sources have.
     nodes: Vec<NodeOutput>,
     /// The restart under way.
@@ -69,6 +72,7 @@ impl StatusOutput {
             estimate: status.report.estimate,
             paused: view.paused,
             counts: status.report.counts,
+            config_from: config_from(view),
             nodes: names.iter().map(|name| NodeOutput::new(view, name)).collect(),
             restart: view.restart().map(RestartOutput::new),
             queued: view.queued().cloned(),

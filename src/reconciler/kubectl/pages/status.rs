@@ -2,6 +2,7 @@
 
 use super::common::{NOT_PROCESSED, message, phase_of, request_summary, update};
 use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::config_from::config_from;
 use crate::kubectl::format::{node_count, or_dash, time_with_age};
 use crate::kubectl::page::{Page, Paint, Tone};
 use stayput_restart::{Condition, Counts, HistoryEntry, NodeReport, Report, Restart, Time};
@@ -31,6 +32,9 @@ pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) ->
         page.toned("paused", Tone::Warning, "spec.paused is true: no further node is stopped");
     }
     page.fact("nodes", counts(&report.counts));
+    if let Some(config) = config_from(view) {
+        page.fact("config", config);
+    }
     for condition in &report.conditions {
         add_condition(condition, report.message.as_ref(), &mut page);
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{idle, now, pods, rolling, view};
+use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::Paint;
 use crate::kubectl::pages;
 use stayput_restart::{Request, Strategy, Target};
@@ -21,6 +22,7 @@ phase       Restarting, rolling 1/3 done
 restart     rolling 4f2a91c07b3e, requested by alice; 3 nodes
             started 2026-11-21T03:08:00Z (2m ago)
 nodes       3, 2 ready; 1 under way; 1 waiting
+config      Secret logs-config (found in the pods)
 available   True (Yellow): every primary is there, a replica is not
 
 NODE     PHASE              ENGINE     CONFIG         WHY
@@ -79,6 +81,7 @@ restart     rolling 4f2a91c07b3e, requested by alice; 3 nodes
             started 2026-11-21T03:08:00Z (2m ago)
             about 4 minutes left, estimated from 1 of 3 nodes
 nodes       3, 2 ready; 1 under way; 1 waiting
+config      Secret logs-config (found in the pods)
 available   True (Yellow): every primary is there, a replica is not
 rules off   require_started_replica is not evaluated; when it has served its purpose: kubectl annotate searchcluster logs --namespace search eck.k8s.elastic.co/disable-upgrade-predicates-"
     );
@@ -105,6 +108,41 @@ nodes       3, 3 ready
 last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
 "
     );
+}
+
+#[test]
+fn status_tells_in_one_line_where_the_config_comes_from() {
+    let line = |status: &Value, pods: Vec<Value>| {
+        let page = pages::status(&view(status, &Value::Null, pods), now(), PLAIN);
+        let line = page.lines().find_map(|line| line.strip_prefix("config      "));
+        line.expect("a line").to_owned()
+    };
+    assert_eq!(line(&idle(), pods()), "Secret logs-config (found in the pods)");
+    let mut own = pods();
+    for (number, pod) in own.iter_mut().enumerate() {
+        pod["spec"]["volumes"][0]["secret"]["secretName"] = format!("logs-{number}-config").into();
+    }
+    assert_eq!(line(&idle(), own.clone()), "Secret {pod}-config (found in the pods)");
+    let mut status = idle();
+    status["sourceAbsent"] = "Secret logs-1-config is absent: create it".into();
+    assert_eq!(
+        line(&status, own.clone()),
+        "Secret {pod}-config (found in the pods); Secret logs-1-config is absent: create it"
+    );
+    own[2]["spec"]["containers"][0]["args"] = json!([]);
+    let page = line(&idle(), own);
+    assert!(page.contains("(found in the pods); not known: the pod logs-2 has neither"), "{page}");
+
+    let mut named = super::cluster(&idle(), &Value::Null);
+    named.spec.config.sources = serde_json::from_value(json!([
+        {"secret": "{pod}-config"}, {"configMap": "words"},
+    ]))
+    .unwrap();
+    let pods: Vec<_> = pods().into_iter().map(|pod| serde_json::from_value(pod).unwrap()).collect();
+    let view = ClusterView::from_objects(&named, &pods);
+    let page = pages::status(&view, now(), PLAIN);
+    let config = "config      ConfigMap words, Secret {pod}-config (spec.config.sources)\n";
+    assert!(page.contains(config), "{page}");
 }
 
 #[test]

@@ -70,7 +70,9 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     let joined = lists_new_process(context, member);
     let runs = context.index.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
     let other = match (&successor.sources, runs) {
-        (Sources::Checksum(wanted), Some(run)) => run.checksum.as_ref() != Some(wanted),
+        (Sources::Checksum(wanted), Some(run)) => {
+            run.checksum.as_ref() != Some(wanted) && !successor.ignores_change
+        }
         (Sources::Unknown(_) | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
     };
     if joined && context.index.is_up(successor) && other {

@@ -1,4 +1,4 @@
-//! What is remembered of configs, and rolling restarts that a change of them rules out.
+//! What is remembered of configs and of changes of them, and rolling restarts that a change of them rules out.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
-use crate::{Ledger, Outcome, Pod, Step, Strategy};
+use crate::{Ledger, Outcome, Pod, Sources, Step, Strategy};
 
 /// Remembers the decisive settings of configs that engines are to run on. With a new one, those are
 /// forgotten that no engine runs on any more.
@@ -16,24 +16,55 @@ pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) 
     if ledger.configs.contains(seen) {
         return Changes::default();
     }
-    let managers: Vec<_> = context.index.pods().map(|pod| pod.manager.as_ref()).collect();
-    let is_complete = managers.iter().all(Result::is_ok);
-    let used: BTreeSet<&str> = managers
-        .into_iter()
-        .flatten()
-        .flat_map(|manager| {
-            let run = manager.run.as_ref().and_then(|run| run.checksum.as_deref());
-            [run, manager.mounted.as_deref(), manager.last_good.as_deref()]
-        })
-        .flatten()
-        .map(beginning)
-        .collect();
+    let used = used(context);
     // Of an engine that is not known now, the config may be known still.
-    let renewed = ledger.configs.renewed(seen, |checksum| !is_complete || used.contains(checksum));
+    let may_be_used = |checksum: &str| used.as_ref().is_none_or(|used| used.contains(checksum));
+    let renewed = ledger.configs.renewed(seen, may_be_used);
     if renewed == ledger.configs {
         return Changes::default();
     }
     Changes::of_ledger(LedgerChange::SetConfigs(renewed))
+}
+
+/// Remembers what configs count as, of nodes that need no restart for a change.
+pub(in crate::flow) fn remember_ignored_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut all = ledger.ignored_changes.clone();
+    let is_ignored = |pod: &&Pod| pod.ignores_change;
+    for (runs_on, wanted) in context.index.pods().filter(is_ignored).filter_map(Pod::change) {
+        all.add(runs_on, wanted);
+    }
+    if all.is_empty() {
+        return Changes::default();
+    }
+    let used = used(context);
+    let wanted: Option<BTreeSet<&str>> = context
+        .index
+        .pods()
+        .map(|pod| match &pod.sources {
+            Sources::Checksum(wanted) => Some(beginning(wanted)),
+            // What is absent may come back as it was.
+            Sources::Unknown(_) | Sources::Absent(_) => None,
+        })
+        .collect();
+    all.retain(|runs_on, counts_as| {
+        used.as_ref().is_none_or(|used| used.contains(runs_on))
+            && wanted.as_ref().is_none_or(|wanted| wanted.contains(counts_as))
+    });
+    if all == ledger.ignored_changes {
+        return Changes::default();
+    }
+    Changes::of_ledger(LedgerChange::SetIgnoredChanges(all))
+}
+
+/// The configs that engines run on, or may be started on; none if a manager is not known.
+fn used<'a>(context: &Context<'a>) -> Option<BTreeSet<&'a str>> {
+    let of_pod = |pod: &'a Pod| {
+        let manager = pod.manager.as_ref().ok()?;
+        let run = manager.run.as_ref().and_then(|run| run.checksum.as_deref());
+        Some([run, manager.mounted.as_deref(), manager.last_good.as_deref()])
+    };
+    let all: Option<Vec<_>> = context.index.pods().map(of_pod).collect();
+    Some(all?.into_iter().flatten().flatten().map(beginning).collect())
 }
 
 /// Ends a rolling restart as soon as a node that waits for its turn could not be in one cluster

@@ -138,6 +138,7 @@ fn pod(name: &str) -> Pod {
         endpoint: Err(Unknown { message: "not read".into() }),
         update: Ok(None),
         live: None,
+        ignores_change: false,
         config_from: vec![],
         sources: Sources::Checksum("new".to_owned()),
         manager: Err(unknown()),

@@ -260,6 +260,7 @@ impl SimPod {
                 .then(|| template::update(&self.living.labelled, &self.living.wanted))
                 .flatten()),
             live: self.living.observe(self.container_back_at.is_some()),
+            ignores_change: false,
             config_from: vec![],
             sources: self.sources.clone(),
             manager,

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::set;
 use super::stage::Stage;
 use super::victim::Victim;
 use crate::pods::fixture::ENGINE;
@@ -27,10 +28,29 @@ fn a_program_that_is_killed_while_a_container_is_made_anew_leaves_no_node_behind
     let Some(mut stage) = Stage::set_up(test) else { return };
     for ((victim, phase), image) in MOMENTS.into_iter().zip([OTHER, ENGINE, OTHER, ENGINE]) {
         stage.container()["image"] = json!(image);
-        let (before, after) = stage.with_a_kill(victim, phase, "image");
+        let (before, after) = stage.with_a_kill(victim, phase, "image", Stage::edit);
         for (was, is) in before.iter().zip(&after) {
             assert_eq!((is.same_pod(), is.image.as_str()), (was.same_pod(), image));
         }
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_while_a_node_is_restarted_leaves_no_node_behind() {
+    let test = "pods::templates::crashes::a_program_that_is_killed_while_a_node_is_restarted_leaves_no_node_behind";
+    let Some(mut stage) = Stage::set_up(test) else { return };
+    for ((victim, phase), round) in MOMENTS.into_iter().zip(["1", "2", "3", "4"]) {
+        let (before, after) = stage.with_a_kill(victim, phase, "restart", |stage| {
+            set::configure(&stage.fixture, round);
+            stage.fixture.people.run("kubectl stayput -n search restart logs");
+        });
+        for (was, is) in before.iter().zip(&after) {
+            assert_eq!(is.same_pod(), was.same_pod());
+        }
+        // A container ends with its manager, and with an engine that was not to end.
+        let others = before.iter().zip(&after).filter(|(was, is)| was.container != is.container);
+        assert!(others.count() <= 1, "only of the node whose program was killed: {after:#?}");
+        assert_eq!(stage.attribute("round"), [round; 3]);
     }
 }
 
@@ -41,13 +61,13 @@ fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_be
     // Not in its start: the way back is a lower limit, which the kubelet here does not take.
     let (victim, phase) = MOMENTS[0];
     stage.want_memory("96Mi");
-    let (before, after) = stage.with_a_kill(victim, phase, "size");
+    let (before, after) = stage.with_a_kill(victim, phase, "size", Stage::edit);
     for (was, is) in before.iter().zip(&after) {
         assert_eq!((is.same_pod(), is.memory.as_str()), (was.same_pod(), "96Mi"));
     }
     // Another pod starts its engine by itself, and shows no start.
     stage.template["spec"]["terminationGracePeriodSeconds"] = json!(6);
-    let (before, after) = stage.with_a_kill(victim, phase, "replaced");
+    let (before, after) = stage.with_a_kill(victim, phase, "replaced", Stage::edit);
     for (was, is) in before.iter().zip(&after) {
         assert_ne!(is.uid, was.uid, "{}", is.name);
         assert_eq!(is.claim, was.claim, "{}", is.name);
@@ -73,11 +93,17 @@ fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
 }
 
 impl Stage {
-    /// Edits the set, and kills a program of the first node that shows this phase. If the update is
-    /// given up for that, a person asks again.
-    fn with_a_kill(&mut self, victim: Victim, phase: &str, what: &str) -> (Vec<Seen>, Vec<Seen>) {
+    /// Begins a restart, and kills a program of the first node that shows this phase. If the restart
+    /// is given up for that, a person asks again.
+    fn with_a_kill(
+        &mut self,
+        victim: Victim,
+        phase: &str,
+        what: &str,
+        begin: impl FnOnce(&Self),
+    ) -> (Vec<Seen>, Vec<Seen>) {
         let (known, began) = (self.history().len(), Instant::now());
-        self.edit();
+        begin(self);
         let killed = eventually(&format!("{phase} of a node"), || {
             let node = self.shown().into_iter().find(|pod| pod["phase"] == phase)?;
             victim.kill(node["container"].as_str()?).then(|| node["name"].clone())

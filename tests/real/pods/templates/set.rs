@@ -25,16 +25,21 @@ pub(super) fn change_read_at_start(fixture: &Fixture, key: &str, value: &str) {
     fixture.run(&["patch", "configmap", "read-at-start", "--type=merge", "--patch", &patch]);
 }
 
-/// Three nodes with claims, their config and the Service.
-pub(super) fn make(fixture: &Fixture) -> Value {
+/// Writes the config of the nodes; `round` is an attribute of each.
+pub(super) fn configure(fixture: &Fixture, round: &str) {
     let config = format!(
         "cluster.name: logs\nnode.name: ${{NODE_NAME}}\nnetwork.host: 0.0.0.0\n\
          discovery.seed_hosts: [{}]\ncluster.initial_cluster_manager_nodes: {}\n\
-         path.data: /data\nnode.attr.tier: ${{TIER}}\n",
+         path.data: /data\nnode.attr.tier: ${{TIER}}\nnode.attr.round: \"{round}\"\n",
         fixture.seeds(),
         NODES.join(",")
     );
     fixture.secret("logs-config", &[("opensearch.yml", &config)]);
+}
+
+/// Three nodes with claims, their config and the Service.
+pub(super) fn make(fixture: &Fixture) -> Value {
+    configure(fixture, "0");
     fixture.admin().apply(&crate::pods::clients::service());
     let mut spec = pod(fixture, "logs")["spec"].clone();
     let container = &mut spec["containers"][0];

@@ -95,6 +95,10 @@ impl Member {
             ("log4j2.properties", &log4j),
         ]);
         if *flavor == Flavor::ElasticsearchWithCertificates {
+            let main = files.get_mut("elasticsearch.yml").expect("the main file");
+            // Without it a node waits for its clients' requests for ever, and a write for the nodes
+            // that have ended before it.
+            main.push_str("http.shutdown_grace_period: 5s\n");
             for name in ["tls.crt", "tls.key", "ca.crt"] {
                 let pem = std::fs::read_to_string(directory.path().join(name));
                 files.insert(name.to_owned(), pem.expect("a file"));

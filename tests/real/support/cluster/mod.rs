@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -24,6 +23,7 @@ pub(crate) use rest::Rest;
 
 use super::engine::{Kind, home, work_directory};
 use super::manager::cannot_isolate;
+use super::pki::{Issued, issue};
 use super::wait::eventually;
 
 /// The nodes' addresses, in their order.
@@ -244,14 +244,9 @@ impl Cluster {
 
 /// Writes the managers' certificate and its key; returns the PEM of the CA that signed it.
 fn certify(directory: &TempDir) -> String {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().expect("a key");
-    let ca = CertifiedIssuer::self_signed(params, key).expect("a CA");
-    let mut params = CertificateParams::new([SERVER_NAME.to_owned()]).expect("a name");
-    params.subject_alt_names.extend(ADDRESSES.map(|address| SanType::IpAddress(address.into())));
-    let key = KeyPair::generate().expect("a key");
-    let certificate = params.signed_by(&key, &ca).expect("a certificate");
+    let addresses = ADDRESSES.map(|address| address.to_string());
+    let names: Vec<&str> = addresses.iter().map(String::as_str).chain([SERVER_NAME]).collect();
+    let Issued { ca, certificate, key } = issue(&names).expect("a certificate");
     fs::write(directory.path().join("tls.crt"), certificate.pem()).expect("a certificate");
     fs::write(directory.path().join("tls.key"), key.serialize_pem()).expect("a key");
     fs::write(directory.path().join("ca.crt"), ca.pem()).expect("a certificate");

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
-use stayput_reuse::SourceKind;
+use stayput_reuse::{IGNORE, SourceKind};
 
 use super::*;
 use crate::controller::pods::Reading;
@@ -54,7 +54,7 @@ fn seen(heap: &str, changed: &str, annotations: &Value) -> ContentReader {
     let key = "HEAP".to_owned();
     let metadata = metadata(changed, annotations);
     let data = [(key, heap.as_bytes().to_vec())].into();
-    let seen = Seen::of(&Object { metadata, data });
+    let seen = Seen::of(&Object::new(metadata, data));
     ContentReader { known: [(source, (Instant::now(), Some(seen)))].into() }
 }
 
@@ -146,7 +146,7 @@ fn a_digest_says_nothing_to_who_does_not_know_the_object() {
         let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
         let key = key.to_owned();
         let data = [(key.clone(), value.as_bytes().to_vec())].into();
-        Seen::of(&Object { metadata, data }).digests[&key].clone()
+        Seen::of(&Object::new(metadata, data)).digests[&key].clone()
     };
     assert_eq!(digests("a", "key", "hush").len(), NOTED);
     assert_ne!(digests("a", "key", "hush"), digests("b", "key", "hush"));

@@ -1,0 +1,113 @@
+//! Whether a config differs from its sources in something that counts.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+use stayput_reuse::{IGNORE, SourceKind};
+
+use super::*;
+use crate::cluster::SearchCluster;
+use crate::controller::pods::Reading;
+
+/// The config is a Secret with all its keys, and of a ConfigMap one key at another path.
+fn checked() -> Checked {
+    let cluster = json!({
+        "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
+        "metadata": {"name": "logs"},
+        "spec": {
+            "pods": {"selector": {"matchLabels": {"app": "logs"}}},
+            "engine": {"scheme": "http"},
+            "manager": {"caSecret": "ca", "auth": {"jwtKeySecret": "key"}},
+            "config": {"sources": [
+                {"secret": "{pod}-config"},
+                {"configMap": "words", "items": [{"key": "common", "path": "words/list.txt"}]},
+            ]},
+        },
+    });
+    let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
+    cluster.check().unwrap()
+}
+
+fn pod() -> Facts {
+    let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"});
+    let pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+    Facts::of(&pod, &Reading::default()).unwrap()
+}
+
+/// The Secret with these keys, the ConfigMap with this text, and what is ignored of each.
+fn read(
+    secret: &[(&str, &str)],
+    secret_ignore: &str,
+    words: &str,
+    words_ignore: &str,
+) -> SourceReader {
+    let mut reader = SourceReader::default();
+    let mut add = |kind, name: &str, ignore: &str, data: &[(&str, &str)]| {
+        let metadata: ObjectMeta =
+            serde_json::from_value(json!({"annotations": {IGNORE: ignore}})).unwrap();
+        let data = data.iter().map(|(key, text)| ((*key).to_owned(), text.as_bytes().to_vec()));
+        let content = Content::of(&Object::new(metadata, data.collect()), &BTreeSet::new());
+        let source = Source { kind, name: name.to_owned() };
+        reader.known.insert(source, (Instant::now(), Ok(Some(content))));
+    };
+    add(SourceKind::Secret, "a-config", secret_ignore, secret);
+    add(SourceKind::ConfigMap, "words", words_ignore, &[("common", words), ("not mounted", words)]);
+    reader
+}
+
+/// The config that the engine runs on.
+fn runs_on() -> Generation {
+    let files = [("opensearch.yml", "1"), ("roles.yml", "1"), ("words/list.txt", "1")];
+    let digest = |text: &str| ContentDigest::of(text.as_bytes()).to_string();
+    let files = files.map(|(path, text)| (path.to_owned(), digest(text)));
+    Generation { checksum: Some("runs on".to_owned()), files: files.into() }
+}
+
+fn is_alike(reader: &SourceReader) -> bool {
+    !reader.alike(&checked(), &pod(), [runs_on()].iter()).is_empty()
+}
+
+const SAME: [(&str, &str); 2] = [("opensearch.yml", "1"), ("roles.yml", "1")];
+
+#[test]
+fn only_a_change_of_nothing_but_what_is_ignored_is_none() {
+    let changed = [("opensearch.yml", "1"), ("roles.yml", "2")];
+    let both = [("opensearch.yml", "2"), ("roles.yml", "2")];
+    let added = [("opensearch.yml", "1"), ("roles.yml", "1"), ("users.yml", "1")];
+    let removed = [("opensearch.yml", "1")];
+    for (secret, secret_ignore, words, words_ignore, expected) in [
+        (&changed[..], "true", "1", "", true),
+        (&changed, "roles.yml", "1", "", true),
+        (&changed, "other, roles.yml", "1", "", true),
+        (&changed, "opensearch.yml", "1", "", false),
+        (&changed, "", "1", "true", false),
+        (&both, "roles.yml", "1", "", false),
+        (&both, "true", "1", "", true),
+        (&added, "users.yml", "1", "", true),
+        (&added, "", "1", "", false),
+        (&removed, "roles.yml", "1", "", true),
+        (&removed, "opensearch.yml", "1", "", false),
+        // The key counts, and not the path.
+        (&SAME, "", "2", "common", true),
+        (&SAME, "", "2", "words/list.txt", false),
+        (&changed, "true", "2", "", false),
+        (&changed, "true", "2", "true", true),
+        // It is what the engine runs on.
+        (&SAME, "true", "1", "true", false),
+    ] {
+        let reader = read(secret, secret_ignore, words, words_ignore);
+        assert_eq!(
+            is_alike(&reader),
+            expected,
+            "{secret:?} {secret_ignore:?}, {words} {words_ignore:?}"
+        );
+    }
+}
+
+#[test]
+fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
+    let mut reader = read(&[("opensearch.yml", "2"), ("roles.yml", "1")], "true", "1", "");
+    assert!(is_alike(&reader));
+    let words = Source { kind: SourceKind::ConfigMap, name: "words".into() };
+    reader.known.insert(words, (Instant::now(), Ok(None)));
+    assert!(!is_alike(&reader));
+}

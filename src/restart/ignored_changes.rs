@@ -1,0 +1,55 @@
+//! Which configs count as which, since nothing but ignored keys differs (`stayput.dev/ignore`).
+//!
+//! A checksum has every file in it. So it is remembered of a node that is not restarted for a change
+//! what it counts as from then on: also once the annotation is gone, or the reconciler is another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::configs::beginning;
+
+/// No more configs are remembered: the ledger must fit into an object.
+const MAX_CONFIGS: usize = 1000;
+
+/// How the checksum of a config begins that engines run on, and those of the configs that it counts
+/// as.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct IgnoredChanges(BTreeMap<String, BTreeSet<String>>);
+
+impl IgnoredChanges {
+    /// Whether none is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether an engine that runs on one config needs no restart for another one. `alike` are the
+    /// checksums of configs that are seen to differ from what is wanted in nothing that counts.
+    pub fn covers(&self, runs_on: &str, wanted: &str, alike: &BTreeSet<String>) -> bool {
+        let counts_as = self.0.get(beginning(runs_on));
+        let mut wanted = alike.iter().map(String::as_str).chain([wanted]);
+        alike.contains(runs_on)
+            || counts_as.is_some_and(|known| wanted.any(|one| known.contains(beginning(one))))
+    }
+
+    /// Remembers that a config counts as another, unless too many are remembered.
+    pub(crate) fn add(&mut self, runs_on: &str, wanted: &str) {
+        let runs_on = beginning(runs_on);
+        if self.0.len() < MAX_CONFIGS || self.0.contains_key(runs_on) {
+            let known = self.0.entry(runs_on.to_owned()).or_default();
+            known.insert(beginning(wanted).to_owned());
+        }
+    }
+
+    /// Forgets what is not in use: a config that an engine may run on, and one that is wanted.
+    pub(crate) fn retain(&mut self, in_use: impl Fn(&str, &str) -> bool) {
+        self.0.retain(|runs_on, known| {
+            known.retain(|wanted| in_use(runs_on, wanted));
+            !known.is_empty()
+        });
+    }
+}
