@@ -138,6 +138,7 @@ impl PodView {
             endpoint: Err(Unknown { message: "not read".into() }),
             update: Ok(None),
             live: None,
+            room: Ok(None),
             sources: Sources::Unknown("not read".into()),
             config_from: vec![],
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),

@@ -52,6 +52,9 @@ pub(super) enum Fault {
     AskAgain,
     AskCoordinated(usize),
     AllSourcesMove,
+    /// The sources of all nodes become `v1`, `v2`, …; or of one.
+    AllSourcesBecome(usize),
+    SourcesBecome(usize, usize),
     /// The owner wants another template, or an earlier one again; one of [`TEMPLATES`].
     Template(usize),
     Crash,
@@ -178,6 +181,10 @@ impl Fault {
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
             Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
             Self::AllSourcesMove => "change config logs-* v4".into(),
+            Self::AllSourcesBecome(version) => format!("change config logs-* v{version}"),
+            Self::SourcesBecome(node, version) => {
+                format!("change config {} v{version}", name(node))
+            }
             Self::Template(which) => format!("template logs-* {}", TEMPLATES[which]),
             Self::Crash => "crash".into(),
             Self::ControllerAway(minutes) => {
@@ -227,10 +234,12 @@ impl Fault {
             | ServicesSend(node)
             | NoService(node)
             | KeepStopped(node)
-            | LetRun(node) => Some(node),
+            | LetRun(node)
+            | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
             | Template(_) | Pause | Resume | Cancel | AskAgain | AskCoordinated(_)
-            | AllSourcesMove | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
+            | AllSourcesMove | AllSourcesBecome(_) | Crash | Stale | BlindToEngine
+            | ControllerAway(_) => None,
         }
     }
 
@@ -273,9 +282,11 @@ fn listed(driver: &Driver, node: usize) -> Option<usize> {
 
 /// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
 /// that a Kubernetes node can give, and others.
-const TEMPLATES: [&str; 14] = [
+const TEMPLATES: [&str; 18] = [
     "image=a",
     "image=b",
+    "image=late",
+    "image=ending",
     "image=bad",
     "image=broken",
     "env=b",
@@ -283,6 +294,8 @@ const TEMPLATES: [&str; 14] = [
     "memory=a",
     "memory=2Gi",
     "memory=infeasible",
+    "memory=low",
+    "memory=low image=b",
     "memory=deferred",
     "label=b sidecar=b",
     "asked=b",
@@ -296,6 +309,20 @@ pub(super) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>>
     let changes = prop::collection::vec((0..within, change), 1..8);
     (changes, faults(within)).prop_map(|(mut changes, faults)| {
         changes.extend(faults.into_iter().take(10));
+        changes.sort_by_key(|(at, _)| *at);
+        changes
+    })
+}
+
+/// Any fault, and the configs change again and again, forward and back.
+pub(super) fn configs(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let change = prop_oneof![
+        3 => (1_usize..5).prop_map(Fault::AllSourcesBecome),
+        1 => (0_usize..5, 1_usize..5).prop_map(|(node, to)| Fault::SourcesBecome(node, to)),
+    ];
+    let changes = prop::collection::vec((0..within, change), 1..6);
+    (changes, faults(within)).prop_map(|(mut changes, faults)| {
+        changes.extend(faults.into_iter().take(8));
         changes.sort_by_key(|(at, _)| *at);
         changes
     })
