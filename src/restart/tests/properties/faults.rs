@@ -57,6 +57,9 @@ pub(super) enum Fault {
     SourcesBecome(usize, usize),
     /// The owner wants another template, or an earlier one again; one of [`TEMPLATES`].
     Template(usize),
+    /// Its Kubernetes node, which its volume is on, takes no other pod; or does again.
+    Cordoned(usize),
+    Uncordoned(usize),
     Crash,
     /// Reconciler or apiserver are lost for so many minutes.
     ControllerAway(usize),
@@ -186,6 +189,8 @@ impl Fault {
                 format!("change config {} v{version}", name(node))
             }
             Self::Template(which) => format!("template logs-* {}", TEMPLATES[which]),
+            Self::Cordoned(node) => format!("the node of {} is cordoned", name(node)),
+            Self::Uncordoned(node) => format!("the node of {} is uncordoned", name(node)),
             Self::Crash => "crash".into(),
             Self::ControllerAway(minutes) => {
                 play_line(driver, "crash");
@@ -235,6 +240,8 @@ impl Fault {
             | NoService(node)
             | KeepStopped(node)
             | LetRun(node)
+            | Cordoned(node)
+            | Uncordoned(node)
             | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
             | Template(_) | Pause | Resume | Cancel | AskAgain | AskCoordinated(_)
@@ -305,7 +312,11 @@ const TEMPLATES: [&str; 18] = [
 
 /// Any fault, and the owner changes its template again and again.
 pub(super) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    let change = (0..TEMPLATES.len()).prop_map(Fault::Template);
+    let change = prop_oneof![
+        8 => (0..TEMPLATES.len()).prop_map(Fault::Template),
+        1 => (0_usize..5).prop_map(Fault::Cordoned),
+        1 => (0_usize..5).prop_map(Fault::Uncordoned),
+    ];
     let changes = prop::collection::vec((0..within, change), 1..8);
     (changes, faults(within)).prop_map(|(mut changes, faults)| {
         changes.extend(faults.into_iter().take(10));

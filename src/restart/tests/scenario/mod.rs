@@ -109,6 +109,7 @@ scenarios! {
     drain
     drift
     drift_left_out
+    drift_stuck
     engine_hangs
     engine_hangs_in_its_slot
     engine_will_not_start
