@@ -65,6 +65,7 @@ pub(super) fn pod(number: usize) -> Pod {
         endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
         update: Ok(None),
         live: None,
+        room: Ok(None),
         config_from: vec![],
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
