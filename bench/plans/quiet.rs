@@ -66,6 +66,7 @@ pub(super) fn pod(number: usize) -> Pod {
         update: Ok(None),
         live: None,
         ignores_change: false,
+        room: Ok(None),
         config_from: vec![],
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {

@@ -83,11 +83,37 @@ pub(crate) fn at_once(
     drifting: &[&Pod],
 ) -> Result<Option<AtOnce>, Blocker> {
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
+    let drifting = drifting.iter().map(|pod| Known::of(pod, seen, remembered));
+    judge(context, ledger, drifting.collect())
+}
+
+/// The same for a pod that was stopped for the config `expected`, with which it could be in one
+/// cluster with the others.
+///
+/// # Errors
+/// As [`at_once`].
+pub(crate) fn at_once_after_stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    pod: &Pod,
+    expected: &str,
+) -> Result<Option<AtOnce>, Blocker> {
+    let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
+    let runs_on = seen.of(expected).or_else(|| remembered.of(expected));
+    judge(context, ledger, vec![Known { runs_on, ..Known::of(pod, seen, remembered) }])
+}
+
+fn judge<'a>(
+    context: &'a Context<'_>,
+    ledger: &'a Ledger,
+    drifting: Vec<Known<'a>>,
+) -> Result<Option<AtOnce>, Blocker> {
+    let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let unknown = |message: String| Blocker { code: Code::PendingRestart, message };
     // Many pods have few pairs.
     let mut changes: BTreeMap<(&Settings, &Settings), usize> = BTreeMap::new();
-    for pod in drifting {
-        let known = Known::of(pod, seen, remembered);
+    for known in drifting {
+        let pod = known.pod;
         match (known.runs_on, known.wanted) {
             (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => *changes.entry((old, new)).or_default() += 1,

@@ -90,6 +90,8 @@ pub enum Code {
     NotDurable,
     /// The pod's owner is going to replace it.
     OwnerWillReplace,
+    /// Another pod in its place would fit nowhere.
+    WouldNotFit,
     /// A probe would kill the container.
     LivenessWouldKill,
     /// The manager's live globs are not the spec's.
@@ -166,6 +168,7 @@ impl Code {
             Self::WrongPod => "wrong_pod",
             Self::NotDurable => "not_durable",
             Self::OwnerWillReplace => "owner_will_replace",
+            Self::WouldNotFit => "would_not_fit",
             Self::LivenessWouldKill => "liveness_would_kill",
             Self::LiveMismatch => "live_mismatch",
             Self::SourceAbsent => "source_absent",
@@ -199,6 +202,7 @@ impl Code {
                 | Self::OutageNotAllowed
                 | Self::NeedsCoordinated
                 | Self::NotDurable
+                | Self::WouldNotFit
                 | Self::LivenessWouldKill
                 | Self::LiveMismatch
                 | Self::WrongCluster
@@ -253,6 +257,7 @@ impl Code {
             | Self::WrongPod
             | Self::NotDurable
             | Self::OwnerWillReplace
+            | Self::WouldNotFit
             | Self::LivenessWouldKill
             | Self::LiveMismatch
             | Self::SourceAbsent

@@ -140,10 +140,13 @@ fn read_by_variables(
             let field = format!("metadata.{map}['{key}']");
             variable["valueFrom"]["fieldRef"]["fieldPath"] == *field
         }
-        (UpdateStep::Resize, _) => {
+        (UpdateStep::Resize, [.., Segment::Field(kind), Segment::Field(name)]) => {
             let reference = &variable["valueFrom"]["resourceFieldRef"];
             let of = reference["containerName"].as_str().unwrap_or(engine_container);
-            reference.is_object() && leaf.path.container() == Some(of)
+            let shown = reference["resource"].as_str().unwrap_or_default();
+            // A request that is not given is the limit.
+            let is_shown = shown == format!("{kind}.{name}") || shown == format!("requests.{name}");
+            is_shown && leaf.path.container() == Some(of)
         }
         _ => false,
     };

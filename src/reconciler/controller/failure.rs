@@ -32,12 +32,6 @@ pub(super) enum Failure {
     /// A change of an image or a size has no container to go to.
     #[error("{pod} has no container {container} any more, or its cluster does not update pods")]
     NoContainer { pod: String, container: String },
-    /// A pod is not replaced.
-    #[error(
-        "{pod} is not replaced (would_not_fit): its volume is on {node}, where another pod in its \
-         place requests {lacks}; make room there, or request less"
-    )]
-    WouldNotFit { pod: String, node: String, lacks: String },
     /// A value that cannot be sent.
     #[error("cannot encode {what}: {source}")]
     Encode {

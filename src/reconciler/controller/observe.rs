@@ -13,6 +13,7 @@ mod leftovers;
 mod managers;
 mod objects;
 mod owners;
+mod room;
 mod snapshot;
 mod sources;
 
@@ -28,7 +29,7 @@ use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
 use crate::engine_client::Endpoint;
-use stayput_restart::{Engine, Known, Ledger, Snapshot, needs_engine, reads_engine};
+use stayput_restart::{Engine, Known, Ledger, Pod, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
 use endpoints::Endpoints;
@@ -69,6 +70,7 @@ pub(super) struct Observer {
     sources: sources::SourceReader,
     content: content::ContentReader,
     pub(super) owners: owners::Owners,
+    rooms: room::Rooms,
     /// The nodes that have begun to leave, and how far each is.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -93,6 +95,7 @@ impl Observer {
             sources: sources::SourceReader::default(),
             content: content::ContentReader::default(),
             owners: owners::Owners::default(),
+            rooms: room::Rooms::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -147,12 +150,11 @@ impl Observer {
                 Doubt::Trust => self.credentials.reread_trust(&spec.manager, &checked.auth),
             }
         }
-        snapshot.engine = match engine {
+        let engine = match engine {
             None => Err(unknown("not asked: no decision depends on it")),
             Some(engine) => self.known_engine(cluster, engine),
         };
-        snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
-        snapshot.pods = pods
+        let mut seen: Vec<Pod> = pods
             .iter()
             .map(|facts| {
                 let mut pod = snapshot::pod(facts);
@@ -175,6 +177,15 @@ impl Observer {
                 pod
             })
             .collect();
+        // Which pods are to be replaced is known only now.
+        let both: Vec<_> = pods.iter().zip(&seen).collect();
+        self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages).await;
+        for pod in &mut seen {
+            pod.room = self.rooms.why_not(pod);
+        }
+        snapshot.engine = engine;
+        snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
+        snapshot.pods = seen;
         let both = snapshot.pods.iter().zip(pods.iter().map(AsRef::as_ref));
         snapshot.configs = self.sources.configs(checked, both);
         if !asks_engine && reads_engine(&snapshot) {

@@ -5,7 +5,6 @@
 //! confirmed it.
 
 mod finalizer;
-mod fits;
 mod stops;
 mod targets;
 mod unusable;
@@ -300,16 +299,12 @@ async fn stop(
     }
     let confirmed = stops::confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread.uids);
 
-    // Apiserver: whether pods that are to be replaced fit where their volumes are.
-    let (confirmed, refused) = fits::fitting(&cx.observer, confirmed, &fresh.ledger).await;
-
     // Managers: the stop requests. Apiserver: the pods to delete.
     let stopped = match confirmed.is_empty() {
         true => Ok(false),
         false => execute(cx, &confirmed, cluster, spec).await,
     };
-    let outcome = both(stopped, refused.map_or(Ok(false), Err));
-    both(outcome, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
+    both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
 }
 
 /// Reads the SearchCluster and the pods of these stops. None if another spec counts now.

@@ -138,6 +138,7 @@ impl PodView {
             endpoint: Err(Unknown { message: "not read".into() }),
             update: Ok(None),
             live: None,
+            room: Ok(None),
             sources: Sources::Unknown("not read".into()),
             ignores_change: false,
             config_from: vec![],

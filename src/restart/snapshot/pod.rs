@@ -62,10 +62,19 @@ pub struct Pod {
     /// What of its spec and status an update needs; none if templates are not carried out here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Box<LivePod>>,
+    /// Why another pod in its place would fit nowhere (`would_not_fit`), for people; none if it would,
+    /// or if none is to come there.
+    #[serde(with = "known", default = "fits")]
+    #[schemars(with = "known::Written<Option<String>>")]
+    pub room: Known<Option<String>>,
     /// What its manager reports.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,
+}
+
+const fn fits() -> Known<Option<String>> {
+    Ok(None)
 }
 
 impl Pod {

@@ -93,6 +93,8 @@ pub struct LivePod {
     pub resize: Option<ResizeState>,
     /// Id of the manager's container; none while none runs.
     pub container_id: Option<String>,
+    /// Id of the container of the manager that ended last; none if none has.
+    pub ended_id: Option<String>,
     /// What its manager's container waits for, as the kubelet says; none if it does not wait.
     pub waiting: Option<ContainerWaiting>,
     /// Volume claims that it mounts, by name.
@@ -107,8 +109,10 @@ pub struct LivePod {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ResizeState {
-    /// It is under way, or waits until there is room.
+    /// It waits until there is room.
     Pending(String),
+    /// The kubelet has accepted it: a container that it makes now has it. One that runs gets it later.
+    InProgress(String),
     /// The Kubernetes node can never give that much.
     Infeasible(String),
 }

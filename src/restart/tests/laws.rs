@@ -99,6 +99,9 @@ impl Laws {
             if !self.used.insert((judged.uid.clone(), sequence)) {
                 self.wrong.push(format!("S5: {sequence} took effect twice at {}", judged.pod));
             }
+            if !judged.is_stop && judged.took_effect {
+                self.not_mixed(world, policy, &judged.uid);
+            }
             if !(judged.is_stop && judged.took_effect) {
                 continue;
             }
@@ -128,6 +131,29 @@ impl Laws {
             if restart.request.strategy != Strategy::Coordinated && turn {
                 self.not_too_many(world, policy, restart, &judged.pod);
             }
+        }
+    }
+
+    /// S13: a rolling restart that we requested ourselves never starts a node where it cannot be in one
+    /// cluster with the others: with another name of the cluster than it had, which they still have.
+    fn not_mixed(&mut self, world: &World, policy: &Policy, uid: &str) {
+        let Some(restart) = world.ledger().restart.as_ref() else { return };
+        let by = restart.request.by.as_deref().unwrap_or_default();
+        let is_own = by.starts_with("spec.") && restart.request.strategy == Strategy::Rolling;
+        let name = |config: &str| world.configs.get(config)?.get("cluster.name");
+        let Some(pod) = world.pods.iter().find(|pod| pod.uid == uid) else { return };
+        let before = self.configs.get(uid).into_iter().flatten();
+        let before: BTreeSet<&String> = before.filter_map(|config| name(config)).collect();
+        let now = pod.machine.checksum().and_then(name);
+        // Without a config to go back to, what is mounted is all there is.
+        let can_go_back = policy.rollback && pod.machine.last_good.is_some();
+        let Some(now) = now.filter(|now| is_own && can_go_back && !before.contains(now)) else {
+            return;
+        };
+        let others = world.pods.iter().filter(|other| other.uid != uid && !other.gone);
+        let mut others = others.filter_map(|other| name(other.machine.checksum()?));
+        if others.any(|other| before.contains(other)) {
+            self.wrong.push(format!("S13: {} is started as a node of {now}", pod.name));
         }
     }
 

@@ -1,5 +1,8 @@
 //! The linter finds faults: a correct plan, changed in one way at a time.
 
+mod stops;
+mod updates;
+
 use std::collections::BTreeSet;
 
 use super::driver::Driver;
@@ -23,6 +26,11 @@ fn moment_of(
     let mut driver = Driver::new(World::new(nodes), Policy::default());
     play_line(&mut driver, "change config logs-* v2");
     play_line(&mut driver, request);
+    play_to(&mut driver, is_it)
+}
+
+/// The next plan that matches; it has no faults.
+fn play_to(driver: &mut Driver, is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
     for _ in 0..2_000 {
         let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
         let made = plan(&snapshot, &driver.policy);
@@ -30,7 +38,8 @@ fn moment_of(
             assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
             return (snapshot, made);
         }
-        driver.run(100, |_| false);
+        // One plan after the other: none is missed.
+        driver.pass(driver.world.now + 100);
     }
     panic!("the moment never came");
 }
@@ -262,20 +271,12 @@ fn a_slot_beyond_the_budget_is_found_unless_the_whole_set_has_failed() {
         let members = ledger.restart.iter().flat_map(|restart| &restart.members);
         members.filter(|member| member.step == Step::Restarting).count() == 3
     };
-    for _ in 0..50 {
-        let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
-        let made = plan(&snapshot, &driver.policy);
-        if let Some(Action::WriteLedger(ledger)) = made.actions.first()
-            && takes_slots(ledger)
-        {
-            assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
-            let mut one_serves = snapshot.clone();
-            one_serves.pods[1].ready = true;
-            return finds("S1: 3 nodes hold a slot, 1 may", &one_serves, &made);
-        }
-        driver.run(100, |_| false);
-    }
-    panic!("the moment never came");
+    let (mut one_serves, made) = play_to(&mut driver, |made, _| match made.actions.first() {
+        Some(Action::WriteLedger(ledger)) => takes_slots(ledger),
+        _ => false,
+    });
+    one_serves.pods[1].ready = true;
+    finds("S1: 3 nodes hold a slot, 1 may", &one_serves, &made);
 }
 
 /// The same of two masters, one of which hands its vote over.
@@ -283,16 +284,7 @@ fn moment_of_two(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
     let nodes = ["logs-0", "logs-1"].map(|name| (name, "master+data"));
     let mut driver = Driver::new(World::new(&nodes), Policy::default());
     play_line(&mut driver, "request rolling r1");
-    for _ in 0..2_000 {
-        let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
-        let made = plan(&snapshot, &driver.policy);
-        if is_it(&made, &snapshot) {
-            assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
-            return (snapshot, made);
-        }
-        driver.run(100, |_| false);
-    }
-    panic!("the moment never came");
+    play_to(&mut driver, is_it)
 }
 
 #[test]

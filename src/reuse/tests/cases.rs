@@ -200,6 +200,51 @@ fn a_variable_of_a_label_needs_a_new_container() {
 }
 
 #[test]
+fn a_variable_of_an_amount_needs_a_new_container_only_if_that_amount_changes() {
+    let (engine, other) = ("opensearch", "exporter");
+    let shows = |resource: &str, container: Option<&str>| {
+        json!({"name": "SHOWN", "valueFrom": {"resourceFieldRef": {
+            "resource": resource, "containerName": container,
+        }}})
+    };
+    let rows: [(&str, Value, &str, &str, &str, bool); 7] = [
+        ("its limit", shows("limits.memory", None), engine, "limits", "memory", true),
+        ("its limit by name", shows("limits.cpu", Some(engine)), engine, "limits", "cpu", true),
+        ("its request", shows("requests.cpu", None), engine, "requests", "cpu", true),
+        (
+            "a request that the limit is",
+            shows("requests.memory", None),
+            engine,
+            "limits",
+            "memory",
+            true,
+        ),
+        ("another amount", shows("limits.memory", None), engine, "limits", "cpu", false),
+        ("another container's", shows("limits.memory", None), other, "limits", "memory", false),
+        (
+            "the limit of another",
+            shows("limits.memory", Some(other)),
+            other,
+            "limits",
+            "memory",
+            true,
+        ),
+    ];
+    for (name, variable, container, kind, amount, makes_one) in rows {
+        let mut actual = template();
+        actual["spec"]["containers"][0]["env"] = json!([variable]);
+        let mut wanted = actual.clone();
+        let at = usize::from(container == other);
+        wanted["spec"]["containers"][at]["resources"][kind][amount] = json!("3");
+        let found = update(&wanted, &actual);
+        assert_eq!(found.step, UpdateStep::Resize, "{name}: {found:?}");
+        let steps = found.because.iter().map(|each| each.step);
+        let makes = steps.filter(|step| *step == UpdateStep::Container).count() == 1;
+        assert_eq!(makes, makes_one, "{name}: {found:?}");
+    }
+}
+
+#[test]
 fn what_may_be_secret_is_not_shown() {
     let mut wanted = template();
     wanted["spec"]["containers"][0]["env"][0]["value"] = json!("hunter2");

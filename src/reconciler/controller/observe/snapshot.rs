@@ -68,6 +68,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             endpoint: known.endpoint.clone(),
             update: known.update.clone(),
             live: live(facts, port),
+            room: known.room.clone(),
             manager: known.manager.clone(),
             ..pod
         },
@@ -105,6 +106,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         endpoint: Err(unknown("not read: its manager does not drain")),
         update: Ok(None),
         live: None,
+        room: Ok(None),
         manager: Err(unknown("not asked yet")),
     }
 }

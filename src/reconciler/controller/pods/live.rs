@@ -29,6 +29,7 @@ pub(in super::super) struct LiveContainer {
     pub(in super::super) resources: String,
     is_resized: bool,
     id: Option<String>,
+    ended_id: Option<String>,
     waiting: Option<ContainerWaiting>,
 }
 
@@ -88,6 +89,7 @@ impl LiveFacts {
                 .collect(),
             resize: self.resize.clone(),
             container_id: engine.and_then(|engine| engine.id.clone()),
+            ended_id: engine.and_then(|engine| engine.ended_id.clone()),
             waiting: engine.and_then(|engine| engine.waiting.clone()),
             claims: self.claims.clone(),
             unschedulable: self.unschedulable.clone(),
@@ -116,6 +118,8 @@ impl LiveContainer {
         let reported = json(status.and_then(|status| status.resources.as_ref()));
         let state = status.and_then(|status| status.state.as_ref());
         let waiting = state.and_then(|state| state.waiting.as_ref());
+        let last = status.and_then(|status| status.last_state.as_ref());
+        let ended = [state, last].into_iter().flatten().find_map(|state| state.terminated.as_ref());
         let runs = state.is_some_and(|state| state.running.is_some());
         Self {
             name: container.name.clone(),
@@ -127,6 +131,7 @@ impl LiveContainer {
                 resources => resources.to_string(),
             },
             id: status.and_then(|status| status.container_id.clone()).filter(|_| runs),
+            ended_id: ended.and_then(|ended| ended.container_id.clone()),
             waiting: waiting.map(|waiting| ContainerWaiting {
                 reason: waiting.reason.clone().unwrap_or_default(),
                 message: waiting.message.clone().unwrap_or_default(),
@@ -148,12 +153,15 @@ fn resize_state(status: &PodStatus) -> Option<ResizeState> {
         (Some((reason, message)), _) if reason == "Infeasible" => {
             Some(ResizeState::Infeasible(message))
         }
-        (Some((reason, message)), _) | (None, Some((reason, message))) => {
-            let words = [reason, message].into_iter().filter(|word| !word.is_empty());
-            Some(ResizeState::Pending(words.collect::<Vec<_>>().join(": ")))
-        }
+        (Some(pending), _) => Some(ResizeState::Pending(sentence(pending))),
+        (None, Some(accepted)) => Some(ResizeState::InProgress(sentence(accepted))),
         (None, None) => None,
     }
+}
+
+fn sentence((reason, message): (String, String)) -> String {
+    let words = [reason, message].into_iter().filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(": ")
 }
 
 /// What the scheduler says about a pod that no node takes.

@@ -7,6 +7,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::is_for_updates;
 use crate::flow::observed::{in_window, not_paused};
+use crate::flow::requests::drift::is_for_configs;
 use crate::ledger::RestartChange;
 use crate::{Member, Outcome, Restart, Step, Time};
 
@@ -20,7 +21,8 @@ const PHASES: u64 = 16;
 pub(super) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Changes) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
-    if !is_for_updates(restart) || has_turns {
+    let is_own = is_for_updates(restart) || is_for_configs(restart);
+    if !is_own || has_turns {
         return changes;
     }
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);

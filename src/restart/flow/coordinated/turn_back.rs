@@ -20,7 +20,7 @@ pub(super) fn turn_back(
     for (index, member) in active(restart) {
         let manager = context.index.manager(&member.pod_uid).ok();
         let compensation = compensation_for(member, manager, true, false);
-        let own = outcome_of(compensation.config);
+        let own = outcome_of(context, member, compensation.config);
         if own != Outcome::RolledBack {
             outcome = own;
         }

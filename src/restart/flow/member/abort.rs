@@ -1,7 +1,7 @@
 //! Compensation: an engine we stopped, or may have stopped, is started again.
 
 use super::stop::resume_on;
-use super::update::back as way_back;
+use super::update::{back as way_back, step_of};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -14,7 +14,7 @@ use crate::flow::turn::{Turn, wait};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     Action, Code, Compensation, Ending, Ledger, Manager, Member, Outcome, Reason, StartDebt, Step,
-    Strategy,
+    Strategy, UpdateStep,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -23,7 +23,7 @@ pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason
     let manager = context.index.manager(&member.pod_uid).ok();
     let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
     let compensation = compensation_for(member, manager, context.policy.rollback, is_due);
-    let outcome = outcome_of(compensation.config);
+    let outcome = outcome_of(context, member, compensation.config);
     let mut changes = Changes::default();
     let how = if is_due { ", as its pod was before" } else { "" };
     let message = format!("{} is started again{how}: {reason}", member.node);
@@ -41,7 +41,7 @@ pub(in crate::flow) fn set_back(
     compensation: Compensation,
     reason: &str,
 ) -> RestartChange {
-    let outcome = outcome_of(compensation.config);
+    let outcome = outcome_of(context, member, compensation.config);
     let mut back = member.clone();
     back.step = Step::Aborting;
     back.since = context.snapshot.now;
@@ -128,7 +128,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
         let next = better(context, ledger, member, manager);
-        return change_compensation(member, ending, next, manager.sequence);
+        return change_compensation(context, member, ending, next, manager.sequence);
     }
     if manager.sequence > back.start_sequence
         || is_opposite(manager, back.start_sequence, RequestKind::Start)
@@ -189,7 +189,7 @@ fn send_back(
     let better = better(context, ledger, member, manager);
     let differs = better.config != back.config || needs_stop(context, member, &better, back);
     if !sent && differs && manager.sequence >= member.stop_sequence {
-        return change_compensation(member, ending, better, back.start_sequence);
+        return change_compensation(context, member, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence
         && manager.sequence < stop
@@ -272,7 +272,7 @@ fn after_refusal(
         // There is no other config to start on; the manager decides again on the same request.
         return start_back(context, member, manager, back);
     }
-    change_compensation(member, ending, next, back.start_sequence)
+    change_compensation(context, member, ending, next, back.start_sequence)
 }
 
 /// Whether members are brought back to the last good config: a coordinated restart turns back as a
@@ -285,6 +285,7 @@ fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
 
 /// Another compensation, with sequences above those of the first.
 fn change_compensation(
+    context: &Context<'_>,
     member: &Member,
     ending: &Ending,
     mut next: Compensation,
@@ -294,7 +295,7 @@ fn change_compensation(
     let up = (above + 1).saturating_sub(first);
     next.stop_sequence = next.stop_sequence.map(|stop| stop + up);
     next.start_sequence += up;
-    let outcome = outcome_of(next.config);
+    let outcome = outcome_of(context, member, next.config);
     let mut again = member.clone();
     again.compensation = Some(next);
     again.ending = Some(Ending { outcome, ..ending.clone() });
@@ -325,10 +326,23 @@ fn owe_start(member: &Member, back: &Compensation, outcome: Outcome, reason: Str
     Turn::Finish(Ending { outcome, reason }, Box::new(changes))
 }
 
-/// The outcome of a member that comes back on this config.
-pub(in crate::flow) const fn outcome_of(config: ConfigChoice) -> Outcome {
+/// The outcome of a member that comes back on this config: rolled back if that is the last good one, or
+/// if its pod is as it was before an update for which it was stopped. In place of a pod that we had
+/// replaced nothing is brought back.
+pub(in crate::flow) fn outcome_of(
+    context: &Context<'_>,
+    member: &Member,
+    config: ConfigChoice,
+) -> Outcome {
+    let pod = context.index.pod(&member.pod_uid);
+    let is_stopped = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager.sequence >= member.stop_sequence,
+        Err(_) => way_back::is_due_of(member, pod),
+    };
     match config {
+        _ if pod.is_none() && step_of(member) == UpdateStep::Replace => Outcome::Aborted,
         ConfigChoice::LastGood => Outcome::RolledBack,
+        ConfigChoice::Mounted if is_stopped && way_back::has_undo(member) => Outcome::RolledBack,
         ConfigChoice::Mounted => Outcome::Aborted,
     }
 }

@@ -1,5 +1,6 @@
 //! The rules right before a stop, on the newest observation.
 
+use super::update::may_be_replaced;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::{allocation::is_tight, record::records};
@@ -34,6 +35,9 @@ pub(super) fn why_not(
 ) -> Option<Blocker> {
     let evaluation = context.stop_evaluation(ledger).ok()?;
     let says_no = |pod: &Pod| {
+        if let Err(blocker) = may_be_replaced(context, restart, pod) {
+            return Some(blocker);
+        }
         let blocker = evaluation.check_before_stop(pod, &restart.request).err()?;
         let by_rule = blocker.code.passes_by_itself()
             || blocker.code == Code::UnreplicatedIndex

@@ -114,7 +114,7 @@ fn restart_member(
         return start::prove(context, ledger, member, pod, manager);
     }
     if manager.sequence >= member.stop_sequence {
-        return start::start(context, member, pod, manager);
+        return start::start(context, ledger, member, pod, manager);
     }
     stop::stop(context, ledger, restart, member, pod, manager)
 }

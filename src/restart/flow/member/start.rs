@@ -13,12 +13,19 @@ use crate::flow::answers::{
 use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
+use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod};
 use stayput_api::{ConfigChoice, State};
 
 /// The stop was accepted: waits until the engine is stopped, and sends the start.
-pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Turn {
+pub(super) fn start(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    pod: &Pod,
+    manager: &Manager,
+) -> Turn {
     let phases = update::phases(member);
     if runs_as_expected(manager, member) && !update::is_carried_out(member, pod) {
         // Its pod cannot be changed while the engine runs.
@@ -57,6 +64,9 @@ pub(super) fn start(context: &Context<'_>, member: &Member, pod: &Pod, manager: 
     if lists_old_process(context, member) {
         return wait(Code::StillListed, "stopped, but the cluster still lists its old process");
     }
+    if let Some(reason) = why_not_started(context, ledger, member, pod) {
+        return Turn::Abort(reason);
+    }
     let ready = update::until_carried_out(member, pod)
         .and_then(|()| until_mounted(context, member, pod, manager, true));
     match ready {
@@ -90,7 +100,7 @@ pub(super) fn prove(
 ) -> Turn {
     if was_refused(manager, member.start_sequence) {
         // Nothing was started, and the manager decides again on the same request.
-        return start(context, member, pod, manager);
+        return start(context, ledger, member, pod, manager);
     }
     if let Some(reason) = start_failure(manager, member) {
         return Turn::Abort(reason);

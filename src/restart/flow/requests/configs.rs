@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::at_once::at_once;
+use crate::at_once::{at_once, at_once_after_stop};
 use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
-use crate::{Ledger, Outcome, Pod, Sources, Step, Strategy};
+use crate::{Ledger, Member, Outcome, Pod, Sources, Step, Strategy};
 
 /// Remembers the decisive settings of configs that engines are to run on. With a new one, those are
 /// forgotten that no engine runs on any more.
@@ -93,4 +93,27 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
         changes.end_with(Outcome::Aborted, reason);
     }
     changes
+}
+
+/// Why a member that was stopped in a rolling restart must not be started on what its sources have now:
+/// they have moved since, to a config with which it could not be in one cluster with the others. None
+/// if it may be, or if that is not known.
+pub(in crate::flow) fn why_not_started(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    pod: &Pod,
+) -> Option<String> {
+    let (Sources::Checksum(wanted), Some(expected)) = (&pod.sources, &member.expected) else {
+        return None;
+    };
+    let restart = ledger.restart.as_ref()?;
+    if restart.request.strategy != Strategy::Rolling
+        || wanted == expected
+        || context.snapshot.configs.are_alike(&ledger.configs)
+    {
+        return None;
+    }
+    let change = at_once_after_stop(context, ledger, pod, expected).ok()??;
+    Some(format!("{}: ask for a coordinated restart", change.sentence()))
 }

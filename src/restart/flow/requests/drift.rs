@@ -8,7 +8,18 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::{is_to_be_stopped, is_window_open};
 use crate::index::Index;
-use crate::{Blocker, Code, Ledger, OnConfigChange, Pod, Request, Sources, Strategy, Target};
+use crate::{
+    Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
+};
+
+/// `by` of a restart that is requested for a changed config; which setting needs all nodes at once may
+/// follow.
+const BY_CONFIG: &str = "spec.restart.onConfigChange";
+
+/// Whether it was requested for a changed config.
+pub(in crate::flow) fn is_for_configs(restart: &Restart) -> bool {
+    restart.request.by.as_ref().is_some_and(|by| by.starts_with(BY_CONFIG))
+}
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
 pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -113,7 +124,7 @@ fn how(
     ledger: &Ledger,
     drifting: &[&Pod],
 ) -> Result<(Strategy, String), Blocker> {
-    let by = "spec.restart.onConfigChange".to_owned();
+    let by = BY_CONFIG.to_owned();
     let is_auto = match context.policy.on_config_change {
         OnConfigChange::Coordinated => return Ok((Strategy::Coordinated, by)),
         OnConfigChange::Auto => true,

@@ -38,8 +38,8 @@ pub(super) fn next_try(ledger: &Ledger, id: String) -> String {
 }
 
 /// How a request ended, for messages.
-pub(super) fn ended(outcome: Option<Outcome>) -> &'static str {
-    outcome.map_or("ended", Outcome::as_str)
+pub(super) fn ended(outcome: Option<Outcome>) -> String {
+    outcome.map_or("ended".to_owned(), |outcome| format!("ended as {}", outcome.as_str()))
 }
 
 /// Whether a request for this change that ended so left the pod out: others are done, and its last

@@ -133,6 +133,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        room: Ok(None),
         leaving: None,
         phase_applied_by: None,
         endpoint: Err(Unknown { message: "not read".into() }),

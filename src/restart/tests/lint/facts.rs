@@ -147,7 +147,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The pod that replaced the member's pod, if that is gone.
-    fn successor(&self, member: &Member) -> Option<&'a Pod> {
+    pub(super) fn successor(&self, member: &Member) -> Option<&'a Pod> {
         let in_its_place = |pod: &&Pod| pod.node == member.node && pod.uid != member.pod_uid;
         let gone = self.pod(&member.pod_uid).is_none();
         self.snapshot.pods.iter().find(in_its_place).filter(|_| gone)

@@ -137,6 +137,9 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
                         .iter()
                         .any(|successor| &successor.pod_uid == uid && successor.is_under_way())
                 });
+                if member.step == Step::Restarting && entry.outcome == Outcome::Done {
+                    updates::done(facts, member, wrong);
+                }
                 let is_safe = taken_over || members::is_started_or_owed(facts, member, new);
                 match proven {
                     Err(why) if entry.outcome == Outcome::Done && !gone => {

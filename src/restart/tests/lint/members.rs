@@ -220,6 +220,7 @@ fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<Strin
 
 fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
     let node = &member.node;
+    updates::slot(facts, member, wrong);
     let cluster = &facts.snapshot.cluster;
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
@@ -282,6 +283,7 @@ fn finished(
         if let Err(why) = facts.is_proven(old) {
             wrong.push(format!("S3: {why}"));
         }
+        updates::done(facts, old, wrong);
     } else if member.ending.as_ref().is_some_and(|ending| ending.reason.trim().is_empty()) {
         wrong.push(format!("{} ends as {} without a reason", member.node, outcome.as_str()));
     }

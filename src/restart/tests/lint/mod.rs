@@ -33,6 +33,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
         match action {
             Action::WriteLedger(ledger) => ledger_writes::check(&facts, ledger, &mut wrong),
             Action::Stop { uid, sequence, resume, exit, .. } => {
+                updates::fits(&facts, uid, &mut wrong);
                 updates::exit(&facts, uid, *sequence, *exit, &mut wrong);
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
@@ -76,7 +77,10 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
             Action::Resize { uid, resources } => {
                 updates::patch(&facts, uid, resources, updates::Field::Resources, &mut wrong);
             }
-            Action::DeletePod { uid } => updates::delete(&facts, uid, &mut wrong),
+            Action::DeletePod { uid } => {
+                updates::fits(&facts, uid, &mut wrong);
+                updates::delete(&facts, uid, &mut wrong);
+            }
             Action::AddFinalizer
             | Action::RemoveFinalizer
             | Action::ClaimTrigger { .. }

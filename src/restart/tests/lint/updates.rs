@@ -135,6 +135,7 @@ pub(super) fn metadata(
             member.update.as_ref().map(|fixed| &fixed.update)
         }
         None => {
+            left_alone(facts, pod, wrong);
             let update = pod.update.as_ref().ok().and_then(Option::as_ref);
             update.filter(|update| {
                 update.step == UpdateStep::Relabel && facts.policy.update.contains(&update.step)
@@ -152,6 +153,70 @@ pub(super) fn metadata(
     then.extend(images.iter().filter_map(|(one, to)| Some((one.clone(), to.wanted.clone()?))));
     if lacks(&update.patch.images, &then) {
         wrong.push(format!("S3: {name} is labelled and has other images"));
+    }
+}
+
+/// A pod whose engine goes on is labelled only while nothing else concerns it.
+fn left_alone(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+    let cluster = &facts.snapshot.cluster;
+    for (is_so, what) in [
+        (cluster.paused, "while paused"),
+        (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
+        (facts.start_debt(&pod.uid).is_some(), "while a start is owed to it"),
+    ] {
+        if is_so {
+            wrong.push(format!("S9: {} is labelled {what}", pod.name));
+        }
+    }
+}
+
+/// A member takes its slot for a step that is allowed.
+pub(super) fn slot(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
+    let step = member.update.as_ref().map(|fixed| fixed.update.step);
+    if let Some(step) = step.filter(|step| !facts.policy.update.contains(step)) {
+        let (node, step) = (&member.node, step.name());
+        wrong.push(format!("S12: {node} takes a slot for the step {step}, which is not allowed"));
+    }
+}
+
+/// A node that is done has what its pod was to be changed to, and says so.
+pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
+    let Some(fixed) = &member.update else { return };
+    let (node, to) = (&member.node, &fixed.update.to);
+    if let Some(successor) = facts.successor(member) {
+        if fixed.update.step != UpdateStep::Replace {
+            return;
+        }
+        if successor.live.as_ref().is_some_and(|live| live.claims != fixed.claims) {
+            wrong.push(format!("S3: {node} is done and mounts other volume claims"));
+        }
+        let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
+        if lacks.is_some_and(|lacks| lacks.to == *to) {
+            wrong.push(format!("S3: {node} is done and its new pod lacks {to}"));
+        }
+        return;
+    }
+    let Some(pod) = facts.pod(&member.pod_uid) else { return };
+    if let Some(why) = why_not_carried_out(pod, member) {
+        wrong.push(format!("S3: {node} is done and its pod is not as it is wanted: {why}"));
+    }
+    // Its labels have the time of a phase.
+    let phase = facts.policy.phase_timeout;
+    let is_late = fixed.late_since.is_some_and(|at| facts.snapshot.now.since(at) >= phase);
+    let labelled = pod.live.as_ref().map(|live| &live.revision);
+    if !is_late && labelled != Some(to) {
+        wrong.push(format!("S3: {node} is done and labelled {labelled:?}, not {to}"));
+    }
+}
+
+/// Another pod in the place of one that is replaced must fit.
+pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
+    let member = facts.member(uid).filter(|member| member.step == Step::Restarting);
+    let fixed = member.and_then(|member| member.update.as_ref());
+    let is_replaced = fixed.is_some_and(|fixed| fixed.update.step == UpdateStep::Replace);
+    let room = facts.pod(uid).map(|pod| &pod.room);
+    if is_replaced && room.is_some_and(|room| *room != Ok(None)) {
+        wrong.push(format!("S12: {uid} is to be replaced, and would not fit: {room:?}"));
     }
 }
 

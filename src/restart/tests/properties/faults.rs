@@ -52,8 +52,14 @@ pub(super) enum Fault {
     AskAgain,
     AskCoordinated(usize),
     AllSourcesMove,
+    /// The sources of all nodes become `v1`, `v2`, …; or of one.
+    AllSourcesBecome(usize),
+    SourcesBecome(usize, usize),
     /// The owner wants another template, or an earlier one again; one of [`TEMPLATES`].
     Template(usize),
+    /// Its Kubernetes node, which its volume is on, takes no other pod; or does again.
+    Cordoned(usize),
+    Uncordoned(usize),
     Crash,
     /// Reconciler or apiserver are lost for so many minutes.
     ControllerAway(usize),
@@ -178,7 +184,13 @@ impl Fault {
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
             Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
             Self::AllSourcesMove => "change config logs-* v4".into(),
+            Self::AllSourcesBecome(version) => format!("change config logs-* v{version}"),
+            Self::SourcesBecome(node, version) => {
+                format!("change config {} v{version}", name(node))
+            }
             Self::Template(which) => format!("template logs-* {}", TEMPLATES[which]),
+            Self::Cordoned(node) => format!("the node of {} is cordoned", name(node)),
+            Self::Uncordoned(node) => format!("the node of {} is uncordoned", name(node)),
             Self::Crash => "crash".into(),
             Self::ControllerAway(minutes) => {
                 play_line(driver, "crash");
@@ -227,10 +239,14 @@ impl Fault {
             | ServicesSend(node)
             | NoService(node)
             | KeepStopped(node)
-            | LetRun(node) => Some(node),
+            | LetRun(node)
+            | Cordoned(node)
+            | Uncordoned(node)
+            | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
             | Template(_) | Pause | Resume | Cancel | AskAgain | AskCoordinated(_)
-            | AllSourcesMove | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
+            | AllSourcesMove | AllSourcesBecome(_) | Crash | Stale | BlindToEngine
+            | ControllerAway(_) => None,
         }
     }
 
@@ -273,9 +289,11 @@ fn listed(driver: &Driver, node: usize) -> Option<usize> {
 
 /// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
 /// that a Kubernetes node can give, and others.
-const TEMPLATES: [&str; 14] = [
+const TEMPLATES: [&str; 18] = [
     "image=a",
     "image=b",
+    "image=late",
+    "image=ending",
     "image=bad",
     "image=broken",
     "env=b",
@@ -283,6 +301,8 @@ const TEMPLATES: [&str; 14] = [
     "memory=a",
     "memory=2Gi",
     "memory=infeasible",
+    "memory=low",
+    "memory=low image=b",
     "memory=deferred",
     "label=b sidecar=b",
     "asked=b",
@@ -292,10 +312,28 @@ const TEMPLATES: [&str; 14] = [
 
 /// Any fault, and the owner changes its template again and again.
 pub(super) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    let change = (0..TEMPLATES.len()).prop_map(Fault::Template);
+    let change = prop_oneof![
+        8 => (0..TEMPLATES.len()).prop_map(Fault::Template),
+        1 => (0_usize..5).prop_map(Fault::Cordoned),
+        1 => (0_usize..5).prop_map(Fault::Uncordoned),
+    ];
     let changes = prop::collection::vec((0..within, change), 1..8);
     (changes, faults(within)).prop_map(|(mut changes, faults)| {
         changes.extend(faults.into_iter().take(10));
+        changes.sort_by_key(|(at, _)| *at);
+        changes
+    })
+}
+
+/// Any fault, and the configs change again and again, forward and back.
+pub(super) fn configs(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let change = prop_oneof![
+        3 => (1_usize..5).prop_map(Fault::AllSourcesBecome),
+        1 => (0_usize..5, 1_usize..5).prop_map(|(node, to)| Fault::SourcesBecome(node, to)),
+    ];
+    let changes = prop::collection::vec((0..within, change), 1..6);
+    (changes, faults(within)).prop_map(|(mut changes, faults)| {
+        changes.extend(faults.into_iter().take(8));
         changes.sort_by_key(|(at, _)| *at);
         changes
     })

@@ -1,6 +1,7 @@
 //! Properties: with any faults a restart ends with one of the outcomes, the plan for any snapshot
 //! has no faults, and the order of its input does not matter.
 
+mod configs;
 mod faults;
 mod forecasts;
 mod snapshots;
@@ -196,8 +197,11 @@ impl Case {
             "policy update relabel,restart,container,resize,replace",
             "image bad cannot be pulled",
             "image broken breaks the engine",
+            "image ending ends at once",
+            "image late is made late",
             "memory infeasible is infeasible",
             "memory deferred is deferred",
+            "memory low is too low",
         ] {
             play_line(&mut driver, line);
         }

@@ -141,16 +141,31 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["image", image, "cannot", "be", "pulled"] => limits(driver, |limits| {
             limits.bad_images.insert(image.into());
         }),
+        ["image", image, "ends", "at", "once"] => limits(driver, |limits| {
+            limits.ending_images.insert(image.into());
+        }),
+        ["image", image, "is", "made", "late"] => limits(driver, |limits| {
+            limits.delayed_images.insert(image.into());
+        }),
         ["image", image, "breaks", "the", "engine"] => limits(driver, |limits| {
             limits.broken_images.insert(image.into());
         }),
         ["memory", size, "is", "infeasible"] => limits(driver, |limits| {
             limits.infeasible.insert(size.into());
         }),
+        ["memory", size, "is", "too", "low"] => limits(driver, |limits| {
+            limits.low.insert(size.into());
+        }),
         ["memory", size, "is", "deferred"] => limits(driver, |limits| {
             limits.deferred.insert(size.into());
         }),
         ["no", "room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = true),
+        ["the", "node", "of", pod, "is", "cordoned"] => {
+            driver.world.pod(pod).living.limits.would_not_fit = true;
+        }
+        ["the", "node", "of", pod, "is", "uncordoned"] => {
+            driver.world.pod(pod).living.limits.would_not_fit = false;
+        }
         ["room", "for", pod] => driver.world.pod(pod).is_scheduled(now),
         ["sidecar", "of", pod, "crashes"] => driver.world.pod(pod).sidecar_crashes = true,
         ["sidecar", "of", pod, "runs"] => driver.world.pod(pod).sidecar_crashes = false,

@@ -109,6 +109,7 @@ scenarios! {
     drain
     drift
     drift_left_out
+    drift_stuck
     engine_hangs
     engine_hangs_in_its_slot
     engine_will_not_start
@@ -130,6 +131,7 @@ scenarios! {
     late_allocation
     manager_not_durable
     needs_coordinated
+    needs_coordinated_after_stop
     needs_coordinated_in_parts
     needs_coordinated_midway
     multi_az
@@ -200,6 +202,7 @@ scenarios! {
     zone_with_a_whole_tier
     zone_with_all_masters
     zone_without_zones
+    update_back_off
     update_bad_image
     update_broken_image
     update_crashes
@@ -219,8 +222,10 @@ scenarios! {
     update_reverted
     update_size
     update_size_infeasible
+    update_size_lower
     update_size_and_image
     update_size_and_variable
     update_stopped_by_hand
     update_stuck
+    update_would_not_fit
 }

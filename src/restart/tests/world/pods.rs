@@ -161,7 +161,9 @@ impl SimPod {
         }
         if self.living.back_at.is_some_and(|at| at <= now) {
             self.living.back_at = None;
-            self.container_restarts(now);
+            if !self.living.container_ends_at_once() {
+                self.container_restarts(now);
+            }
         }
         if self.machine.has_exited() && self.container_back_at.is_none() {
             self.container_back_at = Some(now + 1_000);
@@ -259,6 +261,7 @@ impl SimPod {
                 .is_read
                 .then(|| template::update(&self.living.labelled, &self.living.wanted))
                 .flatten()),
+            room: Ok(self.living.why_it_would_not_fit()),
             live: self.living.observe(self.container_back_at.is_some()),
             ignores_change: false,
             config_from: vec![],

@@ -9,6 +9,8 @@ use crate::{Change, ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState,
 const SEEN: u64 = 500;
 /// Until a new container runs, in milliseconds.
 const MADE: u64 = 1_000;
+/// How much later the kubelet makes a container of which earlier ones have ended, in milliseconds.
+const DELAYED: u64 = 20_000;
 
 /// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`.
 pub(crate) type Template = BTreeMap<String, String>;
@@ -81,14 +83,22 @@ pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
 pub(crate) struct Limits {
     /// Images that cannot be pulled.
     pub(crate) bad_images: BTreeSet<String>,
+    /// Images in which the manager itself ends at once.
+    pub(crate) ending_images: BTreeSet<String>,
+    /// Images of which earlier containers have ended: the kubelet waits before it makes another one.
+    pub(crate) delayed_images: BTreeSet<String>,
     /// Images in which the engine ends soon after its start.
     pub(crate) broken_images: BTreeSet<String>,
     /// Sizes that it can never give.
     pub(crate) infeasible: BTreeSet<String>,
+    /// Sizes that only a new container gets: the one that runs uses more.
+    pub(crate) low: BTreeSet<String>,
     /// Sizes for which there is no room now.
     pub(crate) deferred: BTreeSet<String>,
     /// No Kubernetes node takes a new pod.
     pub(crate) is_full: bool,
+    /// Its volume is on its Kubernetes node, which does not take it again.
+    pub(crate) would_not_fit: bool,
 }
 
 /// The pod's part of spec and status, and its kubelet's work.
@@ -110,6 +120,8 @@ pub(crate) struct Living {
     memory: String,
     pub(crate) memory_in_effect: String,
     containers: u64,
+    /// The number of the one that ended last.
+    ended: Option<u64>,
     pub(crate) kubelet_at: Option<u64>,
     pub(crate) back_at: Option<u64>,
     /// The manager's container does not exist.
@@ -133,6 +145,7 @@ impl Living {
             memory: template["memory"].clone(),
             memory_in_effect: template["memory"].clone(),
             containers: 1,
+            ended: None,
             kubelet_at: None,
             back_at: None,
             is_down: false,
@@ -148,6 +161,13 @@ impl Living {
         Self { is_read: self.is_read, limits: self.limits.clone(), is_pending, ..made }
     }
 
+    /// Why the pod that its owner would make in its place fits nowhere, if another one is to come.
+    pub(crate) fn why_it_would_not_fit(&self) -> Option<String> {
+        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let is_asked = self.limits.would_not_fit && update.step == UpdateStep::Replace;
+        is_asked.then(|| "another pod in its place would not fit: the node is cordoned".to_owned())
+    }
+
     /// No container of the manager runs.
     pub(crate) fn is_without_container(&self) -> bool {
         self.is_down || self.is_pending
@@ -155,10 +175,14 @@ impl Living {
 
     /// A container that was made anew.
     pub(crate) fn has_new_container(&mut self) {
+        self.ended = Some(self.containers);
         self.containers += 1;
         self.is_down = false;
         self.version += 1;
         self.running_image.clone_from(&self.image);
+        if self.limits.low.contains(&self.memory) {
+            self.memory_in_effect.clone_from(&self.memory);
+        }
         // It is read when a container is made.
         self.env.clone_from(&self.wanted["env"]);
     }
@@ -196,8 +220,24 @@ impl Living {
         let is_bad = self.limits.bad_images.contains(&self.image);
         let had_one = !self.is_down;
         self.is_down |= differs;
-        self.back_at = (self.is_down && !is_bad).then_some(now + MADE);
+        let is_delayed = self.limits.delayed_images.contains(&self.image);
+        let made = now + MADE + if is_delayed { DELAYED } else { 0 };
+        self.back_at = (self.is_down && !is_bad).then_some(made);
+        if had_one && differs {
+            self.ended = Some(self.containers);
+        }
         had_one && differs
+    }
+
+    /// The new container ends at once, and the kubelet makes no other one for a long time.
+    pub(crate) fn container_ends_at_once(&mut self) -> bool {
+        let ends = self.limits.ending_images.contains(&self.image);
+        if ends {
+            self.containers += 1;
+            self.ended = Some(self.containers);
+            self.version += 1;
+        }
+        ends
     }
 
     pub(crate) fn resize(&mut self, resources: &BTreeMap<String, Change>) -> bool {
@@ -209,6 +249,7 @@ impl Living {
         self.memory = wanted.split('"').nth(5).unwrap_or_default().to_owned();
         self.version += 1;
         let no = self.limits.infeasible.contains(&self.memory)
+            || self.limits.low.contains(&self.memory)
             || self.limits.deferred.contains(&self.memory);
         if !no {
             self.memory_in_effect.clone_from(&self.memory);
@@ -255,11 +296,15 @@ impl Living {
     pub(crate) fn is_repaired(&mut self, now: u64) {
         let own = self.labelled["image"].clone();
         self.limits.broken_images.remove(&own);
-        let is_pulled = self.limits.bad_images.remove(&own) && self.image == own;
+        let is_pulled = (self.limits.bad_images.remove(&own)
+            | self.limits.ending_images.remove(&own))
+            && self.image == own;
         if is_pulled && self.is_down && self.kubelet_at.is_none() {
             self.back_at.get_or_insert(now + MADE);
         }
         self.limits.deferred.clear();
+        self.limits.low.clear();
+        self.limits.would_not_fit = false;
         self.limits.infeasible.remove(&self.labelled["memory"]);
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);
@@ -271,8 +316,12 @@ impl Living {
             reason: reason.into(),
             message: message.into(),
         };
+        let is_delayed = self.limits.delayed_images.contains(&self.image)
+            || self.limits.ending_images.contains(&self.image);
         let waiting = if self.is_pending {
             None
+        } else if self.is_down && is_delayed && self.kubelet_at.is_none() {
+            Some(waits("CrashLoopBackOff", "back-off 20s restarting failed container"))
         } else if self.is_down && self.back_at.is_none() && self.kubelet_at.is_none() {
             let message = format!("Back-off pulling image \"{}\"", self.image);
             Some(waits("ImagePullBackOff", &message))
@@ -284,6 +333,9 @@ impl Living {
         let is_in_effect = self.memory == self.memory_in_effect;
         let resize = if self.limits.infeasible.contains(&self.memory) && !is_in_effect {
             Some(ResizeState::Infeasible("Node didn't have enough capacity: memory".into()))
+        } else if !is_in_effect && self.limits.low.contains(&self.memory) {
+            let message = "Error: the memory usage is above the new limit";
+            Some(ResizeState::InProgress(message.into()))
         } else if !is_in_effect {
             Some(ResizeState::Pending("Deferred: not enough memory now".into()))
         } else {
@@ -303,6 +355,7 @@ impl Living {
                     .is_none()
                     .then(|| format!("container-{}", self.containers))
                     .filter(|_| !self.is_pending),
+                ended_id: self.ended.map(|number| format!("container-{number}")),
                 waiting,
                 claims: BTreeSet::from(["data".to_owned()]),
                 unschedulable: self

@@ -3,7 +3,8 @@
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
+    ConfigMap, Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -39,6 +40,8 @@ const fn plain<T: DeserializeOwned + Serialize>() -> Rules {
 
 static NAMESPACE: Rules = Rules { returns_deleted: true, ..plain::<Namespace>() };
 static NODE: Rules = plain::<Node>();
+static VOLUME: Rules = Rules { returns_deleted: true, ..plain::<PersistentVolume>() };
+static CLAIM: Rules = Rules { returns_deleted: true, ..plain::<PersistentVolumeClaim>() };
 static POD: Rules = Rules { returns_deleted: true, generation: true, ..plain::<Pod>() };
 static SECRET: Rules = plain::<Secret>();
 static CONFIG_MAP: Rules = plain::<ConfigMap>();
@@ -58,9 +61,19 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 14] = [
+const ROWS: [(Row, &str, &Rules); 16] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
+    (
+        ("", "persistentvolumes", "PersistentVolume", &["pv"], false, true),
+        "persistentvolumes",
+        &VOLUME,
+    ),
+    (
+        ("", "persistentvolumeclaims", "PersistentVolumeClaim", &["pvc"], true, true),
+        "persistentvolumeclaims",
+        &CLAIM,
+    ),
     (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
     (("", "secrets", "Secret", &[], true, false), "secrets", &SECRET),
     (("", "configmaps", "ConfigMap", &["cm"], true, false), "configmaps", &CONFIG_MAP),

@@ -16,7 +16,7 @@ fn a_pod_that_no_kubernetes_node_takes_ends_the_restart() {
     let began = Instant::now();
     stage.template["spec"]["nodeSelector"] = json!({ "nowhere": "yes" });
     stage.edit();
-    let entry = stage.until_ended("rolledBack");
+    let entry = stage.until_ended("aborted");
     println!(
         "a pod that is not scheduled is given up: {} ms: {entry}",
         began.elapsed().as_millis()

@@ -51,7 +51,7 @@ impl Stage {
         let engines = self.engines();
         self.want_memory("100Gi");
         self.edit();
-        let entry = self.until_ended("aborted");
+        let entry = self.until_ended("rolledBack");
         println!("a size that is too large: {} ms: {entry}", began.elapsed().as_millis());
         let reason = entry["reason"].as_str().expect("a reason");
         assert!(reason.contains("cannot give it the new size"), "{reason}");

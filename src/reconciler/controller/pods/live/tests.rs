@@ -40,7 +40,7 @@ fn a_size_is_in_effect_when_the_kubelet_says_so_and_nothing_is_under_way() {
     let condition = |kind: &str, reason: &str| json!([{"type": kind, "status": "True", "reason": reason, "message": "no room"}]);
     let under_way = with("2Gi", condition("PodResizeInProgress", ""));
     assert!(!sized(&under_way));
-    assert_eq!(under_way.resize, Some(ResizeState::Pending("no room".into())));
+    assert_eq!(under_way.resize, Some(ResizeState::InProgress("no room".into())));
     let deferred = with("1Gi", condition("PodResizePending", "Deferred"));
     assert_eq!(deferred.resize, Some(ResizeState::Pending("Deferred: no room".into())));
     let never = with("1Gi", condition("PodResizePending", "Infeasible"));
@@ -58,8 +58,11 @@ fn the_managers_container_is_one_that_runs_or_says_what_it_waits_for() {
     assert_eq!(pod.images["side"], "s:1");
     assert_eq!(pod.resources["side"], "{}");
     let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
-    let pod = live(spec, json!({"containerStatuses": [reported("1Gi", waiting)]}));
+    let mut status = reported("1Gi", waiting);
+    status["lastState"] = json!({"terminated": {"exitCode": 1, "containerID": "containerd://a"}});
+    let pod = live(spec, json!({"containerStatuses": [status]}));
     assert_eq!(pod.container_id, None, "it has ended");
+    assert_eq!(pod.ended_id.as_deref(), Some("containerd://a"), "as it is the last that did");
     let waiting = pod.waiting.expect("it waits");
     assert_eq!(
         (waiting.reason.as_str(), waiting.message.as_str()),

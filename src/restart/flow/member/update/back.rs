@@ -34,6 +34,11 @@ fn reversed(changes: &BTreeMap<String, Change>) -> BTreeMap<String, Change> {
     differing.map(|(container, change)| (container.clone(), back(change))).collect()
 }
 
+/// Whether an update changes anything that the way back undoes.
+pub(in crate::flow) fn has_undo(member: &Member) -> bool {
+    member.update.as_ref().is_some_and(|fixed| !undo_of(fixed).is_empty())
+}
+
 /// Whether the pod has anything of an update that must be undone.
 pub(in crate::flow) fn is_due(fixed: &MemberUpdate, pod: &Pod) -> bool {
     pod.live.as_ref().is_some_and(|live| next(&undo_of(fixed), pod, live).is_some())

@@ -23,7 +23,8 @@ pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> 
             // What a new image is started with has the new size.
             resize(fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
-            until_made_anew(fixed, pod, live)
+            until_made_anew(fixed, pod, live)?;
+            until_in_effect(fixed, live)
         }
         UpdateStep::Replace => Err(replace(pod)),
     }
@@ -70,7 +71,9 @@ fn change_images(
     Err(Turn::act_and_wait(action, Code::NewContainer, "its images are being changed"))
 }
 
-/// Changes the size, and waits until the kubelet has put it into effect.
+/// Changes the size, and waits until the kubelet has put it into effect; or has accepted it, if a new image
+/// makes another container anyway. A lower limit of memory may never come into effect in the container that
+/// runs: the kubelet leaves it as long as the container uses more.
 fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
     let resources = due_resources(fixed, live);
     if !resources.is_empty() {
@@ -81,13 +84,26 @@ fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
         Some(ResizeState::Infeasible(why)) => {
             Err(Turn::Abort(format!("its Kubernetes node cannot give it the new size: {why}")))
         }
-        Some(ResizeState::Pending(why)) => Err(wait(
-            Code::Resizing,
-            format!("the kubelet has not put its new size into effect: {why}"),
-        )),
-        None if !is_in_effect(fixed, live) => {
-            Err(wait(Code::Resizing, "the kubelet has not put its new size into effect yet"))
+        Some(ResizeState::InProgress(_)) if is_engine_image_due(fixed, pod, live) => Ok(()),
+        Some(ResizeState::Pending(_) | ResizeState::InProgress(_)) | None => {
+            until_in_effect(fixed, live)
         }
+    }
+}
+
+/// Whether the kubelet makes another container of the manager, for an image that is still to be changed.
+fn is_engine_image_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
+    due_images(fixed, live).keys().any(|container| is_managers(pod, container))
+}
+
+/// Passes once the kubelet has put the sizes in the spec into effect.
+fn until_in_effect(fixed: &MemberUpdate, live: &LivePod) -> Result<(), Turn> {
+    let message = "the kubelet has not put its new size into effect";
+    match &live.resize {
+        Some(
+            ResizeState::Pending(why) | ResizeState::InProgress(why) | ResizeState::Infeasible(why),
+        ) => Err(wait(Code::Resizing, format!("{message}: {why}"))),
+        None if !is_in_effect(fixed, live) => Err(wait(Code::Resizing, format!("{message} yet"))),
         None => Ok(()),
     }
 }
@@ -98,13 +114,18 @@ fn is_in_effect(fixed: &MemberUpdate, live: &LivePod) -> bool {
     resources.keys().all(|container| live.resized.contains(container))
 }
 
-/// Deletes the pod: its owner makes another one of its name, on the same volume claims.
+/// Deletes the pod: its owner makes another one of its name, on the same volume claims. If that would
+/// fit nowhere any more, the engine is started again instead.
 fn replace(pod: &Pod) -> Turn {
     let message = "its pod is being deleted; its owner makes another one of its name";
-    match pod.terminating {
-        true => wait(Code::PodGone, message),
-        false => {
+    if pod.terminating {
+        return wait(Code::PodGone, message);
+    }
+    match &pod.room {
+        Ok(None) => {
             Turn::act_and_wait(Action::DeletePod { uid: pod.uid.clone() }, Code::PodGone, message)
         }
+        Ok(Some(why)) => Turn::Abort(why.clone()),
+        Err(unknown) => wait(Code::WouldNotFit, unknown.message.clone()),
     }
 }

@@ -11,8 +11,9 @@ use crate::{Blocker, Code, ContainerWaiting, LivePod, Member, MemberUpdate, Pod,
 /// Why a container never runs, whatever is waited for.
 const NEVER_RUNS: [&str; 4] =
     ["ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"];
-/// Why a container with a new image does not run: it ended again and again. One that only was told to
-/// end waits for the same reason for a while.
+/// Why a container with a new image does not run: it ended again and again. The kubelet also gives this
+/// reason before the first one is made, if earlier ones of that image have ended, and for one that was told
+/// to end.
 const ENDS_AGAIN: &str = "CrashLoopBackOff";
 
 /// Passes once the manager's container is another one than before, if the update makes one.
@@ -75,7 +76,9 @@ fn waits_for_container(member: &Member, pod: &Pod) -> Result<Option<String>, Str
 fn why_never(fixed: &MemberUpdate, live: &LivePod) -> Option<String> {
     let ContainerWaiting { reason, message } = live.waiting.as_ref()?;
     let has_new_image = has_changed_images(fixed) && due_images(fixed, live).is_empty();
-    let never = NEVER_RUNS.contains(&reason.as_str()) || has_new_image && reason == ENDS_AGAIN;
+    let has_ended = live.ended_id.is_some() && live.ended_id != fixed.container_id;
+    let ends_again = has_new_image && has_ended && reason == ENDS_AGAIN;
+    let never = NEVER_RUNS.contains(&reason.as_str()) || ends_again;
     never.then(|| format!("its new container does not run: {reason}: {message}"))
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::blocker::refuse;
+use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
 use crate::flow::turn::{GiveBack, Turn};
@@ -42,6 +42,7 @@ pub(in crate::flow) fn fix(
     }
     let strategy = restart.request.strategy;
     let Some(update) = planned_update(context.policy, strategy, pod) else { return Ok(None) };
+    it_fits(update.step, pod)?;
     let unknown = |message: &str| Blocker { code: Code::UpdateUnknown, message: message.into() };
     let live = pod.live.as_ref().ok_or_else(|| unknown("what its pod shows was not read"))?;
     if update.makes_a_container() && live.container_id.is_none() {
@@ -57,6 +58,26 @@ pub(in crate::flow) fn fix(
         given_up_id: None,
         late_since: None,
     })))
+}
+
+/// Passes unless the step replaces the pod, and another one in its place would fit nowhere.
+fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
+    match &pod.room {
+        _ if step != UpdateStep::Replace => Ok(()),
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => refuse(Code::WouldNotFit, why),
+        Err(unknown) => refuse(Code::WouldNotFit, &unknown.message),
+    }
+}
+
+/// As [`it_fits`], for what a restart does with the pod now.
+pub(in crate::flow::member) fn may_be_replaced(
+    context: &Context<'_>,
+    restart: &Restart,
+    pod: &Pod,
+) -> Check {
+    let planned = planned_update(context.policy, restart.request.strategy, pod);
+    planned.map_or(Ok(()), |update| it_fits(update.step, pod))
 }
 
 /// Whether it was requested to update pods.
@@ -90,10 +111,11 @@ pub(in crate::flow::member) fn refresh(
     let now = match (&pod.update, &member.update, &pod.live) {
         // It is only not known for now.
         (Err(_), Some(fixed), Some(live)) => {
+            it_fits(fixed.update.step, pod).map_err(without_a_stop)?;
             let container_id = live.container_id.clone();
             Some(Box::new(MemberUpdate { container_id, ..(**fixed).clone() }))
         }
-        _ => fix(context, restart, pod)?,
+        _ => fix(context, restart, pod).map_err(without_a_stop)?,
     };
     if now == member.update {
         return Ok(());
@@ -103,6 +125,15 @@ pub(in crate::flow::member) fn refresh(
         return Err(Turn::GiveBack(GiveBack { reason, by_rule: false }));
     }
     Err(Turn::change(Member { update: now, ..member.clone() }))
+}
+
+/// What a member does that cannot be updated now. Room for another pod may be missing for long: it
+/// gives its slot back.
+fn without_a_stop(blocker: Blocker) -> Turn {
+    match blocker.code == Code::WouldNotFit {
+        true => Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true }),
+        false => Turn::Wait(blocker),
+    }
 }
 
 /// Whether the stop of a member tells its manager to end, so that the kubelet makes a new container.

@@ -1,0 +1,58 @@
+//! Whether a pod that is made anew fits on the Kubernetes node that its volume is on, as the scheduler
+//! would find. Pure.
+
+mod admits;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
+
+use admits::refusals;
+use requests::{Amounts, shown};
+
+/// Why a pod with this spec does not fit on the node beside the pods there, and what helps, for
+/// people; none if it fits. `uid` is the pod in whose place it comes.
+pub(super) fn why_not(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Option<String> {
+    let mut why = refusals(node, wanted);
+    let lacks = lacking(node, there, uid, wanted);
+    if !lacks.is_empty() {
+        why.push(format!("it requests {}: make room there, or request less", lacks.join(", ")));
+    }
+    (!why.is_empty()).then(|| why.join("; "))
+}
+
+/// What it requests and the node does not have left.
+fn lacking(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Vec<String> {
+    let status = node.status.as_ref();
+    let allocatable = status.and_then(|status| status.allocatable.as_ref());
+    let mut left = Amounts::of(allocatable);
+    let others =
+        there.iter().filter(|pod| pod.metadata.uid.as_deref() != Some(uid) && !is_over(pod));
+    for spec in others.filter_map(|pod| pod.spec.as_ref()) {
+        left.take(&Amounts::of_pod(spec));
+    }
+    let requested = Amounts::of_pod(wanted);
+    let lacks = requested.above(&left).map(|(name, wanted, left)| {
+        format!("{} {name} of which {} are left", shown(name, wanted), shown(name, left))
+    });
+    lacks.collect()
+}
+
+/// Whether the volume is on one node: where its affinity asks for anything but a zone or a region.
+pub(super) fn is_on_one_node(volume: &PersistentVolume) -> bool {
+    let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref());
+    let terms = affinity.and_then(|affinity| affinity.required.as_ref());
+    let keys =
+        terms.into_iter().flat_map(|required| &required.node_selector_terms).flat_map(|term| {
+            let expressions = term.match_expressions.iter().chain(&term.match_fields).flatten();
+            expressions.map(|expression| expression.key.as_str())
+        });
+    let is_area = |key: &str| matches!(key.rsplit('/').next(), Some("zone" | "region"));
+    keys.into_iter().any(|key| !is_area(key))
+}
+
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}

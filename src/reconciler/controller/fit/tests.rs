@@ -1,0 +1,166 @@
+//! A node, the pods on it, and a pod that comes back there.
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
+use serde_json::{Value, json};
+
+use super::{is_on_one_node, why_not};
+
+fn read<T: serde::de::DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).expect("an object of Kubernetes")
+}
+
+fn pod(uid: &str, phase: &str, memory: &str) -> Pod {
+    read(json!({
+        "metadata": {"name": uid, "uid": uid},
+        "spec": {"containers": [{
+            "name": "a", "resources": {"requests": {"memory": memory, "cpu": "500m"}},
+        }]},
+        "status": {"phase": phase},
+    }))
+}
+
+/// With a sidecar that requests 1 GiB.
+fn wanted(cpu: &str, memory: &str) -> PodSpec {
+    read(json!({
+        "containers": [{"name": "a", "resources": {"limits": {"cpu": cpu, "memory": memory}}}],
+        "initContainers": [
+            {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"memory": "1Gi"}}},
+        ],
+    }))
+}
+
+fn node(spec: Value) -> Node {
+    let labels = json!({"disk": "ssd", "kubernetes.io/hostname": "n", "cores": "8"});
+    read(json!({
+        "metadata": {"name": "n", "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "3"}},
+    }))
+}
+
+#[test]
+fn what_the_others_request_is_not_free_and_what_the_pod_itself_has_is() {
+    let there = [
+        pod("self", "Running", "8Gi"),
+        pod("other", "Running", "4Gi"),
+        pod("over", "Succeeded", "8Gi"),
+    ];
+    let why = |cpu, memory| why_not(&node(json!({})), &there, "self", &wanted(cpu, memory));
+    assert_eq!(why("1", "11Gi"), None);
+    assert_eq!(
+        why("1", "12Gi").expect("it does not fit"),
+        "it requests 13312 MiB memory of which 12288 MiB are left: make room there, or request less"
+    );
+    assert_eq!(
+        why("4", "12Gi").expect("it does not fit"),
+        "it requests 4000m cpu of which 3500m are left, 13312 MiB memory of which 12288 MiB are \
+         left: make room there, or request less"
+    );
+}
+
+#[test]
+fn any_resource_counts_and_the_number_of_pods() {
+    let there = ["a", "b", "c"].map(|uid| pod(uid, "Running", "1Gi"));
+    let why = |spec| why_not(&node(json!({})), &there, "self", &read::<PodSpec>(spec));
+    let full = why(json!({"containers": []})).expect("the node is full");
+    assert!(full.contains("1 pods of which 0 are left"), "{full}");
+    let limits = json!({"example.com/gpu": "2", "hugepages-2Mi": "4Mi"});
+    let lacks = why(json!({"containers": [{"name": "a", "resources": {"limits": limits}}]}));
+    let lacks = lacks.expect("the node has none");
+    assert!(lacks.contains("2 example.com/gpu of which 0 are left"), "{lacks}");
+    assert!(lacks.contains("4 MiB hugepages-2Mi of which 0 MiB are left"), "{lacks}");
+}
+
+#[test]
+fn a_node_that_takes_no_such_pod_says_why() {
+    let taint = json!({"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]});
+    let affinity = |key: &str, operator: &str, values: Value| {
+        let term =
+            json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+        let required = json!({"nodeSelectorTerms": [{}, term]});
+        let kind = "requiredDuringSchedulingIgnoredDuringExecution";
+        json!({"affinity": {"nodeAffinity": {kind: required}}})
+    };
+    let rows: [(&str, Value, Value, Option<&str>); 15] = [
+        ("nothing", json!({}), json!({}), None),
+        ("a cordon", json!({"unschedulable": true}), json!({}), Some("`kubectl uncordon n`")),
+        (
+            "a cordon that is tolerated",
+            json!({"unschedulable": true}),
+            json!({"tolerations": [{"operator": "Exists"}]}),
+            None,
+        ),
+        ("a taint", taint.clone(), json!({}), Some("the taint a=b:NoSchedule")),
+        (
+            "a taint of another value",
+            taint.clone(),
+            json!({"tolerations": [{"key": "a", "value": "c"}]}),
+            Some("the taint a=b:NoSchedule"),
+        ),
+        (
+            "a taint that is tolerated",
+            taint,
+            json!({"tolerations": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}),
+            None,
+        ),
+        (
+            "a taint that only prefers",
+            json!({"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}),
+            json!({}),
+            None,
+        ),
+        ("a selector", json!({}), json!({"nodeSelector": {"disk": "ssd"}}), None),
+        (
+            "a selector of others",
+            json!({}),
+            json!({"nodeSelector": {"disk": "hdd"}}),
+            Some("its nodeSelector asks for disk=hdd"),
+        ),
+        ("affinity", json!({}), affinity("disk", "In", json!(["hdd", "ssd"])), None),
+        (
+            "affinity to others",
+            json!({}),
+            affinity("disk", "NotIn", json!(["ssd"])),
+            Some("its node affinity asks for other nodes"),
+        ),
+        ("affinity to what is absent", json!({}), affinity("gpu", "DoesNotExist", json!([])), None),
+        (
+            "affinity to what must be there",
+            json!({}),
+            affinity("gpu", "Exists", json!([])),
+            Some("its node affinity"),
+        ),
+        ("affinity to more", json!({}), affinity("cores", "Gt", json!(["4"])), None),
+        (
+            "affinity to less",
+            json!({}),
+            affinity("cores", "Lt", json!(["4"])),
+            Some("its node affinity"),
+        ),
+    ];
+    for (name, of_node, mut of_pod, expected) in rows {
+        of_pod["containers"] = json!([]);
+        let why = why_not(&node(of_node), &[], "self", &read(of_pod));
+        match (&why, expected) {
+            (None, None) => {}
+            (Some(why), Some(expected)) => assert!(why.contains(expected), "{name}: {why}"),
+            _ => panic!("{name}: {why:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_volume_is_on_one_node_unless_it_asks_only_for_a_zone() {
+    let volume = |key: &str| -> PersistentVolume {
+        read(json!({
+            "metadata": {"name": "v"},
+            "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{
+                "matchExpressions": [{"key": key, "operator": "In", "values": ["a"]}],
+            }]}}},
+        }))
+    };
+    assert!(is_on_one_node(&volume("kubernetes.io/hostname")));
+    assert!(is_on_one_node(&volume("topology.topolvm.io/node")));
+    assert!(!is_on_one_node(&volume("topology.kubernetes.io/zone")));
+    assert!(!is_on_one_node(&PersistentVolume::default()));
+}

@@ -1,0 +1,162 @@
+//! Whether pods that are to be replaced fit again where their volumes are: otherwise they would stay
+//! pending while their data waits.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
+use stayput_restart::{self as restart, Known, Policy, UpdateStep};
+use tokio::time::Instant;
+
+use super::ages::Ages;
+use super::owners::Owners;
+use super::snapshot::unknown;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
+use crate::controller::fit::{is_on_one_node, why_not};
+use crate::controller::pods::Facts;
+
+/// What was read of a pod that is not under way may be this old.
+const MAX_AGE: Duration = Duration::from_secs(10);
+
+/// What was found out of each pod, by uid.
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    known: BTreeMap<String, Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    at: Instant,
+    /// The revision of the pod that would come.
+    revision: String,
+    why_not: Known<Option<String>>,
+}
+
+/// A Kubernetes node and what is on it; no node if it is gone.
+type Place = Result<(Option<Node>, Vec<Pod>), ApiError>;
+
+impl Rooms {
+    /// Finds out what is due of pods that the policy allows to be replaced, and forgets all others.
+    pub(super) async fn read(
+        &mut self,
+        api: &Apiserver,
+        policy: &Policy,
+        pods: &[(&Arc<Facts>, &restart::Pod)],
+        owners: &Owners,
+        ages: &Ages<'_>,
+    ) {
+        let is_allowed = policy.update.contains(&UpdateStep::Replace);
+        let replaced = pods.iter().filter(|_| is_allowed).filter_map(|(facts, pod)| {
+            let update = pod.update.as_ref().ok()?.as_ref()?;
+            (update.step == UpdateStep::Replace).then_some((*facts, update.to.as_str()))
+        });
+        let replaced: Vec<(&Arc<Facts>, &str)> = replaced.collect();
+        self.known.retain(|uid, _| replaced.iter().any(|(facts, _)| facts.uid == *uid));
+        let is_due = |(facts, revision): &&(&Arc<Facts>, &str)| {
+            self.known.get(&facts.uid).is_none_or(|found| {
+                let is_old = found.at.elapsed() >= MAX_AGE || ages.is_under_way(&facts.uid);
+                found.revision != *revision || is_old
+            })
+        };
+        let due: Vec<&(&Arc<Facts>, &str)> = replaced.iter().filter(is_due).collect();
+        let bound = due.iter().map(|(facts, _)| is_bound(api, facts)).collect();
+        let bound: BTreeMap<String, Result<bool, ApiError>> =
+            join_limited(bound).await.into_iter().collect();
+        let names = due.iter().filter(|(facts, _)| matches!(bound.get(&facts.uid), Some(Ok(true))));
+        let names: BTreeSet<&str> = names.filter_map(|(facts, _)| node_of(facts)).collect();
+        let places = names.into_iter().map(|name| place(api, name)).collect();
+        let places: BTreeMap<&str, Place> = join_limited(places).await.into_iter().collect();
+        for (facts, revision) in due {
+            let why_not = match bound.get(&facts.uid) {
+                Some(Err(error)) => Err(unread(facts, error)),
+                Some(Ok(true)) => judge(facts, owners, &places),
+                Some(Ok(false)) | None => Ok(None),
+            };
+            let found = Found { at: Instant::now(), revision: (*revision).to_owned(), why_not };
+            self.known.insert(facts.uid.clone(), found);
+        }
+    }
+
+    /// Why another pod in the place of this one would fit nowhere; none if it would, or if none is
+    /// to come there.
+    pub(super) fn why_not(&self, pod: &restart::Pod) -> Known<Option<String>> {
+        if let Err(unknown) = &pod.update {
+            return Err(unknown.clone());
+        }
+        self.known.get(&pod.uid).map_or(Ok(None), |found| found.why_not.clone())
+    }
+}
+
+fn node_of(pod: &Facts) -> Option<&str> {
+    pod.live.as_ref()?.kubernetes_node.as_deref()
+}
+
+/// Uid of the pod, and whether one of its volumes is on one node.
+async fn is_bound(api: &Apiserver, pod: &Facts) -> (String, Result<bool, ApiError>) {
+    let claims = pod.live.iter().flat_map(|live| live.claims());
+    let read = async |claim: &str| {
+        let claim: PersistentVolumeClaim = api.get(&pod.namespace, claim).await?;
+        match claim.spec.and_then(|spec| spec.volume_name) {
+            Some(volume) => Ok(is_on_one_node(&api.volume(&volume).await?)),
+            None => Ok(false),
+        }
+    };
+    let mut is_bound = Ok(false);
+    for claim in claims {
+        is_bound = match (is_bound, read(claim).await) {
+            (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+            (Ok(one), Ok(other)) => Ok(one || other),
+        };
+    }
+    (pod.uid.clone(), is_bound)
+}
+
+async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
+    let read = async {
+        let node = match api.node(name).await {
+            Ok(node) => Some(node),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+        };
+        Ok((node, api.pods_on(name).await?.items))
+    };
+    (name, read.await)
+}
+
+fn judge(pod: &Facts, owners: &Owners, places: &BTreeMap<&str, Place>) -> Known<Option<String>> {
+    let Some(name) = node_of(pod) else { return Ok(None) };
+    let (node, there) = match places.get(name) {
+        Some(Ok((node, there))) => (node, there),
+        Some(Err(error)) => return Err(unread(pod, error)),
+        None => return Ok(None),
+    };
+    let template = owners.wanted_template(pod).map(|template| template["spec"].clone());
+    let wanted = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());
+    let Some(wanted) = wanted else {
+        let message = format!("{}: what its new template requests was not read", pod.name);
+        return Err(unknown(message));
+    };
+    let why = match node {
+        None => Some("the node is gone".to_owned()),
+        Some(node) => why_not(node, there, &pod.uid, &wanted),
+    };
+    Ok(why.map(|why| {
+        format!(
+            "its volume is on the Kubernetes node {name}, and another pod in the place of {} would \
+             not fit there: {why}",
+            pod.name
+        )
+    }))
+}
+
+fn unread(pod: &Facts, error: &ApiError) -> restart::Unknown {
+    unknown(format!(
+        "cannot find out whether another pod in the place of {} would fit where its volume is: {error}",
+        pod.name
+    ))
+}

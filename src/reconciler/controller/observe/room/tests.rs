@@ -1,0 +1,212 @@
+//! What is read to find out whether a pod fits again, from a stand-in apiserver.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use stayput_restart::{Known, Policy, UpdateStep};
+use stayput_standin::apiserver::ApiServer;
+
+use super::Rooms;
+use crate::cluster::SearchCluster;
+use crate::controller::apiserver::Apiserver;
+use crate::controller::metrics::Metrics;
+use crate::controller::observe::ages::Ages;
+use crate::controller::observe::owners::Owners;
+use crate::controller::observe::snapshot::{bare, pod as seen};
+use crate::controller::pods::{Facts, Pods, Reading};
+
+const PORT: u16 = 9199;
+
+struct Fixture {
+    server: ApiServer,
+    client: Client,
+    api: Apiserver,
+    owner: String,
+}
+
+async fn create<K>(api: Api<K>, object: Value) -> K
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+{
+    let object = serde_json::from_value(object).expect("an object of this kind");
+    api.create(&PostParams::default(), &object).await.expect("it is created")
+}
+
+fn template(node_selector: Value) -> Value {
+    json!({"spec": {
+        "containers": [{
+            "name": "search", "image": "search",
+            "resources": {"requests": {"memory": "4Gi"}},
+        }],
+        "nodeSelector": node_selector,
+    }})
+}
+
+impl Fixture {
+    /// A Kubernetes node of 8 GiB, and a set whose template has got a node selector.
+    async fn new() -> Self {
+        let server = ApiServer::start().await.expect("a stand-in apiserver");
+        let client = server.client();
+        let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
+        let nodes: Api<Node> = Api::all(client.clone());
+        let node = json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}});
+        create(nodes.clone(), node).await;
+        let status = json!({"status": {"allocatable": {"memory": "8Gi", "pods": "10"}}});
+        let params = PatchParams::default();
+        nodes.patch_status("n1", &params, &Patch::Merge(status)).await.expect("it is taken");
+        for (revision, selector) in [("logs-1", json!({})), ("logs-2", json!({"disk": "ssd"}))] {
+            let object = json!({
+                "metadata": {"name": revision}, "revision": 1,
+                "data": {"spec": {"template": template(selector)}},
+            });
+            let revisions = Api::<ControllerRevision>::namespaced(client.clone(), "default");
+            create(revisions, object).await;
+        }
+        let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "default");
+        let set = create(
+            sets.clone(),
+            json!({
+                "metadata": {"name": "logs"},
+                "spec": {
+                    "replicas": 3, "serviceName": "logs", "selector": {"matchLabels": {}},
+                    "updateStrategy": {"type": "OnDelete"}, "template": template(json!({})),
+                },
+            }),
+        )
+        .await;
+        let status = json!({"status": {
+            "replicas": 3, "observedGeneration": set.metadata.generation, "updateRevision": "logs-2",
+        }});
+        sets.patch_status("logs", &params, &Patch::Merge(status)).await.expect("it is taken");
+        Self { server, client, api, owner: set.metadata.uid.expect("a uid") }
+    }
+
+    /// A pod of the set on the node; its volume is there, or anywhere in a zone.
+    async fn pod(&self, name: &str, volume_key: &str) -> Arc<Facts> {
+        let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
+        let term =
+            json!({"matchExpressions": [{"key": volume_key, "operator": "In", "values": ["a"]}]});
+        let affinity = json!({"required": {"nodeSelectorTerms": [term]}});
+        let volume = json!({"metadata": {"name": name}, "spec": {"nodeAffinity": affinity}});
+        create(volumes, volume).await;
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), "default");
+        let claim = json!({"metadata": {"name": name}, "spec": {"volumeName": name}});
+        create(claims, claim).await;
+        let mut pod = template(json!({}));
+        pod["metadata"] = json!({
+            "name": name, "labels": {"controller-revision-hash": "logs-1"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": self.owner,
+                "controller": true,
+            }],
+        });
+        pod["spec"]["nodeName"] = json!("n1");
+        let claim = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
+        pod["spec"]["volumes"] = json!([claim]);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
+        let made = create(pods, pod).await;
+        let reading = Reading { updates: true, ..Reading::default() };
+        Arc::new(Facts::of(&made, &reading).expect("its facts"))
+    }
+
+    /// Something else on the node.
+    async fn neighbour(&self, memory: &str) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
+        let resources = json!({"requests": {"memory": memory}});
+        let container = json!({"name": "a", "image": "a", "resources": resources});
+        let pod = json!({
+            "metadata": {"name": "neighbour"},
+            "spec": {"nodeName": "n1", "containers": [container]},
+        });
+        create(pods, pod).await;
+    }
+
+    /// What is found out of these pods.
+    async fn rooms(&self, pods: &[Arc<Facts>]) -> Vec<Known<Option<String>>> {
+        let cluster: SearchCluster = serde_json::from_value(json!({
+            "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
+        }))
+        .expect("a SearchCluster");
+        let snapshot = bare(&cluster, &Pods::default(), String::new());
+        let must_read = BTreeSet::new();
+        let ages = Ages::of(&snapshot, &must_read, true, pods.len());
+        let mut owners = Owners::default();
+        owners.read(&self.api, "default", pods, &ages).await;
+        let mut all: Vec<_> = pods.iter().map(|facts| seen(facts)).collect();
+        for (pod, facts) in all.iter_mut().zip(pods) {
+            pod.update = owners.update(facts, PORT);
+            let update = pod.update.as_ref().expect("it is known");
+            let step = update.as_ref().map(|update| update.step);
+            assert_eq!(step, Some(UpdateStep::Replace), "{:?}", pod.update);
+        }
+        let policy = Policy { update: BTreeSet::from([UpdateStep::Replace]), ..Policy::default() };
+        let both: Vec<_> = pods.iter().zip(&all).collect();
+        let mut rooms = Rooms::default();
+        rooms.read(&self.api, &policy, &both, &owners, &ages).await;
+        all.iter().map(|pod| rooms.why_not(pod)).collect()
+    }
+
+    fn reads(&self, resource: &str) -> u64 {
+        self.server.counts().matching(|asked| asked.verb == "get" && asked.resource == resource)
+    }
+}
+
+#[tokio::test]
+async fn the_node_of_a_local_volume_is_read_once_and_that_of_any_other_volume_never() {
+    let fixture = Fixture::new().await;
+    let anywhere = fixture.pod("logs-0", "topology.kubernetes.io/zone").await;
+    assert_eq!(fixture.rooms(std::slice::from_ref(&anywhere)).await, [Ok(None)]);
+    assert_eq!((fixture.reads("persistentvolumes"), fixture.reads("nodes")), (1, 0));
+    let there = [
+        anywhere,
+        fixture.pod("logs-1", "kubernetes.io/hostname").await,
+        fixture.pod("logs-2", "kubernetes.io/hostname").await,
+    ];
+    // Each has room in its own place, and not beside the other two.
+    let found = fixture.rooms(&there).await;
+    assert_eq!(found[0], Ok(None));
+    let why = found[1].clone().expect("it is known").expect("it does not fit");
+    assert!(
+        why.contains("the Kubernetes node n1, and another pod in the place of logs-1"),
+        "{why}"
+    );
+    assert!(why.contains("4096 MiB memory of which 0 MiB are left"), "{why}");
+    assert_eq!(fixture.reads("nodes"), 1, "for both pods");
+}
+
+#[tokio::test]
+async fn what_the_others_there_request_counts_and_so_does_a_cordon() {
+    let fixture = Fixture::new().await;
+    let pod = [fixture.pod("logs-1", "kubernetes.io/hostname").await];
+    assert_eq!(fixture.rooms(&pod).await, [Ok(None)]);
+    fixture.neighbour("5Gi").await;
+    let why = fixture.rooms(&pod).await[0].clone().expect("it is known").expect("it does not fit");
+    assert!(why.contains("4096 MiB memory of which 3072 MiB are left"), "{why}");
+    let nodes: Api<Node> = Api::all(fixture.client.clone());
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    nodes.patch("n1", &PatchParams::default(), &cordon).await.expect("it is taken");
+    let why = fixture.rooms(&pod).await[0].clone().expect("it is known").expect("it does not fit");
+    assert!(why.contains("kubectl uncordon n1"), "{why}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_gone_takes_nobody_and_what_cannot_be_read_is_not_known() {
+    let fixture = Fixture::new().await;
+    let pod = [fixture.pod("logs-1", "kubernetes.io/hostname").await];
+    let nodes: Api<Node> = Api::all(fixture.client.clone());
+    nodes.delete("n1", &DeleteParams::default()).await.expect("it is deleted");
+    let why = fixture.rooms(&pod).await[0].clone().expect("it is known").expect("it does not fit");
+    assert!(why.contains("the node is gone"), "{why}");
+    let volumes: Api<PersistentVolume> = Api::all(fixture.client.clone());
+    volumes.delete("logs-1", &DeleteParams::default()).await.expect("it is deleted");
+    let unknown = fixture.rooms(&pod).await[0].clone().expect_err("it is not known").message;
+    assert!(
+        unknown.contains("cannot find out whether another pod in the place of logs-1"),
+        "{unknown}"
+    );
+}

@@ -1,0 +1,287 @@
+//! Plans of updates, spoiled in one way at a time: for each step what must not happen.
+
+use std::collections::BTreeSet;
+
+use super::{has, is_start, is_stop, play_to};
+use crate::tests::lint::lint;
+use crate::tests::scenario::play_line;
+use crate::tests::{driver::Driver, world::World};
+use crate::{
+    Action, Change, ContainerWaiting, Ending, LivePod, Member, MemberUpdate, Plan, Pod, Policy,
+    Snapshot, Step, UpdateStep,
+};
+use stayput_api::{Desired, State};
+
+const REVISION: &str = "controller-revision-hash";
+
+/// A correct plan of three nodes, of which the last one is updated.
+#[derive(Clone)]
+struct Moment {
+    snapshot: Snapshot,
+    policy: Policy,
+    plan: Plan,
+}
+
+impl Moment {
+    /// The first plan after these lines that matches.
+    fn of(lines: &[&str], is_it: impl Fn(&Plan, &Snapshot) -> bool) -> Self {
+        let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
+        let mut driver = Driver::new(World::new(&nodes), Policy::default());
+        play_line(&mut driver, "policy update relabel,restart,container,resize,replace");
+        lines.iter().for_each(|line| play_line(&mut driver, line));
+        let (snapshot, plan) = play_to(&mut driver, is_it);
+        Self { snapshot, policy: driver.policy, plan }
+    }
+
+    /// The linter reports this fault once the moment is spoiled.
+    #[track_caller]
+    fn finds(&self, complaint: &str, spoil: impl FnOnce(&mut Self)) {
+        let mut spoiled = self.clone();
+        spoil(&mut spoiled);
+        let found = lint(&spoiled.snapshot, &spoiled.policy, &spoiled.plan);
+        let is_found = found.iter().any(|line| line.contains(complaint));
+        assert!(is_found, "{complaint:?} not in {found:#?}");
+    }
+
+    fn pod(&mut self) -> &mut Pod {
+        self.snapshot.pods.iter_mut().find(|pod| pod.name == "logs-2").unwrap()
+    }
+
+    fn live(&mut self) -> &mut LivePod {
+        self.pod().live.as_mut().unwrap()
+    }
+
+    fn member(&mut self) -> &mut Member {
+        let members = &mut self.snapshot.ledger.restart.as_mut().unwrap().members;
+        members.iter_mut().find(|member| member.node == "logs-2").unwrap()
+    }
+
+    fn update(&mut self) -> &mut MemberUpdate {
+        self.member().update.as_mut().unwrap()
+    }
+
+    fn engine_runs(&mut self) {
+        let manager = self.pod().manager.as_mut().unwrap();
+        (manager.state, manager.desired) = (State::Running, Desired::Running);
+    }
+
+    fn leaves_the_cluster(&mut self) {
+        self.snapshot.engine.as_mut().unwrap().nodes.retain(|node| node.name != "logs-2");
+    }
+
+    /// The member is written down as done instead of what was planned.
+    fn is_called_done(&mut self) {
+        let mut ledger = self.snapshot.ledger.clone();
+        let members = &mut ledger.restart.as_mut().unwrap().members;
+        let member = members.iter_mut().find(|member| member.node == "logs-2").unwrap();
+        *member = member.clone().done(Ending::done());
+        self.plan.actions = vec![Action::WriteLedger(Box::new(ledger))];
+    }
+}
+
+fn is_metadata(action: &Action) -> bool {
+    matches!(action, Action::PatchMetadata { .. })
+}
+
+fn is_delete(action: &Action) -> bool {
+    matches!(action, Action::DeletePod { .. })
+}
+
+/// The changes that the plan makes of the pod.
+fn changes<'p>(
+    plan: &'p mut Plan,
+    what: &str,
+) -> &'p mut std::collections::BTreeMap<String, Change> {
+    let found = plan.actions.iter_mut().find_map(|action| match action {
+        Action::PatchMetadata { labels, .. } if what == "labels" => Some(labels),
+        Action::PatchMetadata { images, .. } | Action::PatchImages { images, .. }
+            if what == "images" =>
+        {
+            Some(images)
+        }
+        Action::Resize { resources, .. } if what == "resources" => Some(resources),
+        _ => None,
+    });
+    found.expect("the plan has such a change")
+}
+
+fn exit(plan: &mut Plan) -> &mut bool {
+    let found = plan.actions.iter_mut().find_map(|action| match action {
+        Action::Stop { exit, .. } => Some(exit),
+        _ => None,
+    });
+    found.expect("the plan has a stop")
+}
+
+#[test]
+fn a_label_without_what_it_says_is_found() {
+    let lines = ["template logs-2 label=b sidecar=b"];
+    let moment = Moment::of(&lines, |made, _| has(made, is_metadata));
+    moment.finds("nothing asks for it", |one| {
+        one.policy.update.remove(&UpdateStep::Relabel);
+    });
+    moment.finds("S12: logs-2 is labelled Some(\"x\")", |one| {
+        changes(&mut one.plan, "labels").get_mut(REVISION).unwrap().wanted = Some("x".into());
+    });
+    moment.finds("labelled without its revision", |one| {
+        changes(&mut one.plan, "labels").remove(REVISION);
+    });
+    moment.finds("its revision was not seen as", |one| one.live().revision = "other".into());
+    moment.finds("has other images", |one| changes(&mut one.plan, "images").clear());
+    moment.finds("its engine may run", |one| one.pod().container = Some("sidecar".into()));
+    moment.finds("is changed and was not seen", |one| one.pod().live = None);
+    moment.finds("S9: logs-2 is labelled while paused", |one| {
+        one.snapshot.cluster.paused = true;
+    });
+    moment.finds("another SearchCluster selects", |one| {
+        one.snapshot.cluster.overlaps.push("b".into());
+    });
+}
+
+#[test]
+fn a_restart_for_a_template_that_is_not_proven_is_found() {
+    let stops = Moment::of(&["template logs-2 asked=b"], |made, _| has(made, is_stop));
+    stops.finds("is told to end: true, not false", |one| *exit(&mut one.plan) = true);
+    let labels = Moment::of(&["template logs-2 asked=b"], |made, _| has(made, is_metadata));
+    labels.finds("S3: logs-2 is labelled before the proof", Moment::leaves_the_cluster);
+    labels.finds("S3: logs-2 is done and labelled", Moment::is_called_done);
+    labels.finds("S12: logs-2 is labelled Some", |one| one.update().update.to = "other".into());
+}
+
+#[test]
+fn a_step_that_is_not_allowed_is_found() {
+    let takes_slot = |made: &Plan, _: &Snapshot| {
+        made.actions.iter().any(|action| match action {
+            Action::WriteLedger(ledger) => ledger.under_way().next().is_some(),
+            _ => false,
+        })
+    };
+    for (template, step) in [
+        ("template logs-2 asked=b", UpdateStep::Restart),
+        ("template logs-2 env=b", UpdateStep::Container),
+        ("template logs-2 memory=2Gi", UpdateStep::Resize),
+        ("template logs-2 affinity=b", UpdateStep::Replace),
+    ] {
+        let moment = Moment::of(&[template], takes_slot);
+        let complaint = format!("S12: logs-2 takes a slot for the step {}", step.name());
+        moment.finds(&complaint, |one| {
+            one.policy.update.remove(&step);
+        });
+    }
+}
+
+#[test]
+fn an_image_in_the_wrong_moment_is_found() {
+    let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
+    let moment = Moment::of(&["template logs-2 image=b"], |made, _| has(made, is_image));
+    let engine = |one: &mut Moment, change: &dyn Fn(&mut Change)| {
+        change(changes(&mut one.plan, "images").get_mut("engine").unwrap());
+    };
+    moment.finds("S12: logs-2 is changed before it is stopped", Moment::engine_runs);
+    moment.finds("changed to what its entry does not have", |one| {
+        engine(one, &|change| change.wanted = Some("z".into()));
+    });
+    moment.finds("engine was not seen as", |one| {
+        one.live().images.insert("engine".into(), "y".into());
+    });
+    moment.finds("is changed to nothing else", |one| {
+        engine(one, &|change| change.wanted.clone_from(&change.seen));
+    });
+    moment.finds("its engine may run", |one| one.snapshot.ledger.restart = None);
+    moment.finds("S12: logs-2 is GivingBack and is changed", |one| {
+        one.member().step = Step::GivingBack;
+    });
+    moment.finds("S3: logs-2 is done and its pod", Moment::is_called_done);
+}
+
+#[test]
+fn a_container_that_is_not_made_anew_is_found() {
+    let stops = Moment::of(&["template logs-2 env=b"], |made, _| has(made, is_stop));
+    stops.finds("is told to end: false, not true", |one| *exit(&mut one.plan) = false);
+    let starts = Moment::of(&["template logs-2 env=b"], |made, _| has(made, is_start));
+    starts.finds("before its pod is as it is wanted: its container is the old one", |one| {
+        let old = one.update().container_id.clone();
+        one.live().container_id = old;
+    });
+}
+
+#[test]
+fn a_way_back_that_is_none_is_found() {
+    let lines = ["image b cannot be pulled", "template logs-2 image=b"];
+    let is_back = |made: &Plan, snapshot: &Snapshot| {
+        let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
+        let mut members = snapshot.ledger.members();
+        has(made, is_image) && members.any(|member| member.step == Step::Aborting)
+    };
+    let moment = Moment::of(&lines, is_back);
+    moment.finds("S12: logs-2 is not set back to what it was", |one| {
+        changes(&mut one.plan, "images").get_mut("engine").unwrap().wanted = Some("z".into());
+    });
+    moment.finds("S12: logs-2 is set back, and its engine may run", |one| {
+        one.live().waiting = None::<ContainerWaiting>;
+    });
+}
+
+#[test]
+fn a_size_in_the_wrong_moment_is_found() {
+    let is_resize = |action: &Action| matches!(action, Action::Resize { .. });
+    let lines = ["template logs-2 memory=2Gi"];
+    let moment = Moment::of(&lines, |made, _| has(made, is_resize));
+    moment.finds("S12: logs-2 is changed before it is stopped", Moment::engine_runs);
+    moment.finds("S12: logs-2 is resized on the step Container", |one| {
+        one.update().update.step = UpdateStep::Container;
+    });
+    moment.finds("changed to what its entry does not have", |one| {
+        changes(&mut one.plan, "resources").get_mut("engine").unwrap().wanted = Some("{}".into());
+    });
+    let starts = Moment::of(&lines, |made, _| has(made, is_start));
+    starts.finds("wanted: its size is not in effect", |one| one.live().resized.clear());
+    let labels = Moment::of(&lines, |made, _| has(made, is_metadata));
+    labels.finds("S3: logs-2 is labelled before the proof", |one| one.live().resized.clear());
+}
+
+#[test]
+fn a_pod_that_is_deleted_in_the_wrong_moment_is_found() {
+    let lines = ["template logs-2 affinity=b"];
+    let moment = Moment::of(&lines, |made, _| has(made, is_delete));
+    moment.finds("S12: logs-2 is deleted before it is stopped", Moment::engine_runs);
+    moment.finds("S12: logs-2 is deleted while the cluster lists it", |one| {
+        let other = one.snapshot.engine.as_ref().unwrap().nodes[0].clone();
+        let ephemeral_id = one.member().ephemeral_id.clone().unwrap();
+        let listed = crate::Node { name: "logs-2".into(), ephemeral_id, ..other };
+        one.snapshot.engine.as_mut().unwrap().nodes.push(listed);
+    });
+    moment.finds("is deleted and is not to be replaced", |one| {
+        one.update().update.step = UpdateStep::Container;
+    });
+    moment.finds("logs-2 is deleted twice", |one| one.pod().terminating = true);
+    let stops = Moment::of(&lines, |made, _| has(made, is_stop));
+    for moment in [&moment, &stops] {
+        moment.finds("is to be replaced, and would not fit", |one| {
+            one.pod().room = Ok(Some("the node is full".into()));
+        });
+        moment.finds("is to be replaced, and would not fit", |one| {
+            one.pod().room = Err(crate::Unknown { message: "forbidden".into() });
+        });
+    }
+}
+
+#[test]
+fn a_pod_in_its_place_that_is_another_one_than_wanted_is_found() {
+    // Nothing of the pod that is gone is left to show: the restart ends with its only node.
+    let is_done = |made: &Plan, snapshot: &Snapshot| {
+        let ends = made.actions.iter().any(|action| match action {
+            Action::WriteLedger(ledger) => ledger.restart.is_none(),
+            _ => false,
+        });
+        ends && snapshot.ledger.under_way().any(|member| member.node == "logs-2")
+    };
+    let moment = Moment::of(&["template logs-2 affinity=b"], is_done);
+    moment.finds("S3: logs-2 is done and mounts other volume claims", |one| {
+        one.live().claims = BTreeSet::from(["other".to_owned()]);
+    });
+    moment.finds("S3: logs-2 is done and its new pod lacks", |one| {
+        let lacks = one.update().update.clone();
+        one.pod().update = Ok(Some(lacks));
+    });
+}
