@@ -81,6 +81,19 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// When something ends, in seconds since the epoch; none if it is about something else.
+    pub const fn ends_at(&self) -> Option<u64> {
+        match self {
+            Self::ExpiresSoon { at, .. } | Self::Expired { at, .. } => Some(*at),
+            Self::Clocks { .. }
+            | Self::Absent { .. }
+            | Self::Mixed { .. }
+            | Self::Unusable { .. }
+            | Self::KeysUnknown { .. }
+            | Self::KeysOld { .. } => None,
+        }
+    }
+
     /// Why, for programs: the reason of a condition.
     pub const fn reason(&self) -> &'static str {
         match self {

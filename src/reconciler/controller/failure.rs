@@ -3,6 +3,7 @@
 use super::apiserver::ApiError;
 use super::random_id::NoRandomNumbers;
 use crate::engine_client::EngineError;
+use stayput_certificates::issue::IssueError;
 use stayput_net::manager_client::ClientError;
 
 /// Why a step of a reconcile failed; the cause is its source.
@@ -38,6 +39,9 @@ pub(super) enum Failure {
          place requests {lacks}; make room there, or request less"
     )]
     WouldNotFit { pod: String, node: String, lacks: String },
+    /// A certificate of the managers cannot be made.
+    #[error("a certificate of the managers cannot be made: {0}")]
+    Certificate(#[source] IssueError),
     /// A value that cannot be sent.
     #[error("cannot encode {what}: {source}")]
     Encode {

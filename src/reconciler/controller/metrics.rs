@@ -59,6 +59,8 @@ pub(super) struct Gauges {
     pub(super) nodes_down: u32,
     pub(super) debts: u32,
     pub(super) predicates_disabled: bool,
+    /// When each certificate of its managers ends, in seconds since the epoch.
+    pub(super) certificates: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,6 +90,12 @@ struct Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Cluster {
     cluster: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Certificate {
+    cluster: String,
+    certificate: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -198,8 +206,13 @@ impl Metrics {
         let down = Family::<Cluster, Gauge>::default();
         let debts = Family::<Cluster, Gauge>::default();
         let disabled = Family::<Cluster, Gauge>::default();
+        let expiry = Family::<Certificate, Gauge>::default();
         let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cluster, gauges) in all {
+            for (certificate, at) in gauges.certificates {
+                let label = Certificate { cluster: cluster.clone(), certificate };
+                expiry.get_or_create(&label).set(i64::try_from(at).unwrap_or(i64::MAX));
+            }
             if let Some(rule) = gauges.blocked {
                 blocked.get_or_create(&Blocked { cluster: cluster.clone(), rule }).set(1);
             }
@@ -239,6 +252,11 @@ impl Metrics {
             "1 while at least one predicate is not evaluated",
             disabled,
         );
+        registry.register(
+            "certificate_expiry_timestamp_seconds",
+            "When the certificate of a cluster's managers, and the CA they are checked with, ends",
+            expiry,
+        );
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
@@ -260,6 +278,7 @@ mod tests {
                 blocked,
                 predicates_disabled: at == 0,
                 nodes_down: 2,
+                certificates: BTreeMap::from([("serving", 1_767_225_600)]),
                 ..Gauges::default()
             };
             metrics.set_gauges(&format!("search/logs-{at}"), Some(gauges));
@@ -281,6 +300,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("stayput_nodes_down{cluster=\"search/logs-0\"} 2\n"), "{text}");
+        let ends = "stayput_certificate_expiry_timestamp_seconds{cluster=\"search/logs-0\",\
+                    certificate=\"serving\"} 1767225600\n";
+        assert!(text.contains(ends), "{text}");
         metrics.set_gauges("search/logs-0", None);
         assert!(!metrics.scrape().contains("search/logs-0"));
     }
