@@ -49,7 +49,7 @@ pub fn decide(facts: &Facts) -> Decision {
     ];
     let has_ours = parts.iter().any(|(_, is_ours)| *is_ours == Some(true));
     let has_gap = parts.iter().any(|(_, is_ours)| is_ours.is_none());
-    if !has_ours && !(has_gap && facts.may_create) {
+    if !(has_ours || has_gap && facts.may_create) {
         return decision;
     }
     let foreign = parts.into_iter().find(|(_, is_ours)| *is_ours == Some(false));
