@@ -1,5 +1,5 @@
-//! `kubectl stayput init` on a real apiserver, by a person with the rights of `admin` in one
-//! namespace; and the reconciler, with its own rights, which renews what was made.
+//! `kubectl stayput init` on a real apiserver, by a person with all rights in one
+//! namespace only; and the reconciler, with its own rights, which renews what was made.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn made_by_a_person_and_renewed_by_the_reconciler() {
     admin.run(&["wait", "--for=condition=Established", "--timeout=60s", name]);
     admin.run(&["create", "namespace", "search"]);
     admin.apply(&stateful_set());
-    let user = ["--user=alice", "--clusterrole=admin", "--namespace=search"];
+    let user = ["--user=alice", "--clusterrole=cluster-admin", "--namespace=search"];
     admin.run(&[&["create", "rolebinding", "alice"][..], &user].concat());
     let discovery = "--clusterrole=system:service-account-issuer-discovery";
     admin.run(&["create", "clusterrolebinding", "alice", "--user=alice", discovery]);
