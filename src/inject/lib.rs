@@ -3,6 +3,7 @@
 //!
 //! * [`inject`]: the manifests with the manager.
 //! * [`uninject`]: the manifests as they were, byte for byte.
+//! * [`engine`]: what a pod says of its engine.
 //!
 //! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. What
 //! was there before is in an annotation of the object (`record`).
@@ -25,3 +26,22 @@ mod tests;
 pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
 pub use options::{Options, Source};
+pub use pod::Reached;
+
+use serde_json::Value;
+
+/// What a pod says of its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineFound {
+    /// How it is reached.
+    pub reached: Reached,
+    /// Whether the manager is in front of it.
+    pub has_manager: bool,
+}
+
+/// What the `spec` of a pod says of its engine; none if it has none.
+pub fn engine(spec: &Value) -> Option<EngineFound> {
+    let container = pod::find_container(spec, None)?;
+    let has_manager = pod::has_manager(container);
+    Some(EngineFound { reached: pod::reached(container), has_manager })
+}

@@ -5,6 +5,7 @@
 //! * [`controller`]: the loop: observe, plan, carry out.
 //! * [`kubectl`]: `kubectl stayput`, for people and scripts.
 
+mod certificates;
 pub mod cluster;
 pub mod controller;
 pub mod engine_client;

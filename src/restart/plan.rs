@@ -284,6 +284,12 @@ pub enum Reason {
     NodeRemoved,
     /// Another controller undoes what we do.
     ForeignController,
+    /// A certificate of the managers, or their CA, was renewed.
+    CertificateRenewed,
+    /// The managers were given other public keys of the apiserver.
+    KeysRenewed,
+    /// A certificate or a key of the managers ends, and is not renewed.
+    CertificateNotRenewed,
 }
 
 impl Reason {
@@ -296,7 +302,8 @@ impl Reason {
             | Self::InputIgnored
             | Self::PhaseRewritten
             | Self::DebtIncurred
-            | Self::ForeignController => true,
+            | Self::ForeignController
+            | Self::CertificateNotRenewed => true,
             Self::RestartStarted
             | Self::NodeRestartStarted
             | Self::MasterRestartStarted
@@ -310,7 +317,9 @@ impl Reason {
             | Self::NodeStopped
             | Self::NodeStarted
             | Self::NodeLeaving
-            | Self::NodeRemoved => false,
+            | Self::NodeRemoved
+            | Self::CertificateRenewed
+            | Self::KeysRenewed => false,
         }
     }
 
@@ -343,6 +352,9 @@ impl Reason {
             Self::NodeLeaving => "NodeLeaving",
             Self::NodeRemoved => "NodeRemoved",
             Self::ForeignController => "ForeignController",
+            Self::CertificateRenewed => "CertificateRenewed",
+            Self::KeysRenewed => "KeysRenewed",
+            Self::CertificateNotRenewed => "CertificateNotRenewed",
         }
     }
 }

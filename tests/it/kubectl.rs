@@ -4,6 +4,7 @@ mod actions;
 mod diff;
 mod fixture;
 mod forecast;
+mod init;
 mod inject;
 mod pages;
 mod watch;

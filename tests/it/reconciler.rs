@@ -1,5 +1,6 @@
 //! The reconciler against the stand-in apiserver, real managers and stand-in engines.
 
+mod certificates;
 mod containers;
 mod declared;
 mod deleted;

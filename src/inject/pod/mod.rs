@@ -4,6 +4,7 @@ mod command;
 mod config;
 mod container;
 mod environment;
+mod reached;
 mod ready;
 
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
+pub use reached::Reached;
+pub(crate) use reached::reached;
 
 use crate::edit::{Change, Path, Step};
 use crate::engine::Engine;

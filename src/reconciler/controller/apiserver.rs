@@ -1,5 +1,6 @@
 //! Every call to the apiserver: bounded in time, counted, and with errors that say what to do.
 
+mod certificates;
 mod error;
 mod objects;
 

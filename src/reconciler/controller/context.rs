@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::apiserver::Apiserver;
+use super::certificates::Certificates;
 use super::clusters::{ClusterView, Key};
 use super::declared::Declared;
 use super::effective_spec::ValidSpec;
@@ -50,6 +51,8 @@ pub(super) struct Context {
     pub(super) last_valid: Option<ValidSpec>,
     /// What was done about the objects of a declared cluster.
     pub(super) declared: Declared,
+    /// What is known of the managers' certificates and keys.
+    pub(super) certificates: Certificates,
 }
 
 impl Context {
@@ -73,6 +76,7 @@ impl Context {
             start_times: StartTimes::default(),
             last_valid: None,
             declared: Declared::new(settings.account.as_ref()),
+            certificates: Certificates::default(),
         }
     }
 

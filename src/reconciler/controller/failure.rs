@@ -3,6 +3,7 @@
 use super::apiserver::ApiError;
 use super::random_id::NoRandomNumbers;
 use crate::engine_client::EngineError;
+use stayput_certificates::issue::IssueError;
 use stayput_net::manager_client::ClientError;
 
 /// Why a step of a reconcile failed; the cause is its source.
@@ -32,6 +33,9 @@ pub(super) enum Failure {
     /// A change of an image or a size has no container to go to.
     #[error("{pod} has no container {container} any more, or its cluster does not update pods")]
     NoContainer { pod: String, container: String },
+    /// A certificate of the managers cannot be made.
+    #[error("a certificate of the managers cannot be made: {0}")]
+    Certificate(#[source] IssueError),
     /// A value that cannot be sent.
     #[error("cannot encode {what}: {source}")]
     Encode {

@@ -64,6 +64,8 @@ pub(super) struct Gauges {
     pub(super) allocation_limited: bool,
     /// Since when the slowest of the nodes under way has been in its step, in seconds since the epoch.
     pub(super) under_way_since: Option<u64>,
+    /// When each certificate of its managers ends, in seconds since the epoch.
+    pub(super) certificates: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -93,6 +95,12 @@ struct Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Cluster {
     cluster: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Certificate {
+    cluster: String,
+    certificate: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -206,8 +214,13 @@ impl Metrics {
         let restarting = Family::<Cluster, Gauge>::default();
         let limited = Family::<Cluster, Gauge>::default();
         let since = Family::<Cluster, Gauge>::default();
+        let expiry = Family::<Certificate, Gauge>::default();
         let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cluster, gauges) in all {
+            for (certificate, at) in gauges.certificates {
+                let label = Certificate { cluster: cluster.clone(), certificate };
+                expiry.get_or_create(&label).set(i64::try_from(at).unwrap_or(i64::MAX));
+            }
             if let Some(rule) = gauges.blocked {
                 blocked.get_or_create(&Blocked { cluster: cluster.clone(), rule }).set(1);
             }
@@ -263,6 +276,11 @@ impl Metrics {
             "Since when the slowest node under way has been in its step; absent if there is none",
             since,
         );
+        registry.register(
+            "certificate_expiry_timestamp_seconds",
+            "When the certificate of a cluster's managers, and the CA they are checked with, ends",
+            expiry,
+        );
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
@@ -284,6 +302,7 @@ mod tests {
                 blocked,
                 predicates_disabled: at == 0,
                 nodes_down: 2,
+                certificates: BTreeMap::from([("serving", 1_767_225_600)]),
                 ..Gauges::default()
             };
             metrics.set_gauges(&format!("search/logs-{at}"), Some(gauges));
@@ -305,6 +324,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("stayput_nodes_down{cluster=\"search/logs-0\"} 2\n"), "{text}");
+        let ends = "stayput_certificate_expiry_timestamp_seconds{cluster=\"search/logs-0\",\
+                    certificate=\"serving\"} 1767225600\n";
+        assert!(text.contains(ends), "{text}");
         metrics.set_gauges("search/logs-0", None);
         assert!(!metrics.scrape().contains("search/logs-0"));
     }

@@ -9,6 +9,7 @@ pub mod cli;
 mod apiserver;
 mod applied;
 mod backoff;
+mod certificates;
 mod clusters;
 mod concurrency;
 mod context;

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::certificates;
 use super::context::Context;
 use super::declared;
 use super::effective_spec::EffectiveSpec;
@@ -86,6 +87,11 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
         true => Box::pin(declared::carry_out(cx, cluster, &spec)).await,
         false => cluster,
     };
+
+    if cx.lease.is_held() {
+        // Apiserver: the managers' certificates, and the keys that they check tokens with.
+        Box::pin(certificates::carry_out(cx, &cluster, &spec.checked.auth)).await;
+    }
 
     let result = Box::pin(observe_plan_act(cx, cluster, &spec)).await;
     cx.metrics.count_reconcile(result.is_ok());
@@ -229,6 +235,7 @@ async fn write_ledger(
     snapshot.cluster.has_status = true;
     let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
     let report = cx.declared.report(spec.report_faults(report, snapshot.now), snapshot.now);
+    let report = cx.certificates.seen.report(report, snapshot.now);
 
     // Apiserver: compare-and-set on the ledger that the plan was made from.
     let written = cx.status.write(cluster, report, &before, ledger.clone()).await?;
@@ -376,7 +383,9 @@ async fn report_and_requeue(
         report = failing(report, failure, snapshot.now);
     }
     let report = cx.declared.report(spec.report_faults(report, snapshot.now), snapshot.now);
-    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger)));
+    let report = cx.certificates.seen.report(report, snapshot.now);
+    let ends = &cx.certificates.seen.ends;
+    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));
 
     // Apiserver: the report, if it is due.
     let due = match cx.status.report(cluster, report, &snapshot.ledger).await? {
@@ -391,7 +400,8 @@ async fn report_and_requeue(
         cx.refresh_cluster().await;
     }
     let after = bounded(after, &snapshot, cx.observer.managers.has_unasked(), due);
-    let after = cx.declared.due_in().map_or(after, |due| after.min(due));
+    let due = [cx.declared.due_in(), cx.certificates.due_in()];
+    let after = due.into_iter().flatten().fold(after, Duration::min);
     tracing::debug!(
         cluster = cx.name,
         milliseconds = started.elapsed().as_millis(),

@@ -1,5 +1,7 @@
 //! The report in the status, and what of it the metrics show. Pure.
 
+use std::collections::BTreeMap;
+
 use super::failure::Failure;
 use super::metrics::Gauges;
 use crate::cluster::SearchCluster;
@@ -10,9 +12,15 @@ pub(super) fn ledger_of(cluster: &SearchCluster) -> Ledger {
     cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default()
 }
 
-/// What the metrics show of a SearchCluster.
-pub(super) fn gauges(report: &Report, ledger: &Ledger) -> Gauges {
+/// What the metrics show of a SearchCluster. `certificates` is when each of its managers'
+/// certificates ends.
+pub(super) fn gauges(
+    report: &Report,
+    ledger: &Ledger,
+    certificates: &BTreeMap<&'static str, u64>,
+) -> Gauges {
     Gauges {
+        certificates: certificates.clone(),
         blocked: report.blocked.clone(),
         pending_restart: report.counts.pending_restart,
         nodes_down: report.counts.down,

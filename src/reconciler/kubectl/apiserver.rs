@@ -1,5 +1,7 @@
 //! Calls to the apiserver: bounded in time, with errors that say what to do.
 
+mod objects;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ use super::exit::Exit;
 use super::format::root_cause;
 use super::session::Session;
 use crate::cluster::SearchCluster;
+
+pub(super) use objects::{Kind, change, create, document, find, pods_by_labels};
 
 const APISERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Our name in `metadata.managedFields`.
@@ -123,13 +127,16 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
             "you may not {operation}: ask for a Role with the verb get on statefulsets and \
              controllerrevisions (API group apps) there; the apiserver says: {message}"
         ),
+        403 if !matches!(operation.resource, CLUSTERS | PODS) => {
+            format!("you may not {operation}; the apiserver says: {message}")
+        }
         403 => format!(
             "you may not {operation}: ask for a Role with the verbs get, list, watch and patch on \
              searchclusters (API group stayput.dev) and on pods there; the apiserver says: \
              {message}"
         ),
         // A list is empty rather than not found: it is the resource that does not exist.
-        404 if (operation.verb, operation.resource) == ("list", CLUSTERS) => {
+        404 if matches!((operation.verb, operation.resource), ("list" | "get", CLUSTERS)) => {
             "this Kubernetes has no resource SearchCluster: install the reconciler first, `kubectl \
              apply -k deploy/`"
                 .into()

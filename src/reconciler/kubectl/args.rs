@@ -88,6 +88,8 @@ pub(super) enum ManifestsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Make certificates, keys and the SearchCluster of a cluster; the reconciler keeps them valid
+    Init(InitArgs),
     /// Show the state of a cluster, the restart under way and what blocks it
     Status(ClusterArg),
     /// Show a dry run: the steps of a restart, and which rule blocks which node
@@ -196,6 +198,33 @@ impl InjectArgs {
             config: self.config.clone(),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Name of the cluster, and of its SearchCluster
+    #[arg(value_name = "CLUSTER")]
+    pub(super) cluster: String,
+    /// Labels of its pods, for example app=logs [default: those that the StatefulSet with the name of
+    /// the cluster selects, or those that ECK and the OpenSearch operator set]
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(super) selector: Option<String>,
+    /// Secret with ca.crt, the CA of the engine's certificates. Needed if the engine has TLS
+    #[arg(long, value_name = "SECRET")]
+    pub(super) engine_ca: Option<String>,
+    /// The engine has no TLS [default: as far as the pods say so]
+    #[arg(long, conflicts_with = "engine_ca")]
+    pub(super) engine_http: bool,
+    /// Secret with the engine's credentials for the reconciler
+    #[arg(long, value_name = "SECRET")]
+    pub(super) credentials: Option<String>,
+    /// Have cert-manager make and renew the managers' certificate: the name of an Issuer with a CA of
+    /// its own, or ClusterIssuer/NAME
+    #[arg(long, value_name = "ISSUER")]
+    pub(super) cert_manager: Option<String>,
+    /// Change nothing; show what would be made
+    #[arg(long)]
+    pub(super) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

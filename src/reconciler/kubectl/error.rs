@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::actions::ActionError;
 use super::exit::Exit;
 use super::format::{duration_as_given, or_dash};
+use super::init::InitError;
 use super::inject::InjectError;
 use super::reconciler_client::SnapshotError;
 use super::selection::SelectionError;
@@ -33,6 +34,10 @@ pub(super) enum Error {
     Watch(#[from] WatchError),
     #[error(transparent)]
     Inject(#[from] InjectError),
+    #[error(transparent)]
+    Init(#[from] InitError),
+    #[error("{0}")]
+    Incomplete(String),
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
     #[error("cannot write the snapshot to {}: {source}", file.display())]
@@ -56,9 +61,11 @@ impl Error {
             Self::Snapshot(error) => error.exit(),
             Self::Action(error) => error.exit(),
             Self::Watch(error) => error.exit(),
+            Self::Init(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Runtime(_)
             | Self::Inject(_)
+            | Self::Incomplete(_)
             | Self::Output(_)
             | Self::SnapshotFile { .. }
             | Self::NodeNotInSnapshot { .. }

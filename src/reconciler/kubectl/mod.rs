@@ -5,7 +5,7 @@
 //! all pure), and writes annotations ([`actions`]). It never calls an engine or a manager. What only
 //! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
 //! from that snapshot by the reconciler's own rules ([`forecast`]). [`inject`] changes manifests and asks
-//! nobody.
+//! nobody. [`init`] makes the objects that a cluster needs.
 
 mod actions;
 mod apiserver;
@@ -18,6 +18,7 @@ mod error;
 mod exit;
 mod forecast;
 mod format;
+mod init;
 mod inject;
 mod json;
 mod page;

@@ -25,7 +25,7 @@ use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, diff, forecast, inject, pages, runbook, selection};
+use super::{actions, diff, forecast, init, inject, pages, runbook, selection};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -92,6 +92,11 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
     }
     let session = &Session::new(common).await?;
     match command {
+        Command::Init(args) => {
+            let report = init::init(session, &args).await?;
+            printer.page(&pages::init(&report), &report)?;
+            report.problem().map_or(Ok(()), |problem| Err(Error::Incomplete(problem)))
+        }
         Command::Status(cluster) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             let page = pages::status(&view, now(), printer.paint);

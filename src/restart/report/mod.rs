@@ -61,7 +61,8 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeReport>,
     /// `Ready`, `Reconciling` and `Stalled`, as `kubectl wait` and GitOps tools read them;
-    /// `Available`, `RestartInProgress`, `Blocked`, `Degraded` and `PredicatesDisabled`.
+    /// `Available`, `RestartInProgress`, `Blocked`, `Degraded` and `PredicatesDisabled`;
+    /// `CertificatesValid`, of the managers, once these were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

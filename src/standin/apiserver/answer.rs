@@ -98,7 +98,7 @@ fn other(shared: &Arc<Shared>, call: &Call) -> Result<Reply, Failure> {
         ["openapi", "v3"] => Some(state.catalog.openapi_index()),
         ["openapi", "v3", rest @ ..] => state.catalog.openapi_of(&rest.join("/")),
         ["openid", "v1", "jwks"] => {
-            let keys = shared.signer.key_set().to_string();
+            let keys = shared.signer().key_set().to_string();
             return Ok(text(200, "application/jwk-set+json", keys));
         }
         [".well-known", "openid-configuration"] => Some(json!({
@@ -284,6 +284,6 @@ fn token(shared: &Arc<Shared>, call: &Call, target: &Target) -> Result<Reply, Fa
         return Err(Failure::method_not_allowed());
     }
     let request = call.json()?;
-    let issued = shared.signer.issue(&shared.state(), target, request)?;
+    let issued = shared.signer().issue(&shared.state(), target, request)?;
     Ok(document(201, &issued))
 }

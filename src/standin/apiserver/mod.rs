@@ -68,12 +68,16 @@ struct Shared {
     faults: Mutex<Faults>,
     counts: Mutex<Counts>,
     signals: watch::Sender<Signals>,
-    signer: Signer,
+    signer: Mutex<Signer>,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signer(&self) -> MutexGuard<'_, Signer> {
+        self.signer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -123,7 +127,7 @@ impl ApiServer {
             faults: Mutex::default(),
             counts: Mutex::default(),
             signals: watch::Sender::default(),
-            signer: Signer::new(),
+            signer: Mutex::new(Signer::new()),
         });
         let serving = tokio::spawn(serve::serve(listener, Arc::clone(&shared)));
         Ok(Self { shared, serving })
@@ -166,7 +170,12 @@ impl ApiServer {
 
     /// The key set that its tokens are verified with, as `/openid/v1/jwks` answers it.
     pub fn key_set(&self) -> Value {
-        self.shared.signer.key_set()
+        self.shared.signer().key_set()
+    }
+
+    /// Signs with another key from now on, and publishes that one alone.
+    pub fn rotate_keys(&self) {
+        *self.shared.signer() = Signer::new();
     }
 
     /// The newest version.

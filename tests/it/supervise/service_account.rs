@@ -1,5 +1,7 @@
 //! A manager accepts tokens of the stand-in apiserver like those of the real one.
 
+use std::time::Duration;
+
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Pod as KubePod, ServiceAccount};
 use kube::api::PostParams;
@@ -12,6 +14,9 @@ use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClie
 use super::pod::Pod;
 use crate::support::pki::Pki;
 use stayput_standin::apiserver::ApiServer;
+
+/// Much longer than it takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(90);
 
 #[tokio::test]
 async fn a_token_of_the_standin_apiserver_opens_the_pod_it_is_for() {
@@ -80,4 +85,16 @@ async fn a_token_of_the_standin_apiserver_opens_the_pod_it_is_for() {
     assert_eq!(opened.status.state, State::Running);
     let refused = ask(pod_audience("default", "another")).await;
     assert!(matches!(refused, Err(ClientError::Refused(_))), "{refused:?}");
+
+    // The apiserver's keys change, and so does the mounted copy of them. Nothing is restarted.
+    server.rotate_keys();
+    let refused = ask(pod_audience("default", &uid)).await;
+    assert!(matches!(refused, Err(ClientError::Refused(_))), "{refused:?}");
+    pod.write("jwks", &server.key_set().to_string());
+    let taken = async {
+        while ask(pod_audience("default", &uid)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, taken).await.expect("the new key is taken");
 }

@@ -65,7 +65,8 @@ async fn report_only(
         }
         return Next::after(interval);
     }
-    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, ledger)));
+    let ends = &cx.certificates.seen.ends;
+    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, ledger, ends)));
     // Apiserver: the report, if it is due.
     match cx.status.report(cluster, report, ledger).await {
         Ok(Reported::Written(written)) => {

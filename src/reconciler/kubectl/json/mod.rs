@@ -4,6 +4,7 @@
 mod action;
 mod diff;
 mod forecast;
+mod init;
 mod node;
 mod plan;
 mod progress;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 pub(super) use action::{ActionOutput, ActionResult};
 pub(super) use diff::DiffOutput;
+pub(super) use init::{InitObject, InitOutput, InitResult};
 pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
 pub(super) use progress::ProgressOutput;
@@ -29,6 +31,7 @@ pub fn schema() -> Value {
         ("why", generator.subschema_for::<NodeOutput>()),
         ("diff", generator.subschema_for::<DiffOutput>()),
         ("history", generator.subschema_for::<HistoryOutput>()),
+        ("init", generator.subschema_for::<InitOutput>()),
         ("restart, cancel, stop, start", generator.subschema_for::<ActionOutput>()),
         ("a line of watch and of restart --watch", generator.subschema_for::<ProgressOutput<'_>>()),
     ];

@@ -133,6 +133,9 @@ fn add_condition(condition: &Condition, message: Option<&String>, page: &mut Pag
             let tone = if is_true { Tone::Warning } else { Tone::Neutral };
             page.toned("rules off", tone, &condition.message);
         }
+        "CertificatesValid" if condition.status == "False" => {
+            page.toned("certificate", Tone::Bad, &condition.message);
+        }
         _ => {}
     }
 }

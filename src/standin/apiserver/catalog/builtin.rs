@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{
     Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +53,8 @@ static CONTROLLER_REVISION: Rules = plain::<ControllerRevision>();
 static LEASE: Rules =
     Rules { unconditional_update: false, create_on_update: true, ..plain::<Lease>() };
 static ENDPOINT_SLICE: Rules = Rules { generation: true, ..plain::<EndpointSlice>() };
+static ROLE: Rules = plain::<Role>();
+static ROLE_BINDING: Rules = plain::<RoleBinding>();
 static DEFINITION: Rules =
     Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
 static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
@@ -61,7 +64,7 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 16] = [
+const ROWS: [(Row, &str, &Rules); 18] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (
@@ -96,6 +99,12 @@ const ROWS: [(Row, &str, &Rules); 16] = [
         ("discovery.k8s.io", "endpointslices", "EndpointSlice", &[], true, false),
         "endpointslices",
         &ENDPOINT_SLICE,
+    ),
+    (("rbac.authorization.k8s.io", "roles", "Role", &[], true, false), "roles", &ROLE),
+    (
+        ("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", &[], true, false),
+        "rolebindings",
+        &ROLE_BINDING,
     ),
     (
         (

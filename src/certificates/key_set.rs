@@ -1,0 +1,125 @@
+//! The apiserver's public keys (RFC 7517), as managers have them.
+//!
+//! Several apiservers may publish different keys while one after the other is changed. So a key is
+//! taken as soon as one of them publishes it, and dropped when none did for a while.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::facts::Found;
+use crate::names::KEY_SET;
+use crate::problem::Problem;
+
+/// In seconds. No token is valid for longer in the eyes of a manager.
+const DROPPED_AFTER: u64 = 3600;
+
+/// Keys, and who signs with them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySet {
+    /// `iss` of the tokens.
+    pub issuer: String,
+    keys: Vec<Value>,
+}
+
+/// Why a key set cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetError {
+    /// Something else.
+    #[error("it is not a JSON Web Key Set")]
+    NotKeySet,
+    /// Nobody could be let in by it.
+    #[error("it has no keys")]
+    Empty,
+}
+
+impl KeySet {
+    /// From the text of a key set.
+    ///
+    /// # Errors
+    /// If it has no keys.
+    pub fn read(issuer: &str, text: &str) -> Result<Self, KeySetError> {
+        let set: Value = serde_json::from_str(text).map_err(|_| KeySetError::NotKeySet)?;
+        let keys = set["keys"].as_array().ok_or(KeySetError::NotKeySet)?.clone();
+        if keys.is_empty() {
+            return Err(KeySetError::Empty);
+        }
+        Ok(Self { issuer: issuer.to_owned(), keys })
+    }
+
+    /// The text of the key set.
+    pub fn text(&self) -> String {
+        json!({ "keys": self.keys }).to_string()
+    }
+
+    fn has(&self, key: &Value) -> bool {
+        self.keys.contains(key)
+    }
+
+    fn has_all_of(&self, other: &Self) -> bool {
+        other.keys.iter().all(|key| self.has(key))
+    }
+}
+
+/// What is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// In seconds since the epoch.
+    pub now: u64,
+    /// What the apiserver publishes, or why that is not known.
+    pub published: Result<KeySet, String>,
+    /// What managers have.
+    pub held: Option<Found<KeySet>>,
+    /// Keys that managers have and the apiserver does not publish, and since when.
+    pub unpublished: Unpublished,
+}
+
+/// Keys that the apiserver does not publish any more, and since when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unpublished(BTreeMap<String, u64>);
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What managers are to have; none if they have it.
+    pub write: Option<KeySet>,
+    /// For the next decision.
+    pub unpublished: Unpublished,
+    /// What is wrong.
+    pub problem: Option<Problem>,
+}
+
+/// What managers are to have.
+pub fn decide(facts: &Facts) -> Decision {
+    let nothing =
+        |problem| Decision { write: None, unpublished: facts.unpublished.clone(), problem };
+    let published = match &facts.published {
+        Ok(published) => published,
+        Err(why) => return nothing(Some(Problem::KeysUnknown { why: why.clone() })),
+    };
+    let held = facts.held.as_ref().and_then(|found| found.content.as_ref().ok());
+    if facts.held.as_ref().is_some_and(|found| !found.is_ours) {
+        let is_old = !held.is_some_and(|held| held.has_all_of(published));
+        let problem = Problem::KeysOld { object: KEY_SET.into(), cluster: facts.cluster.clone() };
+        return nothing(is_old.then_some(problem));
+    }
+    let Some(held) = held else {
+        return Decision { write: Some(published.clone()), ..nothing(None) };
+    };
+
+    let mut wanted = published.clone();
+    let mut unpublished = Unpublished::default();
+    for key in held.keys.iter().filter(|key| !published.has(key)) {
+        let name = key.to_string();
+        let since = facts.unpublished.0.get(&name).copied().unwrap_or(facts.now);
+        if facts.now.saturating_sub(since) < DROPPED_AFTER {
+            wanted.keys.push(key.clone());
+            unpublished.0.insert(name, since);
+        }
+    }
+    let is_same =
+        wanted.issuer == held.issuer && wanted.has_all_of(held) && held.has_all_of(&wanted);
+    Decision { write: (!is_same).then_some(wanted), unpublished, problem: None }
+}

@@ -1,0 +1,37 @@
+//! The objects that certificates and keys are kept in.
+
+/// Label, and its value, of the objects that we made and may change.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stayput");
+
+/// The ConfigMap with the apiserver's public keys, one for all clusters of a namespace.
+pub const KEY_SET: &str = "cluster-jwks";
+
+/// The Secrets of one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Names {
+    /// Of the cluster.
+    pub cluster: String,
+    /// The CA's own certificate and key. No pod mounts it.
+    pub authority: String,
+    /// The CAs that managers are checked with.
+    pub trusted: String,
+    /// The certificate and the key of the managers.
+    pub serving: String,
+}
+
+impl Names {
+    /// As `kubectl stayput init` makes them.
+    pub fn of(cluster: &str) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+            authority: format!("{cluster}-manager-ca-key"),
+            trusted: format!("{cluster}-manager-ca"),
+            serving: format!("{cluster}-manager-tls"),
+        }
+    }
+
+    /// The Role, and the RoleBinding, by which the reconciler may renew them.
+    pub fn role(&self) -> String {
+        format!("stayput-{}-certificates", self.cluster)
+    }
+}

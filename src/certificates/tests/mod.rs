@@ -1,0 +1,45 @@
+//! Tests of the decisions, and of certificates that are really made.
+
+mod decide;
+mod issue;
+mod key_set;
+mod years;
+
+use stayput_net::validity::Validity;
+
+use crate::names::Names;
+use crate::{Authority, Facts, Found, Id, Serving};
+
+pub(crate) const HOUR: u64 = 3600;
+pub(crate) const DAY: u64 = 24 * HOUR;
+pub(crate) const YEAR: u64 = 365 * DAY;
+/// When the first certificates were made.
+pub(crate) const START: u64 = 1_767_225_600;
+
+pub(crate) fn authority(id: u8, made: u64) -> Authority {
+    let validity = Validity { not_before: made - HOUR, not_after: made + 10 * YEAR };
+    Authority { id: Id([id; 32]), validity }
+}
+
+pub(crate) fn serving(signed_by: u8, made: u64) -> Serving {
+    let validity = Validity { not_before: made - HOUR, not_after: made + YEAR };
+    Serving { validity, signed_by: Some(Id([signed_by; 32])), is_named: true }
+}
+
+pub(crate) fn ours<T>(content: T) -> Option<Found<T>> {
+    Some(Found { is_ours: true, content: Ok(content) })
+}
+
+/// All is there, made at [`START`], and it is a day later.
+pub(crate) fn good() -> Facts {
+    Facts {
+        names: Names::of("logs"),
+        now: START + DAY,
+        clock_differs: Some(1),
+        may_create: false,
+        authority: ours(authority(1, START)),
+        trusted: ours(vec![authority(1, START)]),
+        trusted_since: START,
+        serving: ours(serving(1, START)),
+    }
+}

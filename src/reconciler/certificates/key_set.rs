@@ -1,0 +1,53 @@
+//! The ConfigMap with the apiserver's keys.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+use stayput_certificates::Found;
+use stayput_certificates::key_set::KeySet;
+use stayput_certificates::names::KEY_SET;
+
+use super::{is_ours, metadata, precondition};
+
+/// Where the apiserver says who signs tokens.
+pub(crate) const DISCOVERY_PATH: &str = "/.well-known/openid-configuration";
+/// Where it publishes the keys.
+pub(crate) const KEY_SET_PATH: &str = "/openid/v1/jwks";
+
+/// The key, and the name of the file, of the key set.
+const KEYS: &str = "jwks.json";
+const ISSUER: &str = "issuer";
+
+/// What managers have.
+pub(crate) fn held(map: &ConfigMap) -> Found<KeySet> {
+    let value = |key: &str| {
+        let value = map.data.as_ref().and_then(|data| data.get(key));
+        value.ok_or_else(|| format!("it has no {key}"))
+    };
+    let read = || {
+        let (issuer, keys) = (value(ISSUER)?, value(KEYS)?);
+        KeySet::read(issuer, keys).map_err(|error| error.to_string())
+    };
+    Found { is_ours: is_ours(&map.metadata), content: read() }
+}
+
+/// What the apiserver publishes, from its two answers.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn published(discovery: &str, keys: &str) -> Result<KeySet, String> {
+    let discovery: Value = serde_json::from_str(discovery).unwrap_or_default();
+    let issuer = discovery["issuer"].as_str();
+    let issuer = issuer.ok_or_else(|| format!("{DISCOVERY_PATH} names no issuer"))?;
+    KeySet::read(issuer, keys).map_err(|error| format!("what {KEY_SET_PATH} answers: {error}"))
+}
+
+/// The ConfigMap with these keys: a new one, or a merge patch of the one that was read.
+pub(crate) fn key_set_object(set: &KeySet, there: Option<&ConfigMap>) -> Value {
+    let data = json!({ KEYS: set.text(), ISSUER: set.issuer });
+    match there {
+        Some(there) => json!({ "metadata": precondition(&there.metadata), "data": data }),
+        None => json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(KEY_SET), "data": data,
+        }),
+    }
+}

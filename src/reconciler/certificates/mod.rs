@@ -1,0 +1,32 @@
+//! The Secrets with the managers' certificates, and the ConfigMap with the apiserver's keys: what
+//! they say, and how they are written. What is to be written is decided by `stayput_certificates`.
+//! Nothing in here does I/O: `kubectl stayput init` and the controller read and write.
+
+mod key_set;
+mod role;
+mod secrets;
+
+pub(crate) use key_set::{DISCOVERY_PATH, KEY_SET_PATH, held, key_set_object, published};
+pub(crate) use role::{role, role_binding};
+pub(crate) use secrets::Secrets;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
+use stayput_certificates::names::MANAGED_BY;
+
+/// Whether we made the object, and may change it.
+pub(crate) fn is_ours(metadata: &ObjectMeta) -> bool {
+    let (label, value) = MANAGED_BY;
+    metadata.labels.as_ref().and_then(|labels| labels.get(label)).is_some_and(|is| is == value)
+}
+
+/// Metadata of a new object.
+fn metadata(name: &str) -> Value {
+    let (label, value) = MANAGED_BY;
+    json!({ "name": name, "labels": { label: value } })
+}
+
+/// What a patch must say, so that it changes the object as it was read and no other.
+pub(crate) fn precondition(metadata: &ObjectMeta) -> Value {
+    json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version })
+}

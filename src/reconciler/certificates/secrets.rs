@@ -1,0 +1,155 @@
+//! The Secrets of one cluster.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use stayput_certificates::issue::{self, IssueError, Pair};
+use stayput_certificates::names::Names;
+use stayput_certificates::{Facts, Found, Step};
+
+use super::{is_ours, metadata, precondition};
+use crate::cluster::key::{CA, TLS_CERT, TLS_KEY};
+
+/// When the trusted CAs were last changed, in seconds since the epoch.
+const CHANGED: &str = "stayput.dev/changed";
+
+/// The Secrets as they were read; none of those that are absent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Secrets {
+    pub(crate) authority: Option<Secret>,
+    pub(crate) trusted: Option<Secret>,
+    pub(crate) serving: Option<Secret>,
+}
+
+/// What is written into one Secret.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) name: String,
+    kind: &'static str,
+    data: BTreeMap<&'static str, ByteString>,
+    annotations: BTreeMap<&'static str, String>,
+}
+
+impl Secrets {
+    /// What they say.
+    pub(crate) fn facts(&self, names: &Names, server_name: &str, now: u64) -> Facts {
+        let documents = self.authorities();
+        let serving = |pem: &[u8]| issue::read_serving(pem, &documents, server_name);
+        Facts {
+            names: names.clone(),
+            now,
+            clock_differs: None,
+            may_create: false,
+            authority: found(self.authority.as_ref(), TLS_CERT, |pem| {
+                let [only] = issue::read_authorities(pem)?
+                    .try_into()
+                    .map_err(|_| IssueError::Unreadable("it is not one CA"))?;
+                Ok(only)
+            }),
+            trusted: found(self.trusted.as_ref(), CA, issue::read_authorities),
+            trusted_since: self.trusted.as_ref().and_then(changed).unwrap_or_default(),
+            serving: found(self.serving.as_ref(), TLS_CERT, serving),
+        }
+    }
+
+    /// What a step writes.
+    ///
+    /// # Errors
+    /// If the CA cannot sign.
+    pub(crate) fn change(
+        &self,
+        step: &Step,
+        names: &Names,
+        server_name: &str,
+        now: u64,
+    ) -> Result<Change, IssueError> {
+        let pair = |name: &str, Pair { certificate, key }: Pair| Change {
+            name: name.to_owned(),
+            kind: "kubernetes.io/tls",
+            data: BTreeMap::from([(TLS_CERT, bytes(certificate)), (TLS_KEY, bytes(key))]),
+            annotations: BTreeMap::new(),
+        };
+        Ok(match step {
+            Step::MakeAuthority => pair(&names.authority, issue::authority(&names.cluster, now)?),
+            Step::Issue => {
+                let ca = Pair {
+                    certificate: text(self.authority.as_ref(), TLS_CERT),
+                    key: text(self.authority.as_ref(), TLS_KEY),
+                };
+                pair(&names.serving, issue::serving(&ca, &names.cluster, server_name, now)?)
+            }
+            Step::Trust(ids) => Change {
+                name: names.trusted.clone(),
+                kind: "Opaque",
+                data: BTreeMap::from([(CA, bytes(issue::select(&self.authorities(), ids)))]),
+                annotations: BTreeMap::from([(CHANGED, now.to_string())]),
+            },
+        })
+    }
+
+    /// The Secret that a step writes to.
+    pub(crate) fn of(&mut self, step: &Step) -> &mut Option<Secret> {
+        match step {
+            Step::MakeAuthority => &mut self.authority,
+            Step::Trust(_) => &mut self.trusted,
+            Step::Issue => &mut self.serving,
+        }
+    }
+
+    /// All documents with CAs.
+    fn authorities(&self) -> Vec<&[u8]> {
+        let all = [data(self.authority.as_ref(), TLS_CERT), data(self.trusted.as_ref(), CA)];
+        all.into_iter().flatten().collect()
+    }
+}
+
+impl Change {
+    /// A new Secret.
+    pub(crate) fn object(&self) -> Value {
+        let mut metadata = metadata(&self.name);
+        metadata["annotations"] = json!(self.annotations);
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": metadata, "type": self.kind, "data": self.data,
+        })
+    }
+
+    /// A merge patch of the Secret as it was read.
+    pub(crate) fn patch(&self, there: &Secret) -> Value {
+        let mut metadata = precondition(&there.metadata);
+        metadata["annotations"] = json!(self.annotations);
+        json!({ "metadata": metadata, "data": self.data })
+    }
+}
+
+fn found<T>(
+    secret: Option<&Secret>,
+    key: &str,
+    read: impl FnOnce(&[u8]) -> Result<T, IssueError>,
+) -> Option<Found<T>> {
+    let secret = secret?;
+    let content = match data(Some(secret), key) {
+        Some(pem) => read(pem).map_err(|error| error.to_string()),
+        None => Err(format!("it has no {key}")),
+    };
+    Some(Found { is_ours: is_ours(&secret.metadata), content })
+}
+
+fn changed(secret: &Secret) -> Option<u64> {
+    secret.metadata.annotations.as_ref()?.get(CHANGED)?.parse().ok()
+}
+
+fn data<'a>(secret: Option<&'a Secret>, key: &str) -> Option<&'a [u8]> {
+    Some(secret?.data.as_ref()?.get(key)?.0.as_slice())
+}
+
+fn text(secret: Option<&Secret>, key: &str) -> String {
+    let data = data(secret, key).unwrap_or_default();
+    String::from_utf8_lossy(data).into_owned()
+}
+
+fn bytes(text: String) -> ByteString {
+    ByteString(text.into_bytes())
+}

@@ -1,0 +1,88 @@
+//! `init`: makes the objects that a cluster needs beside its pods. What another made is left as it
+//! is; a second run changes nothing.
+
+mod access;
+mod certificates;
+mod cluster;
+mod keys;
+mod made;
+mod skeleton;
+
+use super::apiserver::{ApiError, Kind, find};
+use super::args::InitArgs;
+use super::clock::now;
+use super::exit::Exit;
+use super::json::InitOutput;
+use super::session::Session;
+use crate::cluster::{Auth, SearchCluster};
+use made::Made;
+use stayput_certificates::issue::IssueError;
+use stayput_certificates::names::Names;
+
+/// Why `init` ended before its end. What was made before stays.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InitError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("a certificate cannot be made: {0}")]
+    Issue(#[from] IssueError),
+    #[error("--selector {0} is not understood: write labels as in app=logs,role=data")]
+    Selector(String),
+    #[error("what the apiserver has answered cannot be read: {0}")]
+    Answer(#[source] kube::core::dynamic::ParseDynamicObjectError),
+}
+
+impl InitError {
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Self::Api(error) => error.exit(),
+            Self::Selector(_) => Exit::Usage,
+            Self::Issue(_) | Self::Answer(_) => Exit::Failed,
+        }
+    }
+}
+
+/// Makes what is absent.
+pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
+    let names = Names::of(&args.cluster);
+    let mut made = Made::new(session, args.dry_run);
+    let there = find(session, Kind::SearchCluster, &args.cluster).await?;
+    let there: Option<SearchCluster> =
+        there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
+    let spec = there.as_ref().map(|there| there.completed_spec().into_owned());
+
+    let manager = spec.map(|spec| spec.manager).unwrap_or_default();
+    let is_made_here = [names.trusted.as_str(), ""].contains(&manager.ca_secret.as_str());
+    let now = now().0 / 1000;
+    match &args.cert_manager {
+        Some(issuer) => {
+            certificates::order(&mut made, &names, issuer, &manager.server_name).await?
+        }
+        None if is_made_here => {
+            certificates::make(&mut made, &names, &manager.server_name, now).await?;
+        }
+        None => made.left(
+            Kind::Secret,
+            &manager.ca_secret,
+            "the SearchCluster names it as the CA of the managers; no certificate is made",
+        ),
+    }
+
+    // Without a SearchCluster the one that is made below counts.
+    let needs_keys = there.as_ref().is_none_or(|there| {
+        there.check().is_ok_and(|checked| matches!(checked.auth, Auth::ServiceAccountToken))
+    });
+    if needs_keys {
+        keys::make(&mut made, &names, now).await?;
+    }
+    access::make(&mut made, &names, args.cert_manager.is_none() && is_made_here).await?;
+
+    let next = cluster::make(&mut made, &names, args, there.is_some()).await?;
+    Ok(InitOutput {
+        cluster: args.cluster.clone(),
+        namespace: session.namespace.clone(),
+        dry_run: args.dry_run,
+        objects: made.objects,
+        next,
+    })
+}

@@ -1,0 +1,82 @@
+//! A first SearchCluster, from what a pod says. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::kubectl::args::InitArgs;
+use stayput_certificates::names::Names;
+use stayput_inject::Reached;
+
+/// Labels by which the pods are found, and how their engine is reached.
+#[derive(Debug)]
+pub(super) struct Pods {
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) reached: Reached,
+}
+
+/// The SearchCluster, or what is not known and how to say it. The config's sources are found in the
+/// pods by the reconciler itself.
+pub(super) fn search_cluster(
+    names: &Names,
+    pods: &Pods,
+    args: &InitArgs,
+) -> Result<Value, &'static str> {
+    let mut engine = match (&args.engine_ca, args.engine_http, pods.reached.has_tls) {
+        (Some(ca), _, _) => json!({ "scheme": "https", "caSecret": ca }),
+        (None, true, _) | (None, false, Some(false)) => json!({ "scheme": "http" }),
+        (None, false, Some(true)) => {
+            return Err(
+                "the engine has TLS: run it again with --engine-ca SECRET, the Secret with the \
+                        CA of its certificates as ca.crt",
+            );
+        }
+        (None, false, None) => {
+            return Err(
+                "whether the engine has TLS is not known: run it again with --engine-http, or \
+                        with --engine-ca SECRET, the Secret with the CA of its certificates as ca.crt",
+            );
+        }
+    };
+    if pods.reached.port != 9200 {
+        engine["port"] = json!(pods.reached.port);
+    }
+    if let Some(credentials) = &args.credentials {
+        engine["credentialsSecret"] = json!(credentials);
+    }
+    // cert-manager writes the CA beside the certificate.
+    let ca = if args.cert_manager.is_some() { &names.serving } else { &names.trusted };
+    Ok(json!({
+        "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
+        "metadata": { "name": names.cluster },
+        "spec": {
+            "pods": { "selector": { "matchLabels": pods.labels } },
+            "engine": engine,
+            "manager": { "caSecret": ca, "auth": { "serviceAccountToken": {} } },
+        },
+    }))
+}
+
+/// `app=logs,role=data`.
+pub(super) fn labels(text: &str) -> Option<BTreeMap<String, String>> {
+    let label = |label: &str| {
+        let (key, value) = label.split_once('=')?;
+        let (key, value) = (key.trim(), value.trim_start_matches('=').trim());
+        (!key.is_empty() && !key.ends_with('!')).then(|| (key.to_owned(), value.to_owned()))
+    };
+    text.split(',').map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_kubectl_reads_them() {
+        let read = |text: &str| labels(text).map(|labels| json!(labels));
+        assert_eq!(read("app=logs, role==data"), Some(json!({"app": "logs", "role": "data"})));
+        for wrong in ["app", "app!=logs", "=logs", "", "app=logs,"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! `kubectl stayput init`: what it makes from nothing, a second run, and what others made.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use stayput_net::https::{ONLY_1_3, Pem, Tls};
+
+use super::fixture::Fixture;
+
+const SECRETS: [&str; 3] = ["logs-manager-ca", "logs-manager-ca-key", "logs-manager-tls"];
+
+impl Fixture {
+    /// A StatefulSet without stayput, whose engine has no TLS.
+    async fn stateful_set(&self, env: Value) {
+        let set = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "logs"},
+            "spec": {
+                "serviceName": "logs",
+                "selector": {"matchLabels": {"app": "logs"}},
+                "template": {
+                    "metadata": {"labels": {"app": "logs", "team": "search"}},
+                    "spec": {"containers": [{
+                        "name": "opensearch", "image": "opensearchproject/opensearch:2.19.3",
+                        "env": env,
+                    }]},
+                },
+            },
+        });
+        let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), "default");
+        let set = serde_json::from_value(set).unwrap();
+        sets.create(&PostParams::default(), &set).await.unwrap();
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    async fn init(&self, options: &str) -> Value {
+        self.json(&format!("init logs {options}")).await
+    }
+}
+
+fn without_tls() -> Value {
+    json!([{"name": "DISABLE_SECURITY_PLUGIN", "value": "true"}])
+}
+
+fn results(output: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let objects = output["objects"].as_array().unwrap().iter();
+    objects.map(|object| (text(&object["name"]), text(&object["result"]))).collect()
+}
+
+fn all(result: &str) -> Vec<(String, String)> {
+    let names = [
+        "logs-manager-ca-key",
+        "logs-manager-ca",
+        "logs-manager-tls",
+        "cluster-jwks",
+        "stayput-logs-certificates",
+        "stayput-logs-certificates",
+        "logs",
+    ];
+    names.map(|name| (name.to_owned(), result.to_owned())).to_vec()
+}
+
+#[tokio::test]
+async fn all_is_made_and_a_second_run_changes_nothing() {
+    let fixture = Fixture::empty().await;
+    fixture.stateful_set(without_tls()).await;
+    let before = fixture.server.version();
+    let dry = fixture.init("--dry-run").await;
+    assert_eq!(results(&dry), all("made"));
+    assert_eq!(fixture.server.version(), before, "a dry run writes nothing");
+
+    let made = fixture.init("").await;
+    assert_eq!(results(&made), all("made"));
+    let next = made["next"][0].as_str().unwrap();
+    assert!(next.contains("get statefulset logs") && next.contains("inject"), "{next}");
+    let version = fixture.server.version();
+    assert_eq!(results(&fixture.init("").await), all("unchanged"));
+    assert_eq!(fixture.server.version(), version);
+
+    let data = |secret: Secret, key: &str| secret.data.unwrap().remove(key).unwrap().0;
+    let ca = data(fixture.secrets().get("logs-manager-ca").await.unwrap(), "ca.crt");
+    let identity = fixture.secrets().get("logs-manager-tls").await.unwrap();
+    assert_eq!(identity.type_.as_deref(), Some("kubernetes.io/tls"));
+    Tls::new(&Pem::new("ca.crt", ca), None, ONLY_1_3).unwrap();
+
+    let maps: Api<ConfigMap> = Api::namespaced(fixture.client.clone(), "default");
+    let keys = maps.get("cluster-jwks").await.unwrap().data.unwrap();
+    assert_eq!(keys["issuer"], fixture.server.issuer());
+    let keys: Value = serde_json::from_str(&keys["jwks.json"]).unwrap();
+    assert_eq!(keys, fixture.server.key_set());
+
+    let cluster = fixture.clusters().get("logs").await.unwrap();
+    let checked = cluster.check().unwrap_or_else(|faults| panic!("{faults:#?}"));
+    assert_eq!(cluster.spec.manager.ca_secret, "logs-manager-ca");
+    assert_eq!(checked.pods.to_string(), "app=logs");
+}
+
+/// The reconciler may change what was made by name, and cannot read any other Secret by this.
+#[tokio::test]
+async fn the_right_to_renew_is_for_these_objects_alone() {
+    let fixture = Fixture::empty().await;
+    fixture.stateful_set(without_tls()).await;
+    fixture.init("").await;
+    let roles: Api<Role> = Api::namespaced(fixture.client.clone(), "default");
+    let role = roles.get("stayput-logs-certificates").await.unwrap();
+    for rule in role.rules.unwrap() {
+        let mut names = rule.resource_names.unwrap();
+        names.sort();
+        match rule.resources.unwrap()[0].as_str() {
+            "secrets" => assert_eq!(names, SECRETS),
+            "configmaps" => assert_eq!(names, ["cluster-jwks"]),
+            other => panic!("{other}"),
+        }
+        assert_eq!(rule.verbs, ["get", "patch"]);
+    }
+    let bindings: Api<RoleBinding> = Api::namespaced(fixture.client.clone(), "default");
+    let binding = bindings.get("stayput-logs-certificates").await.unwrap();
+    let subject = &binding.subjects.unwrap()[0];
+    assert_eq!(
+        (subject.namespace.as_deref(), subject.name.as_str()),
+        (Some("stayput"), "stayput-reconciler")
+    );
+}
+
+#[tokio::test]
+async fn what_was_lost_is_made_again_and_what_others_made_is_left() {
+    let fixture = Fixture::empty().await;
+    fixture.stateful_set(without_tls()).await;
+    fixture.init("").await;
+    let before = fixture.secrets().get("logs-manager-ca").await.unwrap();
+    fixture.secrets().delete("logs-manager-tls", &DeleteParams::default()).await.unwrap();
+    let again = fixture.init("").await;
+    let made: Vec<_> = results(&again).into_iter().filter(|(_, is)| is == "made").collect();
+    assert_eq!(made, [("logs-manager-tls".to_owned(), "made".to_owned())]);
+    assert_eq!(fixture.secrets().get("logs-manager-ca").await.unwrap(), before);
+
+    // Without the label it is somebody else's.
+    let unlabel = Patch::Merge(json!({"metadata": {"labels": null}}));
+    fixture.secrets().patch(SECRETS[2], &PatchParams::default(), &unlabel).await.unwrap();
+    fixture.secrets().delete(SECRETS[0], &DeleteParams::default()).await.unwrap();
+    let version = fixture.server.version();
+    let error = fixture.fails("init logs", 1).await;
+    assert!(
+        error.contains("Secret logs-manager-tls was not made by stayput")
+            && error.contains("delete it, and run `kubectl stayput init logs`"),
+        "{error}"
+    );
+    assert_eq!(fixture.server.version(), version);
+}
+
+#[tokio::test]
+async fn an_engine_with_tls_needs_its_ca_and_credentials_their_permission() {
+    let fixture = Fixture::empty().await;
+    fixture.stateful_set(json!([])).await;
+    let error = fixture.fails("init logs", 1).await;
+    assert!(error.contains("--engine-http") && error.contains("--engine-ca SECRET"), "{error}");
+    assert_eq!(fixture.secrets().list(&ListParams::default()).await.unwrap().items.len(), 3);
+    let made = fixture.init("--engine-ca logs-ca --credentials logs-admin").await;
+    assert_eq!(results(&made).last().unwrap().1, "made");
+    let next = made["next"][0].as_str().unwrap();
+    let annotate = "annotate secret logs-admin stayput.dev/allow=logs";
+    assert!(next.ends_with(annotate), "{next}");
+    let engine = fixture.clusters().get("logs").await.unwrap().spec.engine;
+    assert_eq!(engine.ca_secret.as_deref(), Some("logs-ca"));
+    assert_eq!(engine.credentials_secret.as_deref(), Some("logs-admin"));
+}
+
+#[tokio::test]
+async fn without_pods_or_without_the_reconciler_it_says_what_to_do() {
+    let fixture = Fixture::empty().await;
+    let error = fixture.fails("init logs", 1).await;
+    assert!(error.contains("no pods are found: say which with --selector"), "{error}");
+    assert_eq!(fixture.run("init logs --selector app").await.code, 64);
+
+    let bare = Fixture::bare().await;
+    bare.stateful_set(without_tls()).await;
+    let error = bare.fails("init logs", 1).await;
+    assert!(error.contains("install the reconciler first"), "{error}");
+}

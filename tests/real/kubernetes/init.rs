@@ -1,0 +1,169 @@
+//! `kubectl stayput init` on a real apiserver, by a person with all rights in one
+//! namespace only; and the reconciler, with its own rights, which renews what was made.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use stayput_certificates::issue::{Pair, serving};
+use stayput_reconciler::controller::{Settings, run};
+
+use crate::support::kubernetes::apiserver::ApiServer;
+use crate::support::kubernetes::kubectl::Kubectl;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+const ACCOUNT: &str = "system:serviceaccount:stayput:stayput-reconciler";
+const DAY: u64 = 24 * 3600;
+
+#[test]
+fn made_by_a_person_and_renewed_by_the_reconciler() {
+    const TEST: &str = "kubernetes::init::made_by_a_person_and_renewed_by_the_reconciler";
+    let server = match ApiServer::start() {
+        Ok(server) => server,
+        Err(why) => return skip(TEST, &why),
+    };
+    let admin = server.admin();
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    admin.run(&["apply", "-k", deploy.to_str().expect("a path in UTF-8")]);
+    let name = "customresourcedefinition/searchclusters.stayput.dev";
+    admin.run(&["wait", "--for=condition=Established", "--timeout=60s", name]);
+    admin.run(&["create", "namespace", "search"]);
+    admin.apply(&stateful_set());
+    let user = ["--user=alice", "--clusterrole=cluster-admin", "--namespace=search"];
+    admin.run(&[&["create", "rolebinding", "alice"][..], &user].concat());
+    let discovery = "--clusterrole=system:service-account-issuer-discovery";
+    admin.run(&["create", "clusterrolebinding", "alice", "--user=alice", discovery]);
+
+    let alice = server.user("alice", "people");
+    let made = eventually("the bindings count", || init(&alice).ok());
+    assert!(all_are(&made, "made"), "{made:#}");
+    let again = init(&alice).expect("it succeeds");
+    assert!(all_are(&again, "unchanged"), "{again:#}");
+    let keys = admin.json(&["get", "configmap", "cluster-jwks", "--namespace", "search"]);
+    assert_eq!(keys["data"]["issuer"], server.url());
+    assert!(keys["data"]["jwks.json"].as_str().is_some_and(|keys| keys.contains("RS256")));
+    verified(&server);
+    rights(admin);
+    renewed(&server);
+}
+
+fn stateful_set() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "logs", "namespace": "search"},
+        "spec": {
+            "serviceName": "logs",
+            "selector": {"matchLabels": {"app": "logs"}},
+            "template": {
+                "metadata": {"labels": {"app": "logs"}},
+                "spec": {"containers": [{
+                    "name": "opensearch", "image": "opensearchproject/opensearch:2.19.3",
+                    "env": [{"name": "DISABLE_SECURITY_PLUGIN", "value": "true"}],
+                }]},
+            },
+        },
+    })
+}
+
+fn init(person: &Kubectl) -> Result<Value, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"))
+        .args(["--namespace", "search", "init", "logs", "--output", "json"])
+        .env("KUBECONFIG", person.kubeconfig())
+        .output()
+        .expect("kubectl-stayput can be executed");
+    match output.status.success() {
+        true => Ok(serde_json::from_slice(&output.stdout).expect("JSON")),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+fn all_are(output: &Value, result: &str) -> bool {
+    let objects = output["objects"].as_array().expect("a list");
+    objects.len() == 7 && objects.iter().all(|object| object["result"] == result)
+}
+
+/// A Secret's file, as text.
+fn file(admin: &Kubectl, secret: &str, key: &str) -> String {
+    let template = format!("go-template={{{{index .data \"{key}\" | base64decode}}}}");
+    admin.run(&["get", "secret", secret, "--namespace", "search", "--output", &template])
+}
+
+/// OpenSSL accepts the certificate.
+fn verified(server: &ApiServer) {
+    let at = |name: &str| server.directory().join(name);
+    for (secret, key, name) in
+        [("logs-manager-ca", "ca.crt", "ca.pem"), ("logs-manager-tls", "tls.crt", "tls.pem")]
+    {
+        fs::write(at(name), file(server.admin(), secret, key)).expect("a file");
+    }
+    let verified = Command::new("openssl")
+        .args(["verify", "-purpose", "sslserver", "-verify_hostname", "stayput", "-CAfile"])
+        .args([at("ca.pem"), at("tls.pem")])
+        .status();
+    assert!(verified.expect("openssl can be executed").success());
+}
+
+/// The reconciler may change these objects, and no others.
+fn rights(admin: &Kubectl) {
+    let may = |verb: &str, what: &str| {
+        let account = format!("--as={ACCOUNT}");
+        let args = ["auth", "can-i", verb, what, "--namespace", "search", &account];
+        admin.attempt(&args, "").is_ok()
+    };
+    let ours =
+        ["secrets/logs-manager-ca", "secrets/logs-manager-ca-key", "secrets/logs-manager-tls"];
+    for what in ours.into_iter().chain(["configmaps/cluster-jwks"]) {
+        assert!(may("patch", what), "{what}");
+        assert!(!may("delete", what) && !may("update", what), "{what}");
+    }
+    assert!(!may("patch", "secrets/other") && !may("patch", "configmaps/other"));
+    assert!(!may("create", "secrets") && !may("list", "secrets"));
+}
+
+/// A certificate that is 300 days old, in the place of the new one, and other keys.
+fn renewed(server: &ApiServer) {
+    let admin = server.admin();
+    let ca = Pair {
+        certificate: file(admin, "logs-manager-ca-key", "tls.crt"),
+        key: file(admin, "logs-manager-ca-key", "tls.key"),
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let old = serving(&ca, "logs", "stayput", now - 300 * DAY).expect("a certificate");
+    let patch = |object: &str, patch: Value| {
+        let patch = patch.to_string();
+        let args = ["patch", object, "--namespace", "search", "--type=merge", "--patch", &patch];
+        admin.run(&args);
+    };
+    let data = json!({"tls.crt": old.certificate, "tls.key": old.key});
+    patch("secret/logs-manager-tls", json!({"stringData": data}));
+    let other = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "x", "kid": "other"}]});
+    patch("configmap/cluster-jwks", json!({"data": {"jwks.json": other.to_string()}}));
+
+    let account = server.user(ACCOUNT, "system:serviceaccounts");
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let kubeconfig = Kubeconfig::read_from(account.kubeconfig()).expect("a kubeconfig");
+    let reconciler = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async move {
+            let options = KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            let client = kube::Client::try_from(config.expect("usable")).expect("a client");
+            let settings = Settings { name: "test".into(), ..Settings::default() };
+            run(client, settings, async move { drop(stopped.await) }).await
+        })
+    });
+    let keys = || admin.run(&["get", "configmap/cluster-jwks", "--namespace=search", "-o=json"]);
+    eventually("certificate and keys are renewed", || {
+        let is_new = file(admin, "logs-manager-tls", "tls.crt") != old.certificate;
+        (is_new && keys().contains("RS256")).then_some(())
+    });
+    verified(server);
+    let valid = "--for=condition=CertificatesValid";
+    admin.run(&["wait", "searchcluster/logs", "--namespace=search", valid, "--timeout=60s"]);
+    drop(stop);
+    reconciler.join().expect("no panic").expect("no error");
+}
