@@ -3,6 +3,7 @@
 //!
 //! * [`inject`]: the manifests with the manager.
 //! * [`uninject`]: the manifests as they were, byte for byte.
+//! * [`entrypoint`], [`files_by_sub_path`]: what there is of it in a container, however it came there.
 //!
 //! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. What
 //! was there before is in an annotation of the object (`record`).
@@ -25,3 +26,4 @@ mod tests;
 pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
 pub use options::{Options, Source};
+pub use pod::{Entrypoint, entrypoint, files_by_sub_path};

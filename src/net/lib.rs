@@ -7,6 +7,7 @@
 //! * [`pem`]: certificates and keys from PEM, for both ends of TLS.
 //! * [`telemetry`]: the program's own log.
 //! * [`terminal`]: makes foreign text safe for a terminal.
+//! * [`validity`]: when certificates are valid, and when to say that they end.
 //!
 //! An error displays as one whole message, including the message of its source: the code that shows
 //! it adds nothing. Programs match on the variants.
@@ -17,3 +18,4 @@ pub mod manager_client;
 pub mod pem;
 pub mod telemetry;
 pub mod terminal;
+pub mod validity;

@@ -3,6 +3,7 @@
 mod containers;
 mod declared;
 mod deleted;
+mod detached;
 mod disabled;
 mod faults;
 mod fixture;

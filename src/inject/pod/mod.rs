@@ -4,6 +4,7 @@ mod command;
 mod config;
 mod container;
 mod environment;
+mod inspect;
 mod ready;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
+pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 
 use crate::edit::{Change, Path, Step};
 use crate::engine::Engine;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;
 use stayput_net::pem;
+use stayput_net::validity::Validity;
 use thiserror::Error;
 
 use super::auth::{Rules, Tokens, read};
-use super::expiry::Validity;
 use super::settings::HttpSettings;
 use super::tls::{self, TlsConfigError, TlsMin};
 

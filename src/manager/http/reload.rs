@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::checked_keys::{Check, CheckedKeys};
+use super::expiry;
 use super::key_files::{KeyFiles, Keys};
 use super::key_watch::KeyWatch;
 use super::retry;
@@ -214,8 +215,11 @@ impl Reloader {
         report(ErrorCode::KeyWatch, unwatched);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let validity = self.keys.borrow().validity;
-        report(ErrorCode::Certificate, validity.and_then(|validity| validity.problem(now)));
-        let date = validity.and_then(|validity| validity.until_change(now));
+        report(
+            ErrorCode::Certificate,
+            validity.and_then(|validity| expiry::problem(validity, now)),
+        );
+        let date = validity.and_then(|validity| expiry::until_change(validity, now));
         let date = date.map(|date| date.min(LONGEST_SLEEP));
         [retry, slowly, date].into_iter().flatten().min()
     }

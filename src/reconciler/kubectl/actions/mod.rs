@@ -12,5 +12,6 @@ mod restart;
 pub(super) use cancel::cancel;
 pub(super) use error::ActionError;
 pub(super) use keep_stopped::{start, stop};
+pub(super) use patch::MAX_ATTEMPTS;
 pub(super) use report::ActionReport;
 pub(super) use restart::restart;

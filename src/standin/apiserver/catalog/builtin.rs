@@ -6,6 +6,8 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,6 +51,8 @@ static CONTROLLER_REVISION: Rules = plain::<ControllerRevision>();
 static LEASE: Rules =
     Rules { unconditional_update: false, create_on_update: true, ..plain::<Lease>() };
 static ENDPOINT_SLICE: Rules = Rules { generation: true, ..plain::<EndpointSlice>() };
+static NETWORK_POLICY: Rules = Rules { generation: true, ..plain::<NetworkPolicy>() };
+static BUDGET: Rules = Rules { generation: true, ..plain::<PodDisruptionBudget>() };
 static DEFINITION: Rules =
     Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
 static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
@@ -58,7 +62,7 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 14] = [
+const ROWS: [(Row, &str, &Rules); 16] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (("", "pods", "Pod", &["po"], true, true), "pods", &POD),
@@ -83,6 +87,16 @@ const ROWS: [(Row, &str, &Rules); 14] = [
         ("discovery.k8s.io", "endpointslices", "EndpointSlice", &[], true, false),
         "endpointslices",
         &ENDPOINT_SLICE,
+    ),
+    (
+        ("networking.k8s.io", "networkpolicies", "NetworkPolicy", &["netpol"], true, false),
+        "networkpolicies",
+        &NETWORK_POLICY,
+    ),
+    (
+        ("policy", "poddisruptionbudgets", "PodDisruptionBudget", &["pdb"], true, true),
+        "poddisruptionbudgets",
+        &BUDGET,
     ),
     (
         (
