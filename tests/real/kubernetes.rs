@@ -3,6 +3,7 @@
 mod apiserver;
 mod cluster;
 mod crd;
+mod doctor;
 mod install;
 mod killed;
 mod template;
