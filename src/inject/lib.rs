@@ -4,6 +4,7 @@
 //! * [`inject`]: the manifests with the manager.
 //! * [`uninject`]: the manifests as they were, byte for byte.
 //! * [`engine`]: what a pod says of its engine.
+//! * [`entrypoint`], [`files_by_sub_path`]: what there is of it in a container, however it came there.
 //!
 //! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. What
 //! was there before is in an annotation of the object (`record`).
@@ -45,3 +46,4 @@ pub fn engine(spec: &Value) -> Option<EngineFound> {
     let has_manager = pod::has_manager(container);
     Some(EngineFound { reached: pod::reached(container), has_manager })
 }
+pub use pod::{Entrypoint, entrypoint, files_by_sub_path};

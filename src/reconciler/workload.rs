@@ -3,12 +3,18 @@
 
 mod comparison;
 mod config;
+mod probes;
+mod rollout;
+mod serving;
 mod set;
 
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use comparison::{DEFAULT_CONTAINER, NotComparable, Revision, engine_container, update};
 pub(crate) use config::FindConfig;
+pub(crate) use probes::{ProbeTarget, deadly_probe, probe_targets};
+pub(crate) use rollout::replaces;
+pub(crate) use serving::serving_secret;
 pub(crate) use set::Set;
 
 /// Label with the revision of its StatefulSet that a pod was made from.

@@ -4,6 +4,7 @@
 //! * [`compare`]: the template and content that a pod was made from against those that are wanted.
 //! * [`uses`]: which Secrets and ConfigMaps a pod reads, and how a change of them arrives there.
 //! * [`mounted_config`]: which of them the config of its engine is made from.
+//! * [`manager_option`]: an option of the manager, as a container gives it.
 //! * [`needs_coordinated`]: whether two configs of the engine may serve beside each other.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
@@ -33,6 +34,7 @@ pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::Content;
 pub use coordinated::{Reason, decisive, needs_coordinated};
 pub use ignore::{IGNORE, Ignore};
+pub use manager_options::{NotWritten, values as manager_option};
 pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_config};
 pub use note::{Age, Compared, Note, Started, compare_content};
 pub use quantity::thousandths;

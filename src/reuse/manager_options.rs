@@ -5,14 +5,17 @@ use serde_json::Value;
 
 /// An option whose value the template does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NotWritten {
+pub struct NotWritten {
     /// The argument or variable.
-    pub(crate) option: String,
+    pub option: String,
 }
 
 /// All values of an option that may be repeated, such as `config`; those of the command line win
 /// over the variable. Empty if the template says nothing about it.
-pub(crate) fn values(container: &Value, option: &str) -> Result<Vec<String>, NotWritten> {
+///
+/// # Errors
+/// The value is not in the template.
+pub fn values(container: &Value, option: &str) -> Result<Vec<String>, NotWritten> {
     let argument = format!("--{option}");
     let given = arguments(container, &argument);
     if !given.is_empty() {

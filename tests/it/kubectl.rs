@@ -2,6 +2,7 @@
 
 mod actions;
 mod diff;
+mod doctor;
 mod fixture;
 mod forecast;
 mod init;

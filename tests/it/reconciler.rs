@@ -4,6 +4,7 @@ mod certificates;
 mod containers;
 mod declared;
 mod deleted;
+mod detached;
 mod disabled;
 mod faults;
 mod fixture;

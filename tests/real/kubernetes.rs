@@ -3,6 +3,7 @@
 mod apiserver;
 mod cluster;
 mod crd;
+mod doctor;
 mod init;
 mod install;
 mod killed;

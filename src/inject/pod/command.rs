@@ -41,7 +41,7 @@ pub(super) fn command(
 pub(super) fn shell(at: &Path, command: &[String]) -> Option<Found> {
     let [shell, option, script, ..] = command.get(3..)? else { return None };
     let is_shell = matches!(shell.rsplit('/').next(), Some("sh" | "bash")) && option == "-c";
-    (is_shell && !script.contains("exec ")).then(|| {
+    (is_shell && !passes_signals_on(script)).then(|| {
         Found::note(
             format!("{at}.command"),
             "the shell stays the engine's first process and passes no signal on, so each stop takes \
@@ -57,7 +57,12 @@ pub(crate) fn has_manager(container: &Value) -> bool {
     command.iter().any(|word| word.rsplit('/').next() == Some("stayput"))
 }
 
-fn words(list: &Value) -> Vec<String> {
+/// Whether the shell of this script is replaced by what it starts.
+pub(super) fn passes_signals_on(script: &str) -> bool {
+    script.contains("exec ")
+}
+
+pub(super) fn words(list: &Value) -> Vec<String> {
     let words = list.as_array().into_iter().flatten();
     // A number or a truth value, unquoted, is refused by the apiserver.
     words.map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect()

@@ -34,8 +34,7 @@ pub(super) fn find(
         ));
         return None;
     };
-    let mounts: Vec<Mount> =
-        container["volumeMounts"].as_array().into_iter().flatten().map(Mount::of).collect();
+    let mounts = mounts(container);
     let whole = mounts.iter().find(|mount| mount.path == engine.config && mount.file.is_none());
     if let Some(volume) = whole.and_then(|mount| volume(pod.spec, &mount.volume)) {
         found.push(Found::error(
@@ -101,17 +100,34 @@ fn others(
     at: &Path,
     found: &mut Vec<Found>,
 ) {
-    let below = format!("{}/", engine.config);
-    for mount in mounts {
-        let stays = mount.path.starts_with(&below) && !replaced.contains(&mount.path);
-        if stays && mount.file.is_some() && volume(spec, &mount.volume).is_some() {
-            found.push(Found::note(
-                format!("{at}.volumeMounts[mountPath={}]", mount.path),
-                "it stays mounted by subPath: a change of it does not arrive in a living pod",
-                "Move the file to the Secret or ConfigMap of the engine's yml",
-            ));
-        }
+    for path in below(spec, mounts, engine.config).filter(|path| !replaced.contains(path)) {
+        found.push(Found::note(
+            format!("{at}.volumeMounts[mountPath={path}]"),
+            "it stays mounted by subPath: a change of it does not arrive in a living pod",
+            "Move the file to the Secret or ConfigMap of the engine's yml",
+        ));
     }
+}
+
+/// The paths below a directory at which single files of a Secret or a ConfigMap are mounted.
+pub(super) fn single_files(spec: &Value, container: &Value, directory: &str) -> Vec<String> {
+    below(spec, &mounts(container), directory).collect()
+}
+
+fn below<'a>(
+    spec: &'a Value,
+    mounts: &'a [Mount],
+    directory: &str,
+) -> impl Iterator<Item = String> + use<'a> {
+    let below = format!("{directory}/");
+    let files = mounts.iter().filter(move |mount| mount.path.starts_with(&below));
+    files
+        .filter(|mount| mount.file.is_some() && volume(spec, &mount.volume).is_some())
+        .map(|mount| mount.path.clone())
+}
+
+fn mounts(container: &Value) -> Vec<Mount> {
+    container["volumeMounts"].as_array().into_iter().flatten().map(Mount::of).collect()
 }
 
 /// A volume that is a Secret or a ConfigMap: its source, and in words.

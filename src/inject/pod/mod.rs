@@ -4,6 +4,7 @@ mod command;
 mod config;
 mod container;
 mod environment;
+mod inspect;
 mod reached;
 mod ready;
 
@@ -13,6 +14,7 @@ pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
+pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
 

@@ -41,8 +41,9 @@ pub struct Engine {
     #[serde(default = "engine_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
-    /// Secret with `username` and `password`, or `apiKey`, or `tls.crt` and `tls.key`. It must carry
-    /// the annotation `stayput.dev/allow` with the name of this SearchCluster.
+    /// Secret with `username` and `password`, or `apiKey`, or `tls.crt` and `tls.key`, or `elastic`
+    /// with the password of the user elastic, as ECK keeps it. It must carry the annotation
+    /// `stayput.dev/allow` with the name of this SearchCluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = OBJECT_NAME))]
     pub credentials_secret: Option<String>,

@@ -26,7 +26,7 @@ pub use connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
 pub use crd::{CrdError, crd, crd_yaml};
 pub use nodes::{ClaimRetention, Distribution, NodeSet, Retention};
 pub use restart::{OnConfigChange, RestartSpec};
-pub use secret::{ALLOW, NotAllowed, allows, key};
+pub use secret::{ALLOW, EngineKeys, NotAllowed, allows, engine_keys, key};
 pub use sources::{Auth, Live, MissingSource, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;

@@ -20,12 +20,54 @@ pub mod key {
     pub const PASSWORD: &str = "password";
     /// Instead of the two: an API key of the engine, encoded as the engine gave it out.
     pub const API_KEY: &str = "apiKey";
+    /// Instead of all these: the password of the user `elastic`, as ECK keeps it.
+    pub const ELASTIC: &str = "elastic";
     /// Client certificate, PEM.
     pub const TLS_CERT: &str = "tls.crt";
     /// Its key, PEM.
     pub const TLS_KEY: &str = "tls.key";
     /// What signs tokens for managers, in the form `stayput token --key` takes.
     pub const JWT: &str = "key";
+}
+
+/// Which credentials of the engine a Secret holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineKeys {
+    /// An API key.
+    ApiKey,
+    /// User and password.
+    UserAndPassword,
+    /// The password of the user `elastic`.
+    Elastic,
+    /// A client certificate and nothing else.
+    Certificate,
+}
+
+/// Which credentials of the engine a Secret holds, by the keys that it has.
+pub fn engine_keys(has: impl Fn(&str) -> bool) -> EngineKeys {
+    if has(key::API_KEY) {
+        EngineKeys::ApiKey
+    } else if has(key::USERNAME) {
+        EngineKeys::UserAndPassword
+    } else if has(key::TLS_CERT) {
+        EngineKeys::Certificate
+    } else if has(key::ELASTIC) {
+        EngineKeys::Elastic
+    } else {
+        EngineKeys::UserAndPassword
+    }
+}
+
+impl EngineKeys {
+    /// The keys that the Secret must have.
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::ApiKey => &[key::API_KEY],
+            Self::UserAndPassword => &[key::USERNAME, key::PASSWORD],
+            Self::Elastic => &[key::ELASTIC],
+            Self::Certificate => &[key::TLS_CERT, key::TLS_KEY],
+        }
+    }
 }
 
 /// The Secret has no annotation that allows its use; the message says how to allow it.

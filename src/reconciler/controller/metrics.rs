@@ -277,7 +277,7 @@ impl Metrics {
             since,
         );
         registry.register(
-            "certificate_expiry_timestamp_seconds",
+            "cluster_certificate_expiry_timestamp_seconds",
             "When the certificate of a cluster's managers, and the CA they are checked with, ends",
             expiry,
         );
@@ -351,6 +351,7 @@ mod tests {
             restart_under_way: true,
             allocation_limited: true,
             under_way_since: Some(1_767_225_600),
+            certificates: BTreeMap::from([("serving", 1_798_761_600), ("ca", 1_893_456_000)]),
         };
         metrics.set_gauges("search/logs", Some(gauges));
         let text = metrics.scrape();

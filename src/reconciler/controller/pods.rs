@@ -3,7 +3,6 @@
 
 mod facts;
 mod live;
-mod probes;
 mod start;
 
 use std::collections::BTreeMap;

@@ -88,7 +88,7 @@ pub(super) fn tightened(before: &Allocation, value: &str, marker: &str) -> Value
 }
 
 /// Null unsets. A transient value that we never set is left out: newer engines warn about it.
-pub(super) fn restored(before: &Allocation) -> Value {
+pub(crate) fn restored(before: &Allocation) -> Value {
     let mut body = json!({ "persistent": { ENABLE: before.persistent, MARKER: null } });
     if let Some(transient) = &before.transient {
         body["transient"] = json!({ ENABLE: transient });

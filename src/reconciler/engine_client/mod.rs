@@ -35,6 +35,7 @@ pub(crate) mod tests;
 use std::time::Duration;
 
 pub use allocation::Allocation;
+pub(crate) use allocation::restored;
 pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, FROM_1_2, tls};
 pub use error::{Cause, EngineError};
 pub use excluded::ExcludedNames;

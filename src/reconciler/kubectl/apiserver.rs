@@ -1,15 +1,18 @@
 //! Calls to the apiserver: bounded in time, with errors that say what to do.
 
 mod objects;
+mod read;
 
 use std::fmt;
 use std::time::Duration;
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::Selector;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -19,6 +22,7 @@ use super::session::Session;
 use crate::cluster::SearchCluster;
 
 pub(super) use objects::{Kind, change, create, document, find, pods_by_labels};
+pub(super) use read::{Asked, definition, find_namespace, review, time};
 
 const APISERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Our name in `metadata.managedFields`.
@@ -70,6 +74,8 @@ pub(super) enum ApiError {
     Timeout { operation: Operation },
     #[error("the spec of SearchCluster {cluster} is invalid: {}", faults.join("; "))]
     InvalidSpec { cluster: String, faults: Vec<String> },
+    #[error("the apiserver's answer has no date that can be read: {0}")]
+    NoDate(String),
     #[error("the patch cannot be encoded: {0}")]
     Patch(#[from] serde_json::Error),
 }
@@ -83,7 +89,7 @@ impl ApiError {
         match self {
             Self::Call { source, .. } if matches!(**source, kube::Error::Api(_)) => Exit::Failed,
             Self::Call { .. } | Self::Timeout { .. } => Exit::NotReachable,
-            Self::InvalidSpec { .. } | Self::Patch(_) => Exit::Failed,
+            Self::InvalidSpec { .. } | Self::NoDate(_) | Self::Patch(_) => Exit::Failed,
         }
     }
 
@@ -127,8 +133,10 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
             "you may not {operation}: ask for a Role with the verb get on statefulsets and \
              controllerrevisions (API group apps) there; the apiserver says: {message}"
         ),
-        403 if !matches!(operation.resource, CLUSTERS | PODS) => {
-            format!("you may not {operation}; the apiserver says: {message}")
+        403 if operation.verb == "delete" || !matches!(operation.resource, CLUSTERS | PODS) => {
+            format!(
+                "you may not {operation}: ask for a Role with that right; the apiserver says: {message}"
+            )
         }
         403 => format!(
             "you may not {operation}: ask for a Role with the verbs get, list, watch and patch on \
@@ -140,6 +148,9 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
             "this Kubernetes has no resource SearchCluster: install the reconciler first, `kubectl \
              apply -k deploy/`"
                 .into()
+        }
+        404 if operation.verb == "list" => {
+            format!("this Kubernetes has no {}: {message}", operation.resource)
         }
         404 => format!("it no longer exists: {message}"),
         _ => format!("the apiserver refused to {operation}: {message}"),
@@ -156,10 +167,15 @@ pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, Ap
 
 /// Every SearchCluster of all namespaces; none where we may not list them.
 pub(super) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster> {
+    all_clusters(session).await.unwrap_or_default()
+}
+
+/// Every SearchCluster of all namespaces.
+pub(super) async fn all_clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
     let api: Api<SearchCluster> = Api::all(session.client.clone());
-    let answer = timeout(APISERVER_ANSWER_TIMEOUT, api.list(&ListParams::default())).await;
-    let list = answer.ok().and_then(Result::ok);
-    list.into_iter().flatten().map(SearchCluster::completed).collect()
+    let operation = Operation::new("list", CLUSTERS, "(all)");
+    let list = call(&operation, api.list(&ListParams::default())).await?;
+    Ok(list.items.into_iter().map(SearchCluster::completed).collect())
 }
 
 /// The pods that the SearchCluster selects.
@@ -226,6 +242,39 @@ pub(super) async fn patch_pod(session: &Session, name: &str, patch: Value) -> Re
     let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
     let operation = Operation::new("patch", PODS, &session.namespace);
     call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
+}
+
+/// Deletes a SearchCluster; one that is gone already is fine.
+pub(super) async fn delete_cluster(
+    session: &Session,
+    name: &str,
+    params: &DeleteParams,
+) -> Result<(), ApiError> {
+    let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
+    let operation = Operation::new("delete", CLUSTERS, &session.namespace);
+    match call(&operation, api.delete(name, params)).await {
+        Err(error) if error.code() == Some(404) => Ok(()),
+        answer => answer.map(drop),
+    }
+}
+
+/// Changes metadata of an object by a merge patch; one that is gone is fine.
+pub(super) async fn merge_patch<K>(
+    session: &Session,
+    resource: &'static str,
+    name: &str,
+    patch: &Value,
+) -> Result<(), ApiError>
+where
+    K: Resource<Scope = NamespaceResourceScope> + Clone + fmt::Debug + DeserializeOwned,
+    K::DynamicType: Default,
+{
+    let api: Api<K> = Api::namespaced(session.client.clone(), &session.namespace);
+    let operation = Operation::new("patch", resource, &session.namespace);
+    match call(&operation, api.patch_metadata(name, &params(), &Patch::Merge(patch))).await {
+        Err(error) if error.code() == Some(404) => Ok(()),
+        answer => answer.map(drop),
+    }
 }
 
 fn params() -> PatchParams {

@@ -116,6 +116,8 @@ pub(super) enum Command {
     },
     /// Show for each pod what its owner wants now, and the least step that gets there
     Diff(ClusterArg),
+    /// Find what is wrong with a cluster and around it, and show the commands that mend it
+    Doctor(DoctorArgs),
     /// Show the restarts that have ended
     History(ClusterArg),
     /// Request a restart
@@ -136,6 +138,8 @@ pub(super) enum Command {
     Stop(NodesArgs),
     /// Start nodes that were stopped with `stop`
     Start(NodesArgs),
+    /// Take a cluster out of stayput's hands: what is owed is undone, and its pods stay
+    Detach(DetachArgs),
     /// Watch a restart until it ends; prints a line for each change
     Watch {
         #[command(flatten)]
@@ -259,6 +263,29 @@ pub(super) struct ReconcilerArg {
     /// Address of the reconciler's snapshots [default: http://127.0.0.1:9198]
     #[arg(id = "reconciler", long = "reconciler", value_name = "URL", env = "STAYPUT_RECONCILER")]
     pub(super) address: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DetachArgs {
+    #[command(flatten)]
+    pub(super) cluster: ClusterArg,
+    /// Cancel the restart that is under way, and those that wait
+    #[arg(long)]
+    pub(super) cancel: bool,
+    /// Wait no longer than this; what was begun goes on [default: until it is detached]
+    #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
+    pub(super) timeout: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub(super) cluster: ClusterArg,
+    /// All SearchClusters of all namespaces
+    #[arg(short = 'A', long, conflicts_with = "cluster")]
+    pub(super) all_namespaces: bool,
+    #[command(flatten)]
+    pub(super) reconciler: ReconcilerArg,
 }
 
 #[derive(Debug, Args)]

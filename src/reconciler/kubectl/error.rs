@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::actions::ActionError;
+use super::detach::DetachError;
 use super::exit::Exit;
 use super::format::{duration_as_given, or_dash};
 use super::init::InitError;
@@ -31,6 +32,8 @@ pub(super) enum Error {
     #[error(transparent)]
     Action(#[from] ActionError),
     #[error(transparent)]
+    Detach(#[from] DetachError),
+    #[error(transparent)]
     Watch(#[from] WatchError),
     #[error(transparent)]
     Inject(#[from] InjectError),
@@ -44,6 +47,10 @@ pub(super) enum Error {
     SnapshotFile { file: PathBuf, source: io::Error },
     #[error("the snapshot has no node {node}; it has: {}", known.join(", "))]
     NodeNotInSnapshot { node: String, known: Vec<String> },
+    #[error("there are errors: the remedies are shown above")]
+    Unfit,
+    #[error("not everything could be read, so that nobody knows whether it is good: see above")]
+    NotExamined,
     #[error("restart {} ended as {}: {}", .0.id, .0.outcome.as_str(), or_dash(&.0.reason))]
     RestartNotDone(HistoryEntry),
     #[error(
@@ -60,15 +67,18 @@ impl Error {
             Self::Selection(error) => error.exit(),
             Self::Snapshot(error) => error.exit(),
             Self::Action(error) => error.exit(),
+            Self::Detach(error) => error.exit(),
             Self::Watch(error) => error.exit(),
             Self::Init(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
+            Self::NotExamined => Exit::NotReachable,
             Self::Runtime(_)
             | Self::Inject(_)
             | Self::Incomplete(_)
             | Self::Output(_)
             | Self::SnapshotFile { .. }
             | Self::NodeNotInSnapshot { .. }
+            | Self::Unfit
             | Self::RestartNotDone(_) => Exit::Failed,
         }
     }

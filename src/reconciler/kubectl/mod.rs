@@ -4,7 +4,8 @@
 //! pods ([`cluster_view`]), renders it ([`pages`] and [`progress`] for people, [`json`] for programs;
 //! all pure), and writes annotations ([`actions`]). It never calls an engine or a manager. What only
 //! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
-//! from that snapshot by the reconciler's own rules ([`forecast`]). [`inject`] changes manifests and asks
+//! from that snapshot by the reconciler's own rules ([`forecast`]). [`doctor`] says what is wrong around
+//! a SearchCluster; [`detach`] takes it away and leaves its pods. [`inject`] changes manifests and asks
 //! nobody. [`init`] makes the objects that a cluster needs.
 
 mod actions;
@@ -13,7 +14,9 @@ mod args;
 mod clock;
 mod cluster_view;
 mod config_from;
+mod detach;
 mod diff;
+mod doctor;
 mod error;
 mod exit;
 mod forecast;
@@ -21,6 +24,7 @@ mod format;
 mod init;
 mod inject;
 mod json;
+mod leader;
 mod page;
 mod pages;
 mod pod_view;

@@ -16,23 +16,24 @@ use super::args::{
 };
 use super::clock::now;
 use super::cluster_view::ClusterView;
+use super::doctor::{self, Verdict};
 use super::error::Error;
 use super::exit::Exit;
 use super::forecast::DatedForecast;
-use super::json::{DiffOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
+use super::json::{DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
 use super::printer::{Printer, write};
 use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, diff, forecast, init, inject, pages, runbook, selection};
+use super::{actions, detach, diff, forecast, init, inject, pages, runbook, selection};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
 /// Runs the program with `args`, the first of which is its own name.
 ///
-/// Exit codes: 0 done; 1 refused or failed, or the restart that was waited for did not end as done;
-/// 2 apiserver or reconciler not reachable; 64 wrong usage; 124 not done in time.
+/// Exit codes: 0 done; 1 refused or failed, or the restart that was waited for did not end as done, or
+/// `doctor` has found errors; 2 apiserver or reconciler not reachable; 64 wrong usage; 124 not done in time.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -113,6 +114,16 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             let diff = diff::read(session, cluster.name.as_deref()).await?;
             Ok(printer.page(&pages::diff(&diff), &DiffOutput::new(&diff))?)
         }
+        Command::Doctor(args) => {
+            let examined = doctor::examine(session, &args).await?;
+            printer
+                .page(&pages::doctor(&examined, printer.paint), &DoctorOutput::new(&examined))?;
+            match Verdict::of(examined.iter().flat_map(|one| &one.findings)) {
+                Verdict::Good => Ok(()),
+                Verdict::Bad => Err(Error::Unfit),
+                Verdict::Unknown => Err(Error::NotExamined),
+            }
+        }
         Command::History(cluster) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             Ok(printer.page(&pages::history(&view), &HistoryOutput::new(&view))?)
@@ -138,6 +149,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         Command::Resume(cluster) => {
             Ok(printer.action(&actions::resume(session, cluster.name.as_deref()).await?)?)
         }
+        Command::Detach(args) => Ok(printer.action(&detach::detach(session, &args).await?)?),
         Command::Stop(args) => Ok(printer.action(&actions::stop(session, &args).await?)?),
         Command::Start(args) => Ok(printer.action(&actions::start(session, &args).await?)?),
         Command::Watch { cluster, id, timeout } => {

@@ -16,6 +16,8 @@ pub(super) enum SelectionError {
          how"
     )]
     NoCluster { namespace: String },
+    #[error("no namespace has a SearchCluster: declare one, docs/first-ten-minutes.md shows how")]
+    NoClusterAnywhere,
     #[error(
         "namespace {namespace} has no SearchCluster: choose another with --namespace, there are {}",
         elsewhere.join(", ")
@@ -46,6 +48,7 @@ impl SelectionError {
         match self {
             Self::Api(error) => error.exit(),
             Self::NoCluster { .. }
+            | Self::NoClusterAnywhere
             | Self::OtherNamespace { .. }
             | Self::UnknownCluster { .. }
             | Self::SeveralClusters { .. }
@@ -71,7 +74,13 @@ pub(super) async fn cluster(
     choose(clusters(session).await?, name, &session.namespace)
 }
 
-/// The same, with its pods.
+/// All SearchClusters of all namespaces; at least one.
+pub(super) async fn everywhere(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
+    let clusters = apiserver::all_clusters(session).await?;
+    if clusters.is_empty() { Err(SelectionError::NoClusterAnywhere) } else { Ok(clusters) }
+}
+
+/// One SearchCluster, with its pods.
 pub(super) async fn view(
     session: &Session,
     name: Option<&str>,

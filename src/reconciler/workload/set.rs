@@ -17,7 +17,7 @@ pub(crate) struct Set {
     /// The generation of its spec, if its controller has not seen that yet.
     pub(crate) unseen: Option<i64>,
     /// What it belongs to, if that is not a SearchCluster: an operator decides about its pods.
-    operator: Option<String>,
+    pub(crate) operator: Option<String>,
     first: i64,
     count: i64,
 }

@@ -40,6 +40,11 @@ impl Saved {
         Self { format: FORMAT, stayput, policy, snapshot }
     }
 
+    /// Version of the program that took it.
+    pub fn version(&self) -> &str {
+        &self.stayput
+    }
+
     /// Reads what was written as JSON.
     ///
     /// # Errors

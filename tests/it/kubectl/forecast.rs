@@ -16,7 +16,7 @@ fn sample() -> Value {
 }
 
 /// Answers every request with this; returns its address.
-async fn reconciler(status: &'static str, body: String) -> String {
+pub(super) async fn reconciler(status: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

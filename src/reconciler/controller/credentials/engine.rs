@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use super::error::CredentialsError;
 use super::secrets::{Secrets, bytes, pem, version};
-use crate::cluster::{self, Scheme, key};
+use crate::cluster::{self, EngineKeys, Scheme, engine_keys, key};
 use crate::engine_client::{self, Access, AllowPlain};
 use stayput_net::https::Identity;
 
@@ -103,14 +103,15 @@ fn credentials(
         })?;
         Ok::<_, CredentialsError>(text.trim_end_matches(['\r', '\n']).to_owned())
     };
-    if has(secret, key::API_KEY) {
-        return Ok(Some(engine_client::Credentials::ApiKey(text(key::API_KEY)?)));
+    let basic = |user: String, password: &str| {
+        Ok(Some(engine_client::Credentials::Basic { user, password: text(password)? }))
+    };
+    match engine_keys(|key| has(secret, key)) {
+        EngineKeys::ApiKey => Ok(Some(engine_client::Credentials::ApiKey(text(key::API_KEY)?))),
+        EngineKeys::Certificate => Ok(None),
+        EngineKeys::UserAndPassword => basic(text(key::USERNAME)?, key::PASSWORD),
+        EngineKeys::Elastic => basic(key::ELASTIC.to_owned(), key::ELASTIC),
     }
-    if !has(secret, key::USERNAME) && has(secret, key::TLS_CERT) {
-        return Ok(None);
-    }
-    let (user, password) = (text(key::USERNAME)?, text(key::PASSWORD)?);
-    Ok(Some(engine_client::Credentials::Basic { user, password }))
 }
 
 fn identity(name: &str, secret: &Secret) -> Result<Option<Identity>, CredentialsError> {
@@ -145,5 +146,28 @@ mod tests {
         assert_eq!(tried(Scheme::Http, None), [false; 3]);
         // The spec's TLS does not depend on this, and is never left.
         assert_eq!(tried(Scheme::Https, Some("ca")), [false; 3]);
+    }
+
+    /// As ECK keeps it in the Secret NAME-es-elastic-user.
+    #[test]
+    fn a_password_under_the_name_elastic_is_that_of_the_user_elastic() {
+        let read = |data: serde_json::Value| {
+            let secret = serde_json::from_value(serde_json::json!({ "data": data })).unwrap();
+            match credentials("s", &secret) {
+                Ok(Some(engine_client::Credentials::Basic { user, password })) => {
+                    format!("{user}:{password}")
+                }
+                Ok(Some(engine_client::Credentials::ApiKey(key))) => key,
+                Ok(None) => "a certificate".into(),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(read(serde_json::json!({"elastic": "c2VjcmV0"})), "elastic:secret");
+        let both = serde_json::json!({"elastic": "eA==", "username": "YQ==", "password": "Yg=="});
+        assert_eq!(read(both), "a:b", "what is named in full wins");
+        let beside = serde_json::json!({"elastic": "eA==", "tls.crt": "eA=="});
+        assert_eq!(read(beside), "a certificate");
+        let nothing = read(serde_json::json!({"other": "eA=="}));
+        assert!(nothing.contains("no key username"), "{nothing}");
     }
 }

@@ -2,10 +2,7 @@
 //! for nothing, and what a pod lacks of the template that its owner wants.
 
 mod patch;
-mod rollout;
 mod templates;
-#[cfg(test)]
-mod tests;
 #[cfg(test)]
 mod update_tests;
 
@@ -21,8 +18,7 @@ use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::{Facts, Owner};
-use crate::workload::{NotComparable, Set, ordinal};
-use rollout::replaces;
+use crate::workload::{NotComparable, Set, ordinal, replaces};
 use templates::{Key, Templates, UpdateError};
 
 /// The StatefulSets that own pods, as they were read.
@@ -78,7 +74,7 @@ impl Owners {
     pub(super) fn outdated(&self, pod: &Facts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
-            Ok(set) => replaces(set.as_ref()?, pod, &owner.revision),
+            Ok(set) => replaces(set.as_ref()?, &pod.namespace, &pod.name, &owner.revision),
             Err(error) => Some(format!(
                 "cannot find out whether the owner of {} is about to replace it: {error}",
                 pod.name

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::live::LiveFacts;
-use super::probes::{ProbeTarget, probe_targets};
 use super::start::StartFacts;
 use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
-    ContainerPorts, DEFAULT_CONTAINER, FindConfig, REVISION_LABEL, container_with, engine_container,
+    ContainerPorts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
+    deadly_probe, engine_container, probe_targets,
 };
 use stayput_restart::annotation;
 use stayput_reuse::ConfigNotFound;
@@ -151,11 +151,6 @@ impl Facts {
 
     /// Which probe would kill the container while the engine at `port` is stopped; none if none does.
     pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
-        let probe = self.probes.iter().find(|probe| probe.hits(port))?;
-        Some(format!(
-            "the {} probe of container {} of {} asks the engine (port {port}): while the engine is \
-             stopped, the kubelet would kill the container; let the probe ask the manager's /livez",
-            probe.probe, probe.container, self.name
-        ))
+        deadly_probe(&self.probes, &self.name, port)
     }
 }

@@ -13,6 +13,7 @@ mod restart;
 pub(super) use cancel::cancel;
 pub(super) use error::ActionError;
 pub(super) use keep_stopped::{start, stop};
+pub(super) use patch::MAX_ATTEMPTS;
 pub(super) use pause::{pause, resume};
 pub(super) use report::ActionReport;
 pub(super) use restart::restart;

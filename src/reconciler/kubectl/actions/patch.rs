@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// How often a patch is tried when another client has changed the object meanwhile.
-pub(super) const MAX_ATTEMPTS: usize = 5;
+pub(in crate::kubectl) const MAX_ATTEMPTS: usize = 5;
 
 /// Sets an annotation, or removes it if there is no value.
 pub(super) fn set_annotation(

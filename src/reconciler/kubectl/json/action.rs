@@ -1,11 +1,11 @@
-//! The JSON of `restart`, `cancel`, `stop` and `start`.
+//! The JSON of `restart`, `cancel`, `stop`, `start` and `detach`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use stayput_restart::Strategy;
 
-/// `restart`, `cancel`, `stop` and `start`.
+/// `restart`, `cancel`, `stop`, `start` and `detach`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::kubectl) struct ActionOutput {
@@ -45,6 +45,8 @@ pub(in crate::kubectl) enum ActionResult {
     Resumed,
     /// Nothing: it was so already.
     Unchanged,
+    /// The SearchCluster is gone, and nothing of ours is left on its pods.
+    Detached,
     /// Nothing: a dry run.
     DryRun,
 }

@@ -3,6 +3,7 @@
 
 mod action;
 mod diff;
+mod doctor;
 mod forecast;
 mod init;
 mod node;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 pub(super) use action::{ActionOutput, ActionResult};
 pub(super) use diff::DiffOutput;
+pub(super) use doctor::DoctorOutput;
 pub(super) use init::{InitObject, InitOutput, InitResult};
 pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
@@ -30,9 +32,13 @@ pub fn schema() -> Value {
         ("plan", generator.subschema_for::<PlanOutput>()),
         ("why", generator.subschema_for::<NodeOutput>()),
         ("diff", generator.subschema_for::<DiffOutput>()),
+        ("doctor", generator.subschema_for::<DoctorOutput<'_>>()),
         ("history", generator.subschema_for::<HistoryOutput>()),
         ("init", generator.subschema_for::<InitOutput>()),
-        ("restart, cancel, stop, start", generator.subschema_for::<ActionOutput>()),
+        (
+            "restart, cancel, pause, resume, stop, start, detach",
+            generator.subschema_for::<ActionOutput>(),
+        ),
         ("a line of watch and of restart --watch", generator.subschema_for::<ProgressOutput<'_>>()),
     ];
     let any: Vec<Value> = commands

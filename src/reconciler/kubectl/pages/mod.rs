@@ -2,6 +2,7 @@
 
 mod common;
 mod diff;
+mod doctor;
 mod dry_run;
 mod forecast;
 mod history;
@@ -12,6 +13,7 @@ mod why;
 
 pub(super) use common::NOT_PROCESSED;
 pub(super) use diff::diff;
+pub(super) use doctor::doctor;
 pub(super) use dry_run::dry_run;
 pub(super) use forecast::forecast;
 pub(super) use history::history;

@@ -7,6 +7,8 @@ use k8s_openapi::api::core::v1::{
     Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
@@ -55,6 +57,8 @@ static LEASE: Rules =
 static ENDPOINT_SLICE: Rules = Rules { generation: true, ..plain::<EndpointSlice>() };
 static ROLE: Rules = plain::<Role>();
 static ROLE_BINDING: Rules = plain::<RoleBinding>();
+static NETWORK_POLICY: Rules = Rules { generation: true, ..plain::<NetworkPolicy>() };
+static BUDGET: Rules = Rules { generation: true, ..plain::<PodDisruptionBudget>() };
 static DEFINITION: Rules =
     Rules { unconditional_update: false, generation: true, ..plain::<CustomResourceDefinition>() };
 static CORE_EVENT: Rules = Rules { create_on_update: true, ..plain::<Event>() };
@@ -64,7 +68,7 @@ static NEW_EVENT: Rules =
 /// Group, version, plural, kind, short names, namespaced, status subresource, storage, rules.
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str], bool, bool);
 
-const ROWS: [(Row, &str, &Rules); 18] = [
+const ROWS: [(Row, &str, &Rules); 20] = [
     (("", "namespaces", "Namespace", &["ns"], false, true), "namespaces", &NAMESPACE),
     (("", "nodes", "Node", &["no"], false, true), "nodes", &NODE),
     (
@@ -105,6 +109,16 @@ const ROWS: [(Row, &str, &Rules); 18] = [
         ("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", &[], true, false),
         "rolebindings",
         &ROLE_BINDING,
+    ),
+    (
+        ("networking.k8s.io", "networkpolicies", "NetworkPolicy", &["netpol"], true, false),
+        "networkpolicies",
+        &NETWORK_POLICY,
+    ),
+    (
+        ("policy", "poddisruptionbudgets", "PodDisruptionBudget", &["pdb"], true, true),
+        "poddisruptionbudgets",
+        &BUDGET,
     ),
     (
         (

@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// The target of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ProbeTarget {
-    pub(super) container: String,
+pub(crate) struct ProbeTarget {
+    container: String,
     /// `liveness` or `startup`.
-    pub(super) probe: &'static str,
+    probe: &'static str,
     at: At,
 }
 
@@ -22,7 +22,7 @@ enum At {
 
 impl ProbeTarget {
     /// Whether it may send a request to `port`.
-    pub(super) fn hits(&self, port: u16) -> bool {
+    fn hits(&self, port: u16) -> bool {
         match &self.at {
             At::Port(at) => *at == port,
             At::Numbers(numbers) => numbers.contains(&port),
@@ -31,7 +31,7 @@ impl ProbeTarget {
 }
 
 /// The targets of those probes of a pod that can have a container killed.
-pub(super) fn probe_targets(spec: &PodSpec) -> Vec<ProbeTarget> {
+pub(crate) fn probe_targets(spec: &PodSpec) -> Vec<ProbeTarget> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let mut targets = Vec::new();
     for container in containers {
@@ -65,6 +65,17 @@ fn at(container: &Container, probe: &Probe) -> Option<At> {
             u16::try_from(port.container_port).ok().map(At::Port)
         }
     }
+}
+
+/// Which of a pod's probes would have a container killed while the engine at `port` is stopped; none if
+/// none would.
+pub(crate) fn deadly_probe(targets: &[ProbeTarget], pod: &str, port: u16) -> Option<String> {
+    let probe = targets.iter().find(|probe| probe.hits(port))?;
+    Some(format!(
+        "the {} probe of container {} of {pod} asks the engine (port {port}): while the engine is \
+         stopped, the kubelet would kill the container; let the probe ask the manager's /livez",
+        probe.probe, probe.container
+    ))
 }
 
 #[cfg(test)]

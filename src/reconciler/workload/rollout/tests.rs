@@ -1,12 +1,9 @@
 //! Which pods a StatefulSet replaces, by objects as the apiserver returns them.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::rollout::replaces;
-use crate::controller::pods::{Facts, Reading};
-use crate::workload::Set;
+use super::*;
 
 /// A set of three pods whose template was edited, after its controller has seen the edit.
 fn set(spec: Value) -> StatefulSet {
@@ -34,25 +31,9 @@ fn set(spec: Value) -> StatefulSet {
     serde_json::from_value(set).expect("a StatefulSet")
 }
 
-fn pod(name: &str, revision: &str) -> Facts {
-    let pod: Pod = serde_json::from_value(json!({
-        "metadata": {
-            "name": name, "namespace": "search", "uid": name, "resourceVersion": "7",
-            "labels": {"app": "logs", "controller-revision-hash": revision},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "u",
-                "controller": true,
-            }],
-        },
-        "spec": {"containers": [{"name": "search", "image": "search:1"}]},
-    }))
-    .expect("a pod");
-    Facts::of(&pod, &Reading::default()).expect("its facts")
-}
-
 /// Why the set replaces a pod with this name and revision.
 fn why(set: &StatefulSet, name: &str, revision: &str) -> Option<String> {
-    replaces(&Set::of(set), &pod(name, revision), revision)
+    replaces(&Set::of(set), "search", name, revision)
 }
 
 /// Which of three pods with the old revision it replaces, from the ordinal of the first.

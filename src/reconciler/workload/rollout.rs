@@ -1,18 +1,21 @@
 //! Whether a StatefulSet replaces a pod by itself.
 
-use crate::controller::pods::Facts;
-use crate::workload::{Set, ordinal};
+#[cfg(test)]
+mod tests;
 
-/// Why the set is going to replace the pod, or may be, and what to do; none if it is not.
-pub(super) fn replaces(set: &Set, pod: &Facts, revision: &str) -> Option<String> {
+use super::{Set, ordinal};
+
+/// Why the set is going to replace the pod, which was made from `revision`, or may be, and what to do;
+/// none if it is not.
+pub(crate) fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Option<String> {
     // A name without a number is not one of its pods' names: then nothing exempts it.
-    let ordinal = ordinal(&pod.name);
+    let ordinal = ordinal(name);
     let is_covered =
         set.replaced_from.is_some_and(|first| ordinal.is_none_or(|ordinal| ordinal >= first));
     if !is_covered {
         return None;
     }
-    let (name, command) = (&pod.name, set.on_delete_command(&pod.namespace));
+    let command = set.on_delete_command(namespace);
     let owner = &set.name;
     if let Some(generation) = set.unseen {
         return Some(format!(

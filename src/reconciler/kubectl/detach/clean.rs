@@ -1,0 +1,81 @@
+//! Takes our annotations off pods and Secrets.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt;
+use kube::core::SelectorExt;
+use serde_json::{Value, json};
+
+use crate::cluster::{ALLOW, SearchCluster};
+use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::session::Session;
+use stayput_restart::annotation;
+
+/// Takes ours off the pods; those that another SearchCluster selects keep them.
+pub(super) async fn pods(session: &Session, cluster: &SearchCluster) -> Result<String, ApiError> {
+    let clusters = apiserver::clusters(session).await?;
+    let others = clusters.iter().filter(|other| other.name_any() != cluster.name_any());
+    let others: Vec<_> = others.filter_map(|other| Some(other.check().ok()?.pods)).collect();
+    let mut said = String::new();
+    for pod in apiserver::pods(&session.client, cluster).await? {
+        if others.iter().any(|selector| selector.matches(pod.labels())) {
+            said += &format!(
+                "{} keeps its annotations: another SearchCluster selects it\n",
+                pod.name_any()
+            );
+        } else if let Some(patch) = removal(pod.annotations()) {
+            apiserver::merge_patch::<Pod>(session, "pods", &pod.name_any(), &patch).await?;
+        }
+    }
+    Ok(said)
+}
+
+/// The patch that removes ours; none if there is none.
+pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
+    // That one is ECK's, and belongs on a SearchCluster.
+    let ours = annotation::ALL.iter().filter(|key| **key != annotation::DISABLE);
+    let there: serde_json::Map<String, Value> = ours
+        .filter(|key| annotations.contains_key(**key))
+        .map(|key| ((*key).to_owned(), Value::Null))
+        .collect();
+    (!there.is_empty()).then(|| json!({"metadata": {"annotations": there}}))
+}
+
+/// Takes the permission of this SearchCluster off the Secrets that it names. Who may not do that is
+/// told how it is done.
+pub(super) async fn secrets(session: &Session, cluster: &SearchCluster) -> String {
+    let spec = cluster.completed_spec();
+    let auth = &spec.manager.auth;
+    let named =
+        [&spec.engine.credentials_secret, &auth.jwt_key_secret, &auth.client_certificate_secret];
+    let asked = Asked { client: &session.client, namespace: &session.namespace };
+    let mut said = String::new();
+    for name in named.into_iter().flatten() {
+        let taken = async {
+            let Some(secret) = asked.find::<Secret>("secrets", name).await? else { return Ok(()) };
+            let Some(patch) = without(secret.annotations(), &cluster.name_any()) else {
+                return Ok(());
+            };
+            apiserver::merge_patch::<Secret>(session, "secrets", name, &patch).await
+        };
+        let taken: Result<(), ApiError> = taken.await;
+        if let Err(error) = taken {
+            said += &format!(
+                "Secret {name} may still allow its use ({error}): kubectl -n {} annotate secret {name} \
+                 {ALLOW}-\n",
+                session.namespace
+            );
+        }
+    }
+    said
+}
+
+/// The patch that takes this SearchCluster out of those that may use a Secret; none if it is not among
+/// them.
+pub(super) fn without(annotations: &BTreeMap<String, String>, cluster: &str) -> Option<Value> {
+    let named: Vec<&str> = annotations.get(ALLOW)?.split(',').map(str::trim).collect();
+    let others: Vec<&str> = named.iter().copied().filter(|name| *name != cluster).collect();
+    let value = if others.is_empty() { Value::Null } else { json!(others.join(",")) };
+    (others.len() < named.len()).then(|| json!({"metadata": {"annotations": {ALLOW: value}}}))
+}

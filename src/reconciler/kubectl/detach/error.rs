@@ -1,0 +1,43 @@
+//! Why a cluster was not detached.
+
+use super::may::Refusal;
+use crate::kubectl::actions::ActionError;
+use crate::kubectl::apiserver::ApiError;
+use crate::kubectl::exit::Exit;
+use crate::kubectl::format::{duration_as_given, root_cause};
+use crate::kubectl::selection::SelectionError;
+use stayput_api::Span;
+
+/// Why a cluster was not detached, or not wholly.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::kubectl) enum DetachError {
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Action(#[from] ActionError),
+    #[error("cannot watch the SearchCluster: {}; try again", root_cause(.0))]
+    Watch(#[from] kube::runtime::wait::Error),
+    #[error(
+        "it is not detached after {}: `kubectl stayput status {name}` shows what is waited for; the same \
+         command goes on",
+        duration_as_given(*limit)
+    )]
+    TimedOut { name: String, limit: Span },
+}
+
+impl DetachError {
+    pub(in crate::kubectl) fn exit(&self) -> Exit {
+        match self {
+            Self::Selection(error) => error.exit(),
+            Self::Api(error) => error.exit(),
+            Self::Action(error) => error.exit(),
+            Self::Refused(_) => Exit::Failed,
+            Self::Watch(_) => Exit::NotReachable,
+            Self::TimedOut { .. } => Exit::TimedOut,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A finalizer of this command: the SearchCluster stays until our annotations are taken off. A command
+//! that was ended in the middle is repeated, and goes on.
+
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::error::DetachError;
+use crate::cluster::SearchCluster;
+use crate::kubectl::actions::{ActionError, MAX_ATTEMPTS};
+use crate::kubectl::apiserver;
+use crate::kubectl::session::Session;
+
+/// Ours.
+pub(super) const DETACH: &str = "stayput.dev/detach";
+
+/// Adds it, unless the SearchCluster is being deleted already: then none can be added.
+pub(super) async fn add(session: &Session, cluster: &str) -> Result<(), DetachError> {
+    change(session, cluster, |finalizers, is_deleting| {
+        let is_there = finalizers.iter().any(|one| one == DETACH);
+        (!is_there && !is_deleting).then(|| [finalizers, &[DETACH.to_owned()]].concat())
+    })
+    .await
+}
+
+/// Removes it.
+pub(super) async fn remove(session: &Session, cluster: &str) -> Result<(), DetachError> {
+    change(session, cluster, |finalizers, _| {
+        let others: Vec<String> = finalizers.iter().filter(|one| *one != DETACH).cloned().collect();
+        (others.len() < finalizers.len()).then_some(others)
+    })
+    .await
+}
+
+/// Changes the finalizers of the SearchCluster as it is now, if it is there.
+async fn change(
+    session: &Session,
+    name: &str,
+    wanted: impl Fn(&[String], bool) -> Option<Vec<String>>,
+) -> Result<(), DetachError> {
+    for _ in 0..MAX_ATTEMPTS {
+        let all = apiserver::clusters(session).await?;
+        let Some(cluster) = all.into_iter().find(|one| one.name_any() == name) else {
+            return Ok(());
+        };
+        let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+        let Some(finalizers) = wanted(cluster.finalizers(), is_deleting) else { return Ok(()) };
+        match apiserver::patch_cluster(session, name, patch(&cluster, &finalizers)).await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ActionError::Conflict { object: "the SearchCluster".into() }.into())
+}
+
+fn patch(cluster: &SearchCluster, finalizers: &[String]) -> Value {
+    let version = &cluster.metadata.resource_version;
+    json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+    ])
+}

@@ -1,0 +1,85 @@
+//! Whether a cluster may be detached now, and what to do first.
+
+use kube::ResourceExt;
+
+use super::owed::{commands, remove_finalizer};
+use crate::cluster::SearchCluster;
+use crate::kubectl::cluster_view::ClusterView;
+use stayput_restart::annotation;
+
+/// Why it may not be detached now, and what to do.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::kubectl) enum Refusal {
+    #[error(
+        "{name} is declared (spec.nodeSets): it owns the StatefulSets {}, which are deleted with it, \
+         and all nodes with them. To keep them without a reconciler: `kubectl -n {namespace} delete \
+         searchcluster {name} --cascade=orphan`; with one: declare another SearchCluster with \
+         spec.pods after that",
+        sets.join(", ")
+    )]
+    Declared { namespace: String, name: String, sets: Vec<String> },
+    #[error(
+        "{} kept stopped, and nobody would start them: `kubectl stayput start {}` first, and take them \
+         out of spec.stopped",
+        is_or_are(nodes),
+        nodes.join(" ")
+    )]
+    KeptStopped { nodes: Vec<String> },
+    #[error(
+        "restart {id} is not over: wait for its end with `kubectl stayput watch`, or add --cancel"
+    )]
+    RestartUnderWay { id: String },
+    #[error(
+        "no reconciler works ({why}), so nobody undoes what is owed. Let one work again; or undo it by \
+         hand, with ENGINE as the engine's address and ACCESS as curl's options for its credentials: \
+         {commands}; then let it go: {remove_finalizer}; and try again"
+    )]
+    NoReconciler { why: String, commands: String, remove_finalizer: String },
+}
+
+fn is_or_are(nodes: &[String]) -> String {
+    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
+}
+
+/// `no_reconciler` is why none works, if that is so.
+///
+/// # Errors
+/// Why it may not be detached now.
+pub(super) fn may(
+    cluster: &SearchCluster,
+    view: &ClusterView,
+    no_reconciler: Option<&str>,
+    cancel: bool,
+) -> Result<(), Refusal> {
+    let (namespace, name) = (view.namespace.clone(), view.name.clone());
+    if !cluster.spec.node_sets.is_empty() {
+        let sets = cluster.spec.node_sets.iter().map(|set| format!("{name}-{}", set.name));
+        return Err(Refusal::Declared { sets: sets.collect(), namespace, name });
+    }
+    let kept = view.pods.iter().filter(|pod| view.is_kept_stopped(pod));
+    let nodes: Vec<String> = kept.map(|pod| pod.node.clone()).collect();
+    if !nodes.is_empty() {
+        return Err(Refusal::KeptStopped { nodes });
+    }
+    if let Some(why) = no_reconciler {
+        // Without our finalizer nothing is owed, or a person has taken it off.
+        let ours = cluster.finalizers().iter().position(|one| one == annotation::FINALIZER);
+        return ours.map_or(Ok(()), |at| {
+            Err(Refusal::NoReconciler {
+                why: why.to_owned(),
+                commands: commands(view).join("; "),
+                remove_finalizer: remove_finalizer(&namespace, &name, at),
+            })
+        });
+    }
+    let under_way = view.restart().map(|restart| restart.request.id.clone());
+    let requested = || {
+        view.requested().map(|request| request.map_or_else(|_| "(unreadable)".into(), |one| one.id))
+    };
+    let open =
+        under_way.or_else(|| view.queued().map(|request| request.id.clone())).or_else(requested);
+    match open {
+        Some(id) if !cancel => Err(Refusal::RestartUnderWay { id }),
+        Some(_) | None => Ok(()),
+    }
+}

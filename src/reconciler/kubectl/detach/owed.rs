@@ -1,0 +1,56 @@
+//! What is owed, as commands for a person: the same requests that the reconciler would send.
+
+use std::collections::BTreeMap;
+
+use crate::engine_client::{Allocation, restored};
+use crate::kubectl::cluster_view::ClusterView;
+
+/// One command for each thing that is owed; a remark if nothing is.
+pub(super) fn commands(view: &ClusterView) -> Vec<String> {
+    let Some(status) = &view.status else { return vec![NOTHING.to_owned()] };
+    let (ledger, debts) = (&status.ledger, &status.ledger.debts);
+    let pods: BTreeMap<&str, &str> =
+        view.pods.iter().map(|pod| (pod.uid.as_str(), pod.name.as_str())).collect();
+    let owed = debts.start.iter().map(|debt| debt.pod_uid.as_str());
+    let mut down: Vec<&str> =
+        owed.chain(ledger.under_way().map(|one| one.pod_uid.as_str())).collect();
+    down.sort_unstable();
+    down.dedup();
+    let starts = down
+        .iter()
+        .filter_map(|uid| pods.get(uid))
+        .map(|pod| format!("kubectl -n {} exec {pod} -- stayput start", view.namespace));
+    let mut all: Vec<String> = starts.collect();
+    let curl = |method: &str, path: &str| format!("curl $ACCESS -X {method} \"$ENGINE{path}\"");
+    if let Some(debt) = &debts.allocation {
+        let before = Allocation {
+            persistent: debt.before.persistent.clone(),
+            transient: debt.before.transient.clone(),
+            marker: None,
+        };
+        all.push(format!(
+            "{} -H 'Content-Type: application/json' -d '{}'",
+            curl("PUT", "/_cluster/settings"),
+            restored(&before)
+        ));
+    }
+    let records = debts.records.iter();
+    all.extend(records.map(|debt| curl("DELETE", &format!("/_nodes/{}/shutdown", debt.node_id))));
+    if debts.exclusion.is_some() {
+        all.push(curl("DELETE", "/_cluster/voting_config_exclusions?wait_for_removal=false"));
+    }
+    if all.is_empty() {
+        all.push(NOTHING.to_owned());
+    }
+    all
+}
+
+const NOTHING: &str = "(nothing is written down as owed)";
+
+/// Takes our finalizer off, which is the one at this place.
+pub(super) fn remove_finalizer(namespace: &str, name: &str, at: usize) -> String {
+    format!(
+        "kubectl -n {namespace} patch searchcluster {name} --type json -p \
+         '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"
+    )
+}

@@ -1,0 +1,139 @@
+//! When a cluster may be detached, what is owed otherwise, and what is taken off.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::clean::{removal, without};
+use super::may::{Refusal, may};
+use super::owed::commands;
+use crate::cluster::SearchCluster;
+use crate::kubectl::cluster_view::ClusterView;
+
+/// Three nodes, and this SearchCluster.
+fn cluster(change: impl FnOnce(&mut Value)) -> (SearchCluster, ClusterView) {
+    let mut cluster = json!({
+        "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
+        "metadata": {"name": "logs", "namespace": "search", "finalizers": ["x/y", "stayput.dev/debts"]},
+        "spec": {
+            "pods": {"selector": {"matchLabels": {"app": "logs"}}}, "engine": {"scheme": "http"},
+            "manager": {"caSecret": "ca", "auth": {"serviceAccountToken": {}}},
+        },
+        "status": {"phase": "Idle"},
+    });
+    change(&mut cluster);
+    let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
+    let pods: Vec<k8s_openapi::api::core::v1::Pod> = (0..3)
+        .map(|number| {
+            let metadata =
+                json!({"name": format!("logs-{number}"), "uid": format!("uid-{number}")});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        })
+        .collect();
+    let view = ClusterView::from_objects(&cluster, pods.iter());
+    (cluster, view)
+}
+
+fn restart(it: &mut Value) {
+    it["status"]["restart"] = json!({
+        "request": {"id": "a", "strategy": "rolling", "target": {}},
+        "started": "2026-11-21T03:08:00Z",
+        "members": [{
+            "podUid": "uid-2", "pod": "logs-2", "node": "logs-2", "step": "restarting",
+            "since": "2026-11-21T03:09:20Z",
+        }],
+    });
+}
+
+fn owes(it: &mut Value) {
+    it["status"]["debts"] = json!({
+        "start": [{"podUid": "uid-1", "node": "logs-1", "sequence": 2, "config": "mounted"}],
+        "allocation": {"restart": "a", "before": {"transient": "all"}, "holders": []},
+        "records": [{"nodeId": "abc", "node": "logs-1", "podUid": "uid-1", "restart": "a"}],
+        "exclusion": {"node": "logs-1", "podUid": "uid-1", "restart": "a"},
+    });
+}
+
+#[test]
+fn it_begins_only_where_nothing_is_left_undone() {
+    let asked = |change: fn(&mut Value), cancel: bool| {
+        let (cluster, view) = cluster(change);
+        may(&cluster, &view, None, cancel).map_err(|refusal| refusal.to_string())
+    };
+    assert_eq!(asked(|_| {}, false), Ok(()));
+    assert_eq!(asked(owes, false), Ok(()), "the reconciler undoes that");
+    let refused = asked(restart, false).unwrap_err();
+    assert!(refused.contains("restart a is not over") && refused.contains("--cancel"), "{refused}");
+    assert_eq!(asked(restart, true), Ok(()));
+    let requested: fn(&mut Value) = |it| {
+        let request = json!({"id": "b", "strategy": "rolling", "target": {}}).to_string();
+        it["metadata"]["annotations"] = json!({"stayput.dev/restart-request": request});
+    };
+    assert!(asked(requested, false).unwrap_err().contains("restart b is not over"));
+    let refused = asked(|it| it["spec"]["stopped"] = json!(["logs-1"]), true).unwrap_err();
+    assert!(refused.contains("`kubectl stayput start logs-1` first"), "{refused}");
+    let refused = asked(
+        |it| {
+            it["spec"]["nodeSets"] = json!([{"name": "hot", "count": 3, "roles": ["data"]}]);
+            it["spec"]["pods"] = json!({"selector": {}});
+        },
+        true,
+    );
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("StatefulSets logs-hot, which are deleted with it"), "{refused}");
+    assert!(refused.contains("--cascade=orphan"), "{refused}");
+}
+
+#[test]
+fn without_a_reconciler_it_says_what_a_person_must_undo() {
+    let gone = Some("why");
+    let (attached, view) = cluster(|it| {
+        owes(it);
+        restart(it);
+    });
+    let Err(Refusal::NoReconciler { why, commands, remove_finalizer }) =
+        may(&attached, &view, gone, false)
+    else {
+        panic!("it is refused");
+    };
+    assert_eq!(why, "why");
+    let expected = [
+        "kubectl -n search exec logs-1 -- stayput start",
+        "kubectl -n search exec logs-2 -- stayput start",
+        "curl $ACCESS -X PUT \"$ENGINE/_cluster/settings\" -H 'Content-Type: application/json' -d \
+         '{\"persistent\":{\"cluster.metadata.stayput\":null,\"cluster.routing.allocation.enable\":null},\
+         \"transient\":{\"cluster.routing.allocation.enable\":\"all\"}}'",
+        "curl $ACCESS -X DELETE \"$ENGINE/_nodes/abc/shutdown\"",
+        "curl $ACCESS -X DELETE \"$ENGINE/_cluster/voting_config_exclusions?wait_for_removal=false\"",
+    ];
+    assert_eq!(commands, expected.join("; "));
+    assert!(remove_finalizer.ends_with(r#"'[{"op":"remove","path":"/metadata/finalizers/1"}]'"#));
+    // A person has taken the finalizer off.
+    let (attached, view) = cluster(|it| it["metadata"]["finalizers"] = json!(["x/y"]));
+    assert_eq!(may(&attached, &view, gone, false), Ok(()));
+}
+
+#[test]
+fn where_nothing_is_owed_that_is_said() {
+    let (_, view) = cluster(|_| {});
+    assert_eq!(commands(&view), ["(nothing is written down as owed)"]);
+}
+
+#[test]
+fn only_ours_is_taken_off() {
+    let annotations = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+        all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let pod = annotations(&[("stayput.dev/last-restart", "{}"), ("team", "a")]);
+    let expected = json!({"metadata": {"annotations": {"stayput.dev/last-restart": null}}});
+    assert_eq!(removal(&pod), Some(expected));
+    assert_eq!(removal(&annotations(&[("team", "a")])), None);
+    for (before, after) in
+        [("logs", Some(Value::Null)), ("other, logs", Some(json!("other"))), ("other", None)]
+    {
+        let patch = without(&annotations(&[("stayput.dev/allow", before)]), "logs");
+        let value =
+            patch.map(|patch| patch["metadata"]["annotations"]["stayput.dev/allow"].clone());
+        assert_eq!(value, after, "{before}");
+    }
+}

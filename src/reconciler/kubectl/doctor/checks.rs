@@ -1,0 +1,63 @@
+//! From facts to findings. Each group is a function of all facts; none asks anybody.
+
+mod certificates;
+mod clock;
+mod credentials;
+mod disruption;
+mod engine;
+mod managers;
+mod network;
+mod operators;
+mod owners;
+mod reconciler;
+mod rights;
+mod spec;
+mod status;
+mod templates;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use super::facts::Facts;
+use super::finding::Finding;
+
+const GROUPS: [fn(&Facts) -> Vec<Finding>; 15] = [
+    spec::check,
+    status::check,
+    owners::check,
+    operators::check,
+    templates::check,
+    credentials::check,
+    certificates::check,
+    reconciler::check,
+    managers::check,
+    engine::check,
+    versions::check,
+    clock::check,
+    network::check,
+    disruption::check,
+    rights::check,
+];
+
+/// All findings, the worst first.
+pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+    gathered(GROUPS.iter().flat_map(|group| group(facts)))
+}
+
+/// The same about several objects, such as all pods of a StatefulSet, is one finding.
+fn gathered(all: impl Iterator<Item = Finding>) -> Vec<Finding> {
+    let mut objects: BTreeMap<Finding, Vec<String>> = BTreeMap::new();
+    for finding in all {
+        let object = finding.object.clone();
+        let same = objects.entry(Finding { object: String::new(), ..finding }).or_default();
+        if !same.contains(&object) {
+            same.push(object);
+        }
+    }
+    let joined = objects
+        .into_iter()
+        .map(|(finding, objects)| Finding { object: objects.join(", "), ..finding });
+    let mut findings: Vec<Finding> = joined.collect();
+    findings.sort();
+    findings
+}

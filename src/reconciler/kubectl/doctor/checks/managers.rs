@@ -1,0 +1,75 @@
+//! Whether the reconciler reaches each manager, and may tell it what to do.
+
+use super::{Facts, Finding};
+use stayput_restart::{Pod, Snapshot};
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let (namespace, name) = (facts.namespace(), facts.name());
+    let status = format!("kubectl stayput -n {namespace} status {name}");
+    match &facts.snapshot {
+        Ok(taken) => of_snapshot(facts, &taken.saved.snapshot),
+        Err(unknown) => {
+            let message =
+                format!("whether managers and engine answer is not known: {}", unknown.message);
+            let unknown = Finding::error("no_snapshot", facts.object(), message, FORWARD);
+            let unreachable =
+                facts.cluster.status.as_ref().map_or(0, |status| status.report.counts.unreachable);
+            let counted = (unreachable > 0).then(|| {
+                let message = format!("{unreachable} managers do not answer the reconciler");
+                Finding::error("manager_unreachable", facts.object(), message, status)
+            });
+            [unknown.into_unknown()].into_iter().chain(counted).collect()
+        }
+    }
+}
+
+/// How the reconciler becomes reachable.
+const FORWARD: &str = "kubectl -n stayput port-forward \"pod/$(kubectl -n stayput get lease \
+                       stayput-reconciler -o jsonpath={.spec.holderIdentity})\" 9198";
+
+fn of_snapshot(facts: &Facts, snapshot: &Snapshot) -> Vec<Finding> {
+    let namespace = facts.namespace();
+    let mut found: Vec<Finding> =
+        snapshot.pods.iter().flat_map(|pod| of_pod(namespace, pod)).collect();
+    if !snapshot.cluster.overlaps.is_empty() {
+        found.push(Finding::error(
+            "overlap",
+            facts.object(),
+            format!(
+                "{} selects the same pods: no node is stopped",
+                snapshot.cluster.overlaps.join(", ")
+            ),
+            format!("kubectl -n {namespace} get searchclusters -o yaml"),
+        ));
+    }
+    found
+}
+
+fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
+    let object = format!("Pod/{}", pod.name);
+    let container = pod.container.as_ref().map(|name| format!(" -c {name}")).unwrap_or_default();
+    let log = format!("kubectl -n {namespace} logs {}{container} --tail 50", pod.name);
+    let manager = match &pod.manager {
+        Err(unknown) => {
+            return vec![Finding::error("manager_unreachable", object, &unknown.message, log)];
+        }
+        Ok(manager) => manager,
+    };
+    let mut found = Vec::new();
+    if let Some(other) = manager.pod_uid.as_ref().filter(|uid| **uid != pod.uid) {
+        let message = format!(
+            "what answers at its address is the manager of another pod (uid {other}); or \
+             STAYPUT_POD_UID is wrong"
+        );
+        found.push(Finding::error("wrong_pod", &object, message, &log));
+    }
+    if !manager.durable {
+        let message = "its manager cannot keep its journal: a node that is to stay stopped may start \
+                       again";
+        found.push(Finding::error("not_durable", &object, message, &log));
+    }
+    if let Some(mismatch) = &manager.live_mismatch {
+        found.push(Finding::error("live_mismatch", &object, mismatch, &log));
+    }
+    found
+}

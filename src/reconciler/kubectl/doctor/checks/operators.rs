@@ -1,0 +1,80 @@
+//! Whether the operator that has made the pods restarts nodes by itself as well.
+//!
+//! From github.com/elastic/cloud-on-k8s (pkg/apis/common/v1/common.go, pkg/controller/common/unmanaged.go)
+//! and github.com/opensearch-project/opensearch-k8s-operator (pkg/reconcilers/rollingRestart.go).
+
+use kube::ResourceExt;
+
+use super::{Facts, Finding};
+use crate::cluster::UpdateMode;
+
+/// ECK edits no StatefulSet and restarts nothing, and goes on to renew certificates.
+const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
+/// ECK does nothing at all.
+const MANAGED: &str = "eck.k8s.elastic.co/managed";
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> =
+        facts.operated.keys().filter_map(|(kind, name)| of_object(facts, kind, name)).collect();
+    let updates = facts.cluster.spec.update.mode == UpdateMode::InPlace;
+    if let Some((kind, name)) = facts.operated.keys().next().filter(|_| updates) {
+        let (namespace, cluster) = (facts.namespace(), facts.name());
+        found.push(Finding::error(
+            "operator_updates",
+            facts.object(),
+            format!(
+                "spec.update.mode is inPlace, and the operator of {kind} {name} replaces pods by itself \
+                 when their template changes"
+            ),
+            format!(
+                "kubectl -n {namespace} patch searchcluster {cluster} --type merge -p \
+                 '{{\"spec\":{{\"update\":{{\"mode\":\"off\"}}}}}}'"
+            ),
+        ));
+    }
+    found
+}
+
+fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
+    let namespace = facts.namespace();
+    let object = format!("{kind}/{name}");
+    let annotate = |annotation: &str| {
+        format!(
+            "kubectl -n {namespace} annotate --overwrite {} {name} {annotation}",
+            kind.to_lowercase()
+        )
+    };
+    if kind != "Elasticsearch" {
+        let message = format!(
+            "the operator of {kind} {name} restarts nodes by itself when it changes their template, and \
+             cannot be paused for one cluster: change it only while no restart is under way"
+        );
+        let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
+        return Some(Finding::error("operator", object, message, remedy).into_note());
+    }
+    let found = match &facts.operated[&(kind.to_owned(), name.to_owned())] {
+        Err(unknown) => {
+            let remedy = format!("kubectl -n {namespace} get elasticsearch {name} -o yaml");
+            return Some(
+                Finding::error("operator", object, &unknown.message, remedy).into_unknown(),
+            );
+        }
+        Ok(found) => found.as_ref()?,
+    };
+    let is = |key: &str, value: &str| found.annotations().get(key).is_some_and(|it| it == value);
+    if is(PAUSE, "true") {
+        return None;
+    }
+    if is(MANAGED, "false") {
+        let message = format!(
+            "{MANAGED} is false: ECK does nothing at all, and does not renew certificates either; from \
+             ECK 3.5 on {PAUSE} pauses only its restarts"
+        );
+        let remedy = annotate(&format!("{PAUSE}=true {MANAGED}-"));
+        return Some(Finding::error("operator_unmanaged", object, message, remedy).into_warning());
+    }
+    let message = "ECK restarts nodes by itself when their template changes, and sets the allocation back \
+                   that a restart has limited";
+    let remedy = annotate(&format!("{PAUSE}=true"));
+    Some(Finding::error("operator", object, message, remedy).into_warning())
+}

@@ -1,0 +1,91 @@
+//! What is known of a SearchCluster and of everything around it: objects as the apiserver has them, and
+//! the reconciler's snapshot.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::DynamicObject;
+
+use crate::cluster::SearchCluster;
+use stayput_restart::{Known, Saved, Time};
+
+/// Everything that was read.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// This machine's clock.
+    pub(super) now: Time,
+    pub(super) cluster: SearchCluster,
+    pub(super) pods: Known<Vec<Pod>>,
+    /// The StatefulSets of the pods, by name; nothing where it is not there.
+    pub(super) sets: BTreeMap<String, Known<Option<StatefulSet>>>,
+    /// The operators' objects that these belong to, by kind and name.
+    pub(super) operated: BTreeMap<(String, String), Known<Option<DynamicObject>>>,
+    /// The Secrets that the spec names, and those with the certificates that managers serve.
+    pub(super) secrets: BTreeMap<String, Known<Option<Secret>>>,
+    /// What the reconciler sees, with the managers and the engine.
+    pub(super) snapshot: Known<Taken>,
+    pub(super) lease: Known<Option<Lease>>,
+    /// The reconciler's pods.
+    pub(super) reconcilers: Known<Vec<Pod>>,
+    /// The reconciler's namespace.
+    pub(super) reconciler_namespace: Known<Option<Namespace>>,
+    pub(super) definition: Known<Option<CustomResourceDefinition>>,
+    /// Those in the namespace of the SearchCluster.
+    pub(super) policies: Known<Vec<NetworkPolicy>>,
+    /// Those in the reconciler's namespace.
+    pub(super) reconciler_policies: Known<Vec<NetworkPolicy>>,
+    pub(super) budgets: Known<Vec<PodDisruptionBudget>>,
+    /// What the reconciler needs to be allowed, and whether it is.
+    pub(super) rights: Vec<(Right, Known<bool>)>,
+    /// The apiserver's clock, and this machine's when it was read.
+    pub(super) apiserver_time: Known<(Time, Time)>,
+}
+
+/// A snapshot, and this machine's clock around it.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) asked: Time,
+    pub(super) saved: Saved,
+    pub(super) answered: Time,
+}
+
+/// A right of the reconciler in the namespace of the SearchCluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Right {
+    pub(super) verb: &'static str,
+    pub(super) group: &'static str,
+    pub(super) resource: &'static str,
+    pub(super) subresource: &'static str,
+}
+
+impl Facts {
+    pub(super) fn namespace(&self) -> &str {
+        self.cluster.metadata.namespace.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.cluster.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// As findings name it.
+    pub(super) fn object(&self) -> String {
+        format!("SearchCluster/{}", self.name())
+    }
+
+    /// The pods, as far as they are known.
+    pub(super) fn known_pods(&self) -> &[Pod] {
+        self.pods.as_ref().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Right {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if self.subresource.is_empty() { Ok(()) } else { write!(f, "/{}", self.subresource) }
+    }
+}

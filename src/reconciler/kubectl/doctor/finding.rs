@@ -1,0 +1,89 @@
+//! What there is to say about a SearchCluster.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One thing that is wrong, or should be known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) struct Finding {
+    pub(in crate::kubectl) severity: Severity,
+    /// For programs.
+    pub(in crate::kubectl) code: &'static str,
+    /// Kind and name of the object, such as `Pod/logs-0`; of several, with commas between them.
+    pub(in crate::kubectl) object: String,
+    /// What was found.
+    pub(in crate::kubectl) message: String,
+    /// What to type.
+    pub(in crate::kubectl) remedy: String,
+}
+
+/// How bad a finding is; the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) enum Severity {
+    /// A restart is blocked by it, or would do harm.
+    Error,
+    /// It could not be read: nobody knows whether it is good.
+    Unknown,
+    /// It works, and is not safe or will not work for long.
+    Warning,
+    /// It should be known.
+    Note,
+}
+
+/// What all findings together say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::kubectl) enum Verdict {
+    Good,
+    /// There are errors.
+    Bad,
+    /// There are none, but not everything could be read.
+    Unknown,
+}
+
+impl Severity {
+    /// The name that is shown.
+    pub(in crate::kubectl) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+impl Verdict {
+    pub(in crate::kubectl) fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
+        match findings.into_iter().map(|finding| finding.severity).min() {
+            Some(Severity::Error) => Self::Bad,
+            Some(Severity::Unknown) => Self::Unknown,
+            Some(Severity::Warning | Severity::Note) | None => Self::Good,
+        }
+    }
+}
+
+impl Finding {
+    pub(super) fn error(
+        code: &'static str,
+        object: impl Into<String>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let (object, message, remedy) = (object.into(), message.into(), remedy.into());
+        Self { severity: Severity::Error, code, object, message, remedy }
+    }
+
+    pub(super) fn into_warning(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
+    }
+
+    pub(super) fn into_note(self) -> Self {
+        Self { severity: Severity::Note, ..self }
+    }
+
+    pub(super) fn into_unknown(self) -> Self {
+        Self { severity: Severity::Unknown, ..self }
+    }
+}

@@ -1,0 +1,52 @@
+//! `doctor`: what is wrong with a SearchCluster and everything around it, and the command that mends it.
+//!
+//! * [`facts`]: what was read, or why it was not.
+//! * [`read`]: reads them; the only module here that asks anybody.
+//! * [`checks`]: from facts to [`finding`]s, one file for each group; pure.
+//!
+//! Managers and engine are asked by the reconciler, over the way that its requests take: its
+//! snapshot says who answers.
+
+mod checks;
+mod facts;
+mod finding;
+mod network;
+mod read;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use finding::{Finding, Severity, Verdict};
+
+use super::args::DoctorArgs;
+use super::error::Error;
+use super::selection;
+use super::session::Session;
+
+/// One SearchCluster, examined.
+#[derive(Debug)]
+pub(super) struct Examined {
+    pub(super) namespace: String,
+    pub(super) cluster: String,
+    /// The worst first.
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Examines one SearchCluster, or all.
+pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<Examined>, Error> {
+    let clusters = match args.all_namespaces {
+        true => selection::everywhere(session).await?,
+        false => vec![selection::cluster(session, args.cluster.name.as_deref()).await?],
+    };
+    let mut examined = Vec::new();
+    for cluster in clusters {
+        let reconciler = args.reconciler.address.as_deref();
+        let facts = Box::pin(read::read(session, cluster, reconciler)).await;
+        examined.push(Examined {
+            namespace: facts.namespace().to_owned(),
+            cluster: facts.name().to_owned(),
+            findings: checks::findings(&facts),
+        });
+    }
+    Ok(examined)
+}

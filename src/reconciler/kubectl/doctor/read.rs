@@ -1,0 +1,108 @@
+//! Reads the facts. What cannot be read is a fact, too.
+
+mod operated;
+mod rights;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt;
+use kube::core::params::ListParams;
+
+use super::facts::{Facts, Taken};
+use crate::cluster::SearchCluster;
+use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::clock::now;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::leader::{NAME, NAMESPACE};
+use crate::kubectl::reconciler_client;
+use crate::kubectl::session::Session;
+use crate::workload::serving_secret;
+use stayput_restart::{Known, Unknown};
+
+/// Everything about one SearchCluster.
+pub(super) async fn read(
+    session: &Session,
+    cluster: SearchCluster,
+    reconciler: Option<&str>,
+) -> Facts {
+    let client = &session.client;
+    let namespace = cluster.namespace().unwrap_or_default();
+    let ask = Asked { client, namespace: &namespace };
+    let there = Asked { client, namespace: NAMESPACE };
+    let pods = known(apiserver::pods(client, &cluster).await);
+    let found = pods.as_deref().unwrap_or_default();
+    let mut sets = BTreeMap::new();
+    for name in owners(found) {
+        let set = known(ask.find("statefulsets.apps", &name).await);
+        sets.insert(name, set);
+    }
+    let operated = operated::read(&ask, &sets).await;
+    let mut secrets = BTreeMap::new();
+    let port = cluster.completed_spec().manager.port;
+    let serving = found.iter().filter_map(|pod| serving_secret(pod, port));
+    for name in named_secrets(&cluster).into_iter().chain(serving) {
+        if secrets.contains_key(&name) {
+            continue;
+        }
+        let secret = known(ask.find::<Secret>("secrets", &name).await);
+        secrets.insert(name, secret);
+    }
+    let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
+    let reconcilers: Known<Vec<Pod>> = known(there.list("pods", &replicas).await);
+    let all = ListParams::default();
+    let view = ClusterView::from_objects(&cluster, found);
+    Facts {
+        snapshot: snapshot(reconciler, &view).await,
+        apiserver_time: known(apiserver::time(client).await).map(|time| (time, now())),
+        lease: known(there.find::<Lease>("leases.coordination.k8s.io", NAME).await),
+        reconciler_namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
+        reconcilers,
+        definition: known(apiserver::definition(client).await),
+        policies: known(ask.list("networkpolicies.networking.k8s.io", &all).await),
+        reconciler_policies: known(there.list("networkpolicies.networking.k8s.io", &all).await),
+        budgets: known(ask.list("poddisruptionbudgets.policy", &all).await),
+        rights: rights::read(client, &cluster).await,
+        now: now(),
+        pods,
+        sets,
+        operated,
+        secrets,
+        cluster,
+    }
+}
+
+fn known<T>(answer: Result<T, ApiError>) -> Known<T> {
+    answer.map_err(|error| Unknown { message: error.to_string() })
+}
+
+async fn snapshot(reconciler: Option<&str>, view: &ClusterView) -> Known<Taken> {
+    let asked = now();
+    let answer = reconciler_client::snapshot(reconciler, view).await;
+    let answered = now();
+    match answer {
+        Ok(saved) => Ok(Taken { asked, saved, answered }),
+        Err(error) => Err(Unknown { message: error.to_string() }),
+    }
+}
+
+/// Names of the StatefulSets of the pods.
+fn owners(pods: &[Pod]) -> BTreeSet<String> {
+    let owners = pods.iter().flat_map(ResourceExt::owner_references);
+    let sets = owners.filter(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet");
+    sets.map(|owner| owner.name.clone()).collect()
+}
+
+fn named_secrets(cluster: &SearchCluster) -> BTreeSet<String> {
+    let spec = cluster.completed_spec();
+    let auth = &spec.manager.auth;
+    let all = [
+        &spec.engine.credentials_secret,
+        &spec.engine.ca_secret,
+        &Some(spec.manager.ca_secret.clone()),
+        &auth.jwt_key_secret,
+        &auth.client_certificate_secret,
+    ];
+    all.into_iter().flatten().filter(|name| !name.is_empty()).cloned().collect()
+}

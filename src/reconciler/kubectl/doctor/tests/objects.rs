@@ -1,0 +1,439 @@
+//! What objects say: spec, status, owners, templates, Secrets, operators.
+
+use serde_json::{Value, json};
+
+use super::Severity::{Error, Note, Warning};
+use super::healthy::{from, healthy};
+use super::{Facts, each, findings};
+
+const CLUSTER: &str = "SearchCluster/logs";
+const POD: &str = "Pod/logs-0";
+
+#[test]
+fn the_spec_and_its_status() {
+    each(&[
+        (
+            "no pods",
+            |facts| facts.pods = Ok(vec![]),
+            Error,
+            "no_pods",
+            CLUSTER,
+            ["finds no pod", "get pods --show-labels"],
+        ),
+        (
+            "an invalid spec",
+            |facts| facts.cluster.spec.engine.ca_secret = None,
+            Error,
+            "invalid_spec",
+            CLUSTER,
+            ["engine.caSecret", "kubectl -n search edit searchcluster logs"],
+        ),
+        (
+            "paused",
+            |facts| facts.cluster.spec.paused = true,
+            Warning,
+            "paused",
+            CLUSTER,
+            ["spec.paused", r#"{"spec":{"paused":false}}"#],
+        ),
+        (
+            "being deleted",
+            |facts| {
+                facts.change_cluster(|it| {
+                    it["metadata"]["deletionTimestamp"] = json!("2026-11-21T03:00:00Z");
+                });
+            },
+            Error,
+            "deleting",
+            CLUSTER,
+            ["being deleted", "kubectl stayput -n search status logs"],
+        ),
+        (
+            "plain http",
+            |facts| {
+                facts.change_cluster(|it| {
+                    it["spec"]["engine"]["scheme"] = json!("http");
+                    it["spec"]["engine"]["allowPlainCredentials"] = json!(true);
+                });
+            },
+            Warning,
+            "plain_credentials",
+            CLUSTER,
+            ["plain http", "edit searchcluster logs"],
+        ),
+        (
+            "never seen",
+            |facts| facts.cluster.status = None,
+            Error,
+            "not_processed",
+            CLUSTER,
+            ["has not processed", "logs deployment/stayput-reconciler"],
+        ),
+        (
+            "another generation",
+            |facts| facts.change_cluster(|it| it["metadata"]["generation"] = json!(2)),
+            Warning,
+            "status_behind",
+            CLUSTER,
+            ["last change", "status logs"],
+        ),
+        (
+            "stalled",
+            |facts| {
+                facts.change_cluster(|it| {
+                    it["status"]["conditions"] = json!([{
+                        "type": "Stalled", "status": "True", "reason": "Stranded", "message": "why",
+                        "lastTransitionTime": "2026-11-21T02:10:00Z",
+                    }]);
+                });
+            },
+            Error,
+            "stalled",
+            CLUSTER,
+            ["since 1h: why", "status logs"],
+        ),
+        (
+            "a new debt",
+            |facts| owe(facts, "2026-11-21T03:00:00Z"),
+            Warning,
+            "debts",
+            CLUSTER,
+            ["owed for 10m: the engine of logs-1 must be started", "status logs"],
+        ),
+        (
+            "an old debt",
+            |facts| owe(facts, "2026-11-21T02:00:00Z"),
+            Error,
+            "debts",
+            CLUSTER,
+            ["owed for 1h 10m", "status logs"],
+        ),
+    ]);
+}
+
+fn owe(facts: &mut Facts, since: &str) {
+    facts.change_cluster(|it| {
+        it["status"]["conditions"] = json!([{
+            "type": "Degraded", "status": "True", "reason": "Debts", "message": "",
+            "lastTransitionTime": since,
+        }]);
+        it["status"]["debts"] = json!({"start": [{
+            "podUid": "uid-1", "node": "logs-1", "sequence": 2, "config": "mounted",
+        }]});
+    });
+}
+
+#[test]
+fn the_owners_of_the_pods() {
+    each(&[
+        (
+            "RollingUpdate",
+            |facts| {
+                facts.change_set(|it| it["spec"]["updateStrategy"]["type"] = json!("RollingUpdate"))
+            },
+            Warning,
+            "replaces_pods",
+            "StatefulSet/logs",
+            ["without the rules", "kubectl patch statefulset logs --namespace search"],
+        ),
+        (
+            "RollingUpdate, where edits are to be carried out",
+            |facts| {
+                facts
+                    .change_set(|it| it["spec"]["updateStrategy"]["type"] = json!("RollingUpdate"));
+                facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
+            },
+            Error,
+            "replaces_pods",
+            "StatefulSet/logs",
+            ["RollingUpdate", "OnDelete"],
+        ),
+        (
+            "the set is gone",
+            |facts| drop(facts.sets.insert("logs".into(), Ok(None))),
+            Error,
+            "owner",
+            "StatefulSet/logs",
+            ["not there", "get statefulset logs"],
+        ),
+        (
+            "a bare pod",
+            |facts| facts.change_pod(|it| it["metadata"]["ownerReferences"] = json!([])),
+            Note,
+            "no_owner",
+            POD,
+            ["nothing owns it", "get pods -o yaml"],
+        ),
+        (
+            "a Deployment",
+            |facts| {
+                facts.change_pod(|it| {
+                    it["metadata"]["ownerReferences"][0]["kind"] = json!("ReplicaSet")
+                });
+            },
+            Error,
+            "other_owner",
+            POD,
+            ["ReplicaSet logs owns it", "get replicaset logs"],
+        ),
+    ]);
+    let mut facts = healthy();
+    facts.change_set(|it| {
+        it["spec"]["updateStrategy"]["type"] = json!("RollingUpdate");
+        it["status"]["updateRevision"] = json!("logs-2");
+    });
+    let found = findings(&facts);
+    let replaced: Vec<&str> = found
+        .iter()
+        .filter(|finding| finding.code == "owner_will_replace")
+        .map(|finding| finding.object.as_str())
+        .collect();
+    assert_eq!(replaced, ["Pod/logs-0", "Pod/logs-1", "Pod/logs-2"]);
+}
+
+/// The first pod's only container, with a change.
+fn container(facts: &mut Facts, change: impl FnOnce(&mut Value)) {
+    facts.change_pod(|pod| change(&mut pod["spec"]["containers"][0]));
+}
+
+#[test]
+fn what_the_pods_are_made_of() {
+    each(&[
+        (
+            "the image's own entrypoint",
+            |facts| container(facts, |it| it["command"] = Value::Null),
+            Error,
+            "no_manager",
+            POD,
+            ["without the manager", "kubectl stayput inject --check"],
+        ),
+        (
+            "another command",
+            |facts| container(facts, |it| it["command"] = json!(["./start"])),
+            Error,
+            "no_manager",
+            POD,
+            ["container opensearch", "get statefulset logs -o yaml"],
+        ),
+        (
+            "a shell in front",
+            |facts| {
+                container(facts, |it| {
+                    it["command"] = json!(["bash", "-c", "ulimit -n 1; /stayput/stayput run -- x"]);
+                });
+            },
+            Warning,
+            "manager_behind_shell",
+            POD,
+            ["bash stays in front", "inject --check"],
+        ),
+        (
+            "no state directory",
+            |facts| container(facts, |it| it["env"] = json!([])),
+            Error,
+            "state_directory",
+            POD,
+            ["keeps no journal", "inject"],
+        ),
+        (
+            "a state directory of the image",
+            |facts| container(facts, |it| it["env"][0]["value"] = json!("/var/lib/stayput")),
+            Error,
+            "state_directory",
+            POD,
+            ["is on no volume", "inject"],
+        ),
+        (
+            "a state directory that outlives the pod",
+            |facts| {
+                facts.change_pod(|it| {
+                    it["spec"]["volumes"] = json!([{
+                        "name": "stayput-state", "persistentVolumeClaim": {"claimName": "c"},
+                    }]);
+                });
+            },
+            Warning,
+            "state_directory",
+            POD,
+            ["outlives the pod", "inject"],
+        ),
+        (
+            "a liveness probe of the engine",
+            |facts| {
+                container(facts, |it| it["livenessProbe"] = json!({"tcpSocket": {"port": 9200}}))
+            },
+            Error,
+            "liveness_would_kill",
+            POD,
+            ["liveness probe of container opensearch of the pod", "inject"],
+        ),
+        (
+            "files by subPath",
+            |facts| {
+                facts.change_pod(|it| {
+                    let mount = json!({
+                        "name": "config", "subPath": "opensearch.yml",
+                        "mountPath": "/usr/share/opensearch/config/opensearch.yml",
+                    });
+                    let container = &mut it["spec"]["containers"][0];
+                    container["volumeMounts"].as_array_mut().unwrap().push(mount);
+                    let volume = json!({"name": "config", "configMap": {"name": "logs-config"}});
+                    it["spec"]["volumes"].as_array_mut().unwrap().push(volume);
+                });
+            },
+            Warning,
+            "sub_path",
+            POD,
+            [
+                "/usr/share/opensearch/config/opensearch.yml mounted by subPath without --stage",
+                "inject",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_manager_that_a_shell_is_replaced_by_is_the_first_process() {
+    for command in [
+        json!(["/bin/bash", "-c", "exec /stayput/stayput run --state-dir=/stayput-state -- x"]),
+        json!(["/stayput/stayput", "run", "--state-dir", "/stayput-state/", "--", "x"]),
+    ] {
+        let mut facts = healthy();
+        container(&mut facts, |it| it["command"] = command.clone());
+        assert_eq!(findings(&facts), [], "{command}");
+    }
+}
+
+#[test]
+fn the_secrets_that_the_spec_names() {
+    each(&[
+        (
+            "an absent Secret",
+            |facts| drop(facts.secrets.insert("manager-ca".into(), Ok(None))),
+            Error,
+            "secret_absent",
+            "Secret/manager-ca",
+            ["spec.manager.caSecret names it", "get secrets"],
+        ),
+        (
+            "a Secret without its key",
+            |facts| {
+                facts.put_secret(json!({"metadata": {"name": "logs-ca"}, "data": {"ca": "YQ=="}}))
+            },
+            Error,
+            "secret_key",
+            "Secret/logs-ca",
+            ["needs the key ca.crt", "describe secret logs-ca"],
+        ),
+        (
+            "credentials without a password",
+            |facts| {
+                facts.put_secret(json!({
+                    "metadata": {"name": "logs-admin", "annotations": {"stayput.dev/allow": "logs"}},
+                    "data": {"username": "YQ=="},
+                }));
+            },
+            Error,
+            "secret_key",
+            "Secret/logs-admin",
+            ["needs the key password", "describe secret logs-admin"],
+        ),
+        (
+            "credentials of somebody else",
+            |facts| {
+                facts.put_secret(json!({
+                    "metadata": {"name": "logs-admin", "annotations": {"stayput.dev/allow": "other"}},
+                    "data": {"apiKey": "YQ=="},
+                }));
+            },
+            Error,
+            "not_allowed",
+            "Secret/logs-admin",
+            [
+                "does not allow",
+                "annotate --overwrite secret logs-admin stayput.dev/allow=other,logs",
+            ],
+        ),
+    ]);
+}
+
+/// The objects as ECK makes them: a password under the user's name, and labels of its own.
+#[test]
+fn credentials_as_eck_keeps_them_are_taken_as_they_are() {
+    let mut facts = healthy();
+    facts.change_cluster(|it| {
+        it["spec"]["engine"]["credentialsSecret"] = json!("logs-es-elastic-user");
+    });
+    facts.put_secret(json!({
+        "metadata": {
+            "name": "logs-es-elastic-user", "annotations": {"stayput.dev/allow": "logs"},
+            "labels": {"eck.k8s.elastic.co/credentials": "true"},
+        },
+        "data": {"elastic": "YQ=="},
+    }));
+    assert_eq!(findings(&facts), []);
+}
+
+fn operated(facts: &mut Facts, kind: &str, annotations: Value) {
+    let group =
+        if kind == "Elasticsearch" { "elasticsearch.k8s.elastic.co" } else { "opensearch.org" };
+    let object = json!({
+        "apiVersion": format!("{group}/v1"), "kind": kind,
+        "metadata": {"name": "logs", "annotations": annotations},
+    });
+    facts.operated.insert((kind.to_owned(), "logs".to_owned()), Ok(Some(from(object))));
+}
+
+#[test]
+fn operators_restart_nodes_by_themselves() {
+    each(&[
+        (
+            "ECK",
+            |facts| operated(facts, "Elasticsearch", json!({})),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            [
+                "ECK restarts nodes by itself",
+                "annotate --overwrite elasticsearch logs eck.k8s.elastic.co/pause-orchestration=true",
+            ],
+        ),
+        (
+            "ECK that does nothing at all",
+            |facts| {
+                operated(facts, "Elasticsearch", json!({"eck.k8s.elastic.co/managed": "false"}))
+            },
+            Warning,
+            "operator_unmanaged",
+            "Elasticsearch/logs",
+            ["does not renew certificates", "eck.k8s.elastic.co/managed-"],
+        ),
+        (
+            "the OpenSearch operator",
+            |facts| operated(facts, "OpenSearchCluster", json!({})),
+            Note,
+            "operator",
+            "OpenSearchCluster/logs",
+            ["cannot be paused", "kubectl stayput -n search status logs"],
+        ),
+        (
+            "updates beside an operator",
+            |facts| {
+                let paused = json!({"eck.k8s.elastic.co/pause-orchestration": "true"});
+                operated(facts, "Elasticsearch", paused);
+                facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
+            },
+            Error,
+            "operator_updates",
+            CLUSTER,
+            ["replaces pods by itself", r#"{"update":{"mode":"off"}}"#],
+        ),
+    ]);
+    let mut facts = healthy();
+    operated(
+        &mut facts,
+        "Elasticsearch",
+        json!({"eck.k8s.elastic.co/pause-orchestration": "true"}),
+    );
+    assert_eq!(findings(&facts), [], "it is paused");
+}

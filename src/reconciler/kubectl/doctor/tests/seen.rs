@@ -1,0 +1,270 @@
+//! What the reconciler sees, and whether there is one.
+
+use serde_json::json;
+
+use super::Severity::{Error, Note, Warning};
+use super::healthy::{from, healthy, now};
+use super::{each, findings};
+use crate::kubectl::doctor::facts::{Facts, Taken};
+
+const POD: &str = "Pod/logs-0";
+const RECONCILER: &str = "Deployment/stayput-reconciler";
+
+#[test]
+fn managers_and_engine() {
+    each(&[
+        (
+            "a manager that does not answer",
+            |facts| {
+                facts.see(|it| {
+                    it["snapshot"]["pods"][0]["manager"] = json!({"unknown": "401: token expired"});
+                });
+            },
+            Error,
+            "manager_unreachable",
+            POD,
+            ["token expired", "kubectl -n search logs logs-0 --tail 50"],
+        ),
+        (
+            "the manager of another pod",
+            |facts| {
+                facts
+                    .see(|it| it["snapshot"]["pods"][0]["manager"]["known"]["podUid"] = json!("x"));
+            },
+            Error,
+            "wrong_pod",
+            POD,
+            ["another pod (uid x)", "logs logs-0"],
+        ),
+        (
+            "a journal that is not kept",
+            |facts| {
+                facts.see(|it| {
+                    it["snapshot"]["pods"][0]["manager"]["known"]["durable"] = json!(false)
+                });
+            },
+            Error,
+            "not_durable",
+            POD,
+            ["cannot keep its journal", "logs logs-0"],
+        ),
+        (
+            "other live files",
+            |facts| {
+                facts.see(|it| {
+                    it["snapshot"]["pods"][0]["manager"]["known"]["liveMismatch"] = json!("users*");
+                });
+            },
+            Error,
+            "live_mismatch",
+            POD,
+            ["users*", "logs logs-0"],
+        ),
+        (
+            "two SearchClusters",
+            |facts| facts.see(|it| it["snapshot"]["cluster"]["overlaps"] = json!(["metrics"])),
+            Error,
+            "overlap",
+            "SearchCluster/logs",
+            ["metrics selects the same pods", "get searchclusters"],
+        ),
+        (
+            "an engine that does not answer",
+            |facts| {
+                facts.see(|it| it["snapshot"]["engine"] = json!({"unknown": "403 of the engine"}))
+            },
+            Error,
+            "engine_unreachable",
+            "SearchCluster/logs",
+            ["403 of the engine", "get searchcluster logs"],
+        ),
+        (
+            "red",
+            |facts| {
+                facts.see(|it| {
+                    it["snapshot"]["engine"]["known"]["health"]["known"]["color"] = json!("red");
+                });
+            },
+            Error,
+            "red",
+            "SearchCluster/logs",
+            ["red", "kubectl stayput -n search plan logs"],
+        ),
+    ]);
+}
+
+#[test]
+fn without_a_snapshot_the_status_still_counts() {
+    let mut facts = healthy();
+    facts.snapshot = Err(super::unknown());
+    facts.change_cluster(|it| it["status"]["counts"] = json!({"unreachable": 2}));
+    let found = findings(&facts);
+    let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["manager_unreachable", "no_snapshot"]);
+    assert!(found[1].remedy.contains("port-forward"), "{found:?}");
+}
+
+#[test]
+fn versions() {
+    each(&[
+        (
+            "another reconciler",
+            |facts| {
+                facts.see(|it| {
+                    it["stayput"] = json!("9.0.0");
+                    for pod in it["snapshot"]["pods"].as_array_mut().unwrap() {
+                        pod["manager"]["known"]["version"] = json!("9.0.0");
+                    }
+                });
+            },
+            Warning,
+            "version",
+            RECONCILER,
+            ["the reconciler has version 9.0.0", "kubectl apply -k deploy/"],
+        ),
+        (
+            "another manager",
+            |facts| {
+                facts.see(|it| {
+                    it["snapshot"]["pods"][1]["manager"]["known"]["version"] = json!("0.0.9")
+                });
+            },
+            Warning,
+            "version",
+            "Pod/logs-1",
+            ["managers of logs-1 have version 0.0.9", "diff logs"],
+        ),
+        (
+            "an older definition",
+            |facts| {
+                let mut old = json!(facts.definition.as_ref().unwrap());
+                let version = &mut old["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+                let spec = &mut version["properties"]["spec"]["properties"];
+                spec.as_object_mut().unwrap().remove("stopped");
+                facts.definition = Ok(Some(from(old)));
+            },
+            Error,
+            "definition",
+            "CustomResourceDefinition/searchclusters.stayput.dev",
+            ["it has no spec.stopped;", "deploy/base/crd.yaml"],
+        ),
+    ]);
+}
+
+/// The reconciler's clock is so many seconds ahead.
+fn ahead(facts: &mut Facts, seconds: i64) {
+    let Ok(Taken { saved, .. }) = &mut facts.snapshot else { return };
+    let at = now().0.checked_add_signed(seconds * 1000).unwrap();
+    saved.snapshot.now = stayput_restart::Time(at);
+}
+
+#[test]
+fn clocks() {
+    each(&[
+        (
+            "a minute behind",
+            |facts| ahead(facts, -60),
+            Warning,
+            "clock",
+            RECONCILER,
+            ["60 s behind the apiserver's", "timedatectl"],
+        ),
+        (
+            "ten minutes ahead",
+            |facts| ahead(facts, 600),
+            Error,
+            "clock",
+            RECONCILER,
+            ["600 s ahead of the apiserver's", "timedatectl"],
+        ),
+    ]);
+    // A snapshot that takes long was made at some time meanwhile.
+    let mut facts = healthy();
+    ahead(&mut facts, 30);
+    facts.snapshot.as_mut().unwrap().answered = now().plus(40_000);
+    assert_eq!(findings(&facts), []);
+    // This machine's own clock does not matter.
+    ahead(&mut facts, 0);
+    facts.apiserver_time = Ok((now().plus(3_600_000), now().plus(3_600_000)));
+    assert_eq!(findings(&facts), []);
+}
+
+#[test]
+fn the_reconciler() {
+    each(&[
+        (
+            "never there",
+            |facts| facts.lease = Ok(None),
+            Error,
+            "leader",
+            "Lease/stayput-reconciler",
+            ["no reconciler has ever worked", "logs deployment/stayput-reconciler"],
+        ),
+        (
+            "no leader",
+            |facts| facts.lease = Ok(Some(from(json!({"spec": {}})))),
+            Error,
+            "leader",
+            "Lease/stayput-reconciler",
+            ["no reconciler is the leader", "logs"],
+        ),
+        (
+            "a leader that is dead",
+            |facts| {
+                facts.lease = Ok(Some(from(json!({"spec": {
+                    "holderIdentity": "one", "renewTime": "2026-11-21T03:00:00.000000Z",
+                }}))));
+            },
+            Error,
+            "leader",
+            "Lease/stayput-reconciler",
+            ["the leader one has not renewed its Lease for 10m", "logs"],
+        ),
+        (
+            "no pods",
+            |facts| facts.reconcilers = Ok(vec![]),
+            Error,
+            "reconciler",
+            RECONCILER,
+            ["no pod of the reconciler", "kubectl apply -k deploy/"],
+        ),
+        (
+            "a pod that is not ready",
+            |facts| facts.reconcilers = Ok(vec![from(json!({"metadata": {"name": "r"}}))]),
+            Warning,
+            "reconciler",
+            "Pod/r",
+            ["not ready", "kubectl -n stayput logs r"],
+        ),
+        (
+            "a right that is missing",
+            |facts| facts.rights[1].1 = Ok(false),
+            Error,
+            "rights",
+            "ServiceAccount/stayput-reconciler",
+            ["may not get secrets in namespace search", "kubectl apply -k deploy/"],
+        ),
+        (
+            "no budget",
+            |facts| facts.budgets = Ok(vec![]),
+            Note,
+            "no_budget",
+            "SearchCluster/logs",
+            [
+                "no PodDisruptionBudget",
+                "create poddisruptionbudget logs --max-unavailable=1 --selector=app=logs",
+            ],
+        ),
+        (
+            "two budgets",
+            |facts| {
+                let budgets = facts.budgets.as_mut().unwrap();
+                budgets.push(budgets[0].clone());
+            },
+            Warning,
+            "several_budgets",
+            "Pod/logs-0, Pod/logs-1, Pod/logs-2",
+            ["logs and logs select it", "get poddisruptionbudgets"],
+        ),
+    ]);
+}

@@ -1,0 +1,177 @@
+//! `kubectl stayput detach`, with a reconciler that works and without one.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::Outcome;
+use tempfile::TempDir;
+
+use super::fixture::{Fixture, NODES, Reconciler};
+use super::objects::NAMESPACE;
+use crate::support::program::{Ended, finish, kubectl_stayput};
+
+/// Runs `kubectl stayput` in the namespace of the fixture.
+async fn run(fixture: &Fixture, line: &str) -> Ended {
+    let directory = TempDir::new().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let line = format!("-n {NAMESPACE} {line}");
+    let mut command = kubectl_stayput(&kubeconfig, line.split_whitespace());
+    tokio::task::spawn_blocking(move || finish(&mut command)).await.expect("it ends")
+}
+
+/// The Lease of a leader that renewed it at this time.
+async fn lease(fixture: &Fixture, renewed: &str) {
+    let api: Api<Lease> = Api::namespaced(fixture.client.clone(), "stayput");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "stayput-reconciler"},
+        "spec": {"holderIdentity": "one", "renewTime": renewed},
+    });
+    let params = PatchParams::apply("test").force();
+    api.patch("stayput-reconciler", &params, &Patch::Apply(lease)).await.expect("it is taken");
+}
+
+async fn namespace(fixture: &Fixture) {
+    let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(fixture.client.clone());
+    let stayput = serde_json::from_value(json!({"metadata": {"name": "stayput"}}));
+    api.create(&Default::default(), &stayput.expect("an object")).await.expect("it is made");
+}
+
+async fn working(fixture: &Fixture) {
+    namespace(fixture).await;
+    let now = k8s_openapi::jiff::Timestamp::now();
+    lease(fixture, &format!("{now:.6}")).await;
+}
+
+/// All objects of the namespace that have one of our names in their metadata.
+async fn ours(fixture: &Fixture) -> Vec<String> {
+    let mut found = Vec::new();
+    macro_rules! look {
+        ($($kind:ty),*) => {$(
+            let all = fixture.api::<$kind>().list(&ListParams::default()).await.expect("a list");
+            for object in all.items {
+                let metadata = json!(object.metadata);
+                if metadata.to_string().contains("stayput.dev/") || metadata.to_string().contains("restart-phase") {
+                    found.push(format!("{} {}", stringify!($kind), metadata["name"]));
+                }
+            }
+        )*};
+    }
+    look!(Pod, Secret, ConfigMap, Service, StatefulSet, SearchCluster);
+    let clusters = fixture.api::<SearchCluster>().list(&ListParams::default()).await;
+    found.extend(clusters.expect("a list").items.iter().map(|_| "a SearchCluster".to_owned()));
+    found
+}
+
+async fn uids(fixture: &Fixture) -> Vec<String> {
+    let pods = fixture.api::<Pod>().list(&ListParams::default()).await.expect("a list");
+    pods.items.into_iter().filter_map(|pod| pod.metadata.uid).collect()
+}
+
+#[tokio::test]
+async fn after_a_restart_nothing_of_ours_is_left_and_the_nodes_run_on() {
+    let fixture = Fixture::new("").await;
+    working(&fixture).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    assert_eq!(fixture.until_over("r1").await.outcome, Outcome::Done);
+    let (before, pods) = (ours(&fixture).await, uids(&fixture).await);
+    // The pods, the key for the managers' tokens, and the SearchCluster.
+    assert!(before.len() >= NODES.len() + 2, "{before:?}");
+    let ended = run(&fixture, "detach logs").await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    assert!(
+        ended.stdout.starts_with(&format!("{NAMESPACE}/logs is detached: ")),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(ours(&fixture).await, Vec::<String>::new());
+    assert_eq!(uids(&fixture).await, pods);
+    fixture.engine_until("/_cluster/health?wait_for_nodes=3&wait_for_status=green").await;
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn a_restart_is_cancelled_only_if_that_is_wanted() {
+    let fixture = Fixture::new("").await;
+    working(&fixture).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.respec(json!({"paused": true})).await;
+    fixture.ask("r1", "rolling").await;
+    let has_begun = |cluster: &SearchCluster| {
+        cluster.status.as_ref().is_some_and(|status| status.ledger.restart.is_some())
+    };
+    fixture.until("r1 is under way", has_begun).await;
+    let refused = run(&fixture, "detach").await;
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    assert!(refused.stderr.contains("restart r1 is not over"), "{}", refused.stderr);
+    let ended = run(&fixture, "detach --cancel").await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    assert_eq!(ours(&fixture).await, Vec::<String>::new());
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn a_command_that_was_ended_in_the_middle_is_repeated_and_goes_on() {
+    let fixture = Fixture::new("").await;
+    working(&fixture).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    fixture.until_over("r1").await;
+    reconciler.end().await;
+    // Nobody takes the finalizer off.
+    let ended = run(&fixture, "detach --timeout 2s").await;
+    assert_eq!(ended.code, 124, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("the same command goes on"), "{}", ended.stderr);
+    let cluster = fixture.api::<SearchCluster>().get("logs").await.expect("it is there");
+    assert!(cluster.metadata.deletion_timestamp.is_some());
+    let finalizers = cluster.metadata.finalizers.unwrap_or_default();
+    assert_eq!(finalizers, ["stayput.dev/debts", "stayput.dev/detach"]);
+    let reconciler = Reconciler::start(fixture.client.clone());
+    // Also if the reconciler has nothing more to do with it before that.
+    let is_free = |cluster: &SearchCluster| {
+        cluster.metadata.finalizers.as_ref().is_some_and(|all| all == &["stayput.dev/detach"])
+    };
+    fixture.until("the debts are paid", is_free).await;
+    let ended = run(&fixture, "detach logs").await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    assert_eq!(ours(&fixture).await, Vec::<String>::new());
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
+    let fixture = Fixture::new("standin.stop_delay_ms: 600000").await;
+    namespace(&fixture).await;
+    lease(&fixture, "2026-11-21T03:00:00.000000Z").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let owes = |cluster: &SearchCluster| {
+        let ledger = cluster.status.as_ref().map(|status| &status.ledger);
+        ledger.is_some_and(|ledger| ledger.debts.allocation.is_some())
+    };
+    fixture.until("allocation is owed", owes).await;
+    reconciler.kill().await;
+    let before = fixture.api::<SearchCluster>().get("logs").await.expect("it is there");
+    let refused = run(&fixture, "detach --cancel").await;
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    for part in [
+        "the leader one has not renewed its Lease for",
+        "/_cluster/settings",
+        r#""cluster.routing.allocation.enable":null"#,
+        r#"'[{"op":"remove","path":"/metadata/finalizers/0"}]'"#,
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    let after = fixture.api::<SearchCluster>().get("logs").await.expect("it is there");
+    assert_eq!(before.metadata.resource_version, after.metadata.resource_version);
+}
