@@ -324,7 +324,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("stayput_nodes_down{cluster=\"search/logs-0\"} 2\n"), "{text}");
-        let ends = "stayput_certificate_expiry_timestamp_seconds{cluster=\"search/logs-0\",\
+        let ends = "stayput_cluster_certificate_expiry_timestamp_seconds{cluster=\"search/logs-0\",\
                     certificate=\"serving\"} 1767225600\n";
         assert!(text.contains(ends), "{text}");
         metrics.set_gauges("search/logs-0", None);

@@ -60,6 +60,7 @@ static PAGES: &[(&str, &str)] = &pages! {
     "stopped_long"
     "stranded"
     "unreplicated_index"
+    "would_not_fit"
     "wrong_cluster"
     "wrong_pod"
 };
