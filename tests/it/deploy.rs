@@ -122,19 +122,6 @@ fn every_block_of_the_first_ten_minutes_is_a_script() {
     }
 }
 
-#[test]
-fn the_first_ten_minutes_declare_a_cluster_that_can_be_used() {
-    let document = first_ten_minutes();
-    let manifests: Vec<&str> = document
-        .split("<<'YAML'\n")
-        .skip(1)
-        .map(|rest| rest.split("\nYAML\n").next().unwrap())
-        .collect();
-    assert_eq!(manifests.len(), 1);
-    let [declared] = documents(manifests[0]).try_into().unwrap();
-    assert!(!usable(declared).check().unwrap().sources.is_empty());
-}
-
 /// Paths in the document exist in this repository.
 #[test]
 fn the_first_ten_minutes_name_files_that_are_there() {

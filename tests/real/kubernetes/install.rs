@@ -49,7 +49,7 @@ fn installed_with_one_command() {
     in_one_namespace(admin);
     the_example(admin);
     the_patch_fits_a_stateful_set(admin);
-    the_keys_of_the_first_ten_minutes(&server);
+    the_certificate_by_hand(&server);
     super::crd::bad_objects_are_refused_with_field_and_remedy(admin);
     super::crd::what_is_left_out_has_defaults(admin);
     super::crd::limits_are_numbers_or_parts(admin);
@@ -367,8 +367,8 @@ fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
     assert!(!has(&engine["volumeMounts"], "config"), "{engine:#}");
 }
 
-/// The blocks under "Keys" of `docs/first-ten-minutes.md`, as they stand.
-fn the_keys_of_the_first_ten_minutes(server: &ApiServer) {
+/// The blocks under "Keys" of `docs/certificate-by-hand.md`, as they stand.
+fn the_certificate_by_hand(server: &ApiServer) {
     let directory = tempfile::tempdir().expect("a directory");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     std::os::unix::fs::symlink(examples, directory.path().join("examples")).expect("a link");
@@ -389,7 +389,7 @@ fn the_keys_of_the_first_ten_minutes(server: &ApiServer) {
             .expect("a shell");
         assert!(child.wait().expect("ours").success(), "{text}");
     };
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/first-ten-minutes.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/certificate-by-hand.md");
     let document = fs::read_to_string(document).expect("the document");
     let keys = document.split("\n## ").find(|part| part.starts_with("Keys")).expect("Keys");
     let blocks: Vec<&str> = keys.split("```sh\n").skip(1).collect();

@@ -20,12 +20,14 @@ use crate::support::wait::eventually;
 /// Where the document puts the manager.
 const STAYPUT: &str = "/stayput/stayput";
 
+const INIT: &str = "Certificate, keys and SearchCluster";
+const ADD: &str = "Add stayput to the pods";
+
 /// The document's sections with blocks. All of them are run below.
-const SECTIONS: [&str; 8] = [
-    "Keys",
-    "Add stayput to the pods",
+const SECTIONS: [&str; 7] = [
     "Install the reconciler",
-    "Describe your cluster",
+    INIT,
+    ADD,
     "Change the config",
     "A config that is wrong",
     "Renew the certificate",
@@ -45,7 +47,7 @@ fn the_first_ten_minutes() {
     };
     let began = Instant::now();
     let reader = Document::read(&fixture, "first-ten-minutes.md", &SECTIONS);
-    reader.section("Keys");
+    reader.section("Install the reconciler");
     a_set_that_replaces_its_pods(&reader);
 
     // Engines and JVM are mounted from the machine, which `restricted` forbids.
@@ -58,7 +60,7 @@ fn the_first_ten_minutes() {
     until_ready(&fixture, &NODES);
 
     let read = Instant::now();
-    for heading in ["Add stayput to the pods", "Install the reconciler", "Describe your cluster"] {
+    for heading in ["Install the reconciler", INIT, ADD] {
         reader.section(heading);
     }
     let good = fixture.checksum(&[("opensearch.yml", &(config + "\nnode.attr.first: \"yes\"\n"))]);
@@ -89,7 +91,8 @@ fn a_set_that_replaces_its_pods(reader: &Document<'_>) {
         fixture.run(&["get", "statefulset/logs", path])
     };
     let plain = template();
-    let printed = reader.section("Add stayput to the pods");
+    reader.section(INIT);
+    let printed = reader.section(ADD);
     assert!(printed.contains("roll out complete"), "{printed}");
     assert!(template().contains(STAYPUT), "{}", template());
     // What people who no longer want it do: docs/inject.md.
@@ -99,6 +102,7 @@ fn a_set_that_replaces_its_pods(reader: &Document<'_>) {
     );
     assert_eq!(template(), plain);
     fixture.run(&["delete", "statefulset/logs", "--cascade=foreground"]);
+    fixture.run(&["delete", "searchcluster/logs"]);
 }
 
 /// "Change the config": every engine is another process, and every pod the same. Returns the nodes
