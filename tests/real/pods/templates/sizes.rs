@@ -29,7 +29,7 @@ fn another_size_comes_to_the_pods_that_exist_or_not_at_all() {
     }
 
     stage.size_that_no_node_has();
-    assert_eq!(stage.outcomes(), "done done aborted");
+    assert_eq!(stage.outcomes(), "done done rolledBack");
 }
 
 impl Stage {
