@@ -193,6 +193,11 @@ impl Code {
         matches!(self, Self::Predicate(_) | Self::Quorum)
     }
 
+    /// Whether it lasts until a time that is known.
+    pub const fn waits_for_its_time(self) -> bool {
+        matches!(self, Self::NotBefore | Self::OutsideWindow)
+    }
+
     /// Whether it lasts until a person changes something.
     pub const fn needs_a_person(self) -> bool {
         matches!(

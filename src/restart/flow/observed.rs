@@ -63,12 +63,14 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
     Ok(())
 }
 
-/// Passes while nodes may be stopped for this request as far as maintenance windows are concerned.
-pub(super) fn in_window(context: &Context<'_>, request: &Request) -> Check {
-    if request.outside_windows {
-        return Ok(());
+/// Passes unless people want that no node is stopped now for this request: by a pause, or by
+/// maintenance windows.
+pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
+    not_paused(context)?;
+    match request.outside_windows {
+        true => Ok(()),
+        false => is_window_open(context),
     }
-    is_window_open(context)
 }
 
 /// Passes while a maintenance window is open, or if there are none.

@@ -1,6 +1,6 @@
 //! The result of one member's turn. What it means for the restart is decided later.
 
-use super::observed::{in_window, not_paused};
+use super::observed::not_held;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::{Action, Blocker, Code, Ending, Member, Outcome, Request};
@@ -31,10 +31,10 @@ pub(super) struct GiveBack {
 }
 
 impl GiveBack {
-    /// Why no node may be stopped now, if a person wants it so: by a pause, or by windows.
-    pub(super) fn wanted(context: &Context<'_>, request: &Request) -> Option<Self> {
-        let allowed = not_paused(context).and(in_window(context, request));
-        allowed.err().map(|blocker| Self { reason: blocker.message, by_rule: false })
+    /// The reason, if people want that no node is stopped now.
+    pub(super) fn if_held(context: &Context<'_>, request: &Request) -> Option<Self> {
+        let held = not_held(context, request).err();
+        held.map(|blocker| Self { reason: blocker.message, by_rule: false })
     }
 }
 

@@ -265,8 +265,7 @@ fn uids(ledger: &Ledger, which: impl Fn(&Member) -> bool) -> BTreeSet<String> {
 /// What blocks the cluster as a whole; a step that only takes time does not.
 fn cluster_blocker(waiting: &[Waiting]) -> Option<Waiting> {
     let all = waiting.iter().find(|one| one.pod.is_none());
-    all.filter(|one| one.code.blocks() || matches!(one.code, Code::NotBefore | Code::OutsideWindow))
-        .cloned()
+    all.filter(|one| one.code.blocks() || one.code.waits_for_its_time()).cloned()
 }
 
 fn of_cluster(code: Code, message: String) -> Waiting {

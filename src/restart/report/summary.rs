@@ -139,9 +139,7 @@ pub(super) fn message(
     if let Some(waiting) = next {
         return Some(waiting.message.clone());
     }
-    let waits_for_its_time =
-        |waiting: &&Waiting| matches!(waiting.code, Code::NotBefore | Code::OutsideWindow);
-    if let Some(waiting) = plan.waiting.iter().find(waits_for_its_time) {
+    if let Some(waiting) = plan.waiting.iter().find(|waiting| waiting.code.waits_for_its_time()) {
         return Some(waiting.message.clone());
     }
     let update = update_message(snapshot, plan, counts).filter(|_| is_idle);

@@ -3,7 +3,7 @@
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::voting::is_exclusion_due;
-use crate::flow::observed::{in_window, not_paused};
+use crate::flow::observed::not_held;
 use crate::rules::list_names;
 use crate::{Action, Code, Debts, Ledger, Restart, Share, Strategy};
 
@@ -39,8 +39,7 @@ pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
     if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
         return refuse(Code::NotBefore, format!("the request says not before {at}"));
     }
-    not_paused(context)?;
-    in_window(context, &restart.request)?;
+    not_held(context, &restart.request)?;
     if let Some(other) = context.snapshot.cluster.overlaps.first() {
         return refuse(
             Code::OverlappingSelectors,

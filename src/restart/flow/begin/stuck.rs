@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::is_for_updates;
-use crate::flow::observed::{in_window, not_paused};
+use crate::flow::observed::not_held;
 use crate::flow::requests::drift::is_for_configs;
 use crate::ledger::RestartChange;
 use crate::{Member, Outcome, Restart, Step, Time};
@@ -26,7 +26,7 @@ pub(super) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Ch
         return changes;
     }
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
-    let is_held = not_paused(context).and(in_window(context, &restart.request)).is_err();
+    let is_held = not_held(context, &restart.request).is_err();
     let last_turn = last_turn(restart);
     let known = restart.stuck_since.filter(|at| *at >= last_turn);
     let longest = phase.saturating_mul(PHASES);

@@ -28,7 +28,7 @@ use stayput_api::{Desired, State};
 pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
-    if let Some(why) = GiveBack::wanted(context, &restart.request)
+    if let Some(why) = GiveBack::if_held(context, &restart.request)
         && none_was_stopped(context, restart)
     {
         return give_all_back(context, restart, &why);

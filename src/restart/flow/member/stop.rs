@@ -55,7 +55,7 @@ fn prepare_stop(
         // still arrive.
         return Err(Turn::Abort(ending.reason.clone()));
     }
-    if let Some(why) = GiveBack::wanted(context, &restart.request) {
+    if let Some(why) = GiveBack::if_held(context, &restart.request) {
         return Err(Turn::GiveBack(why));
     }
     // The engine has failed together with its whole set: a stop costs nothing.
