@@ -103,9 +103,10 @@ impl Evaluation<'_> {
 
     /// Blocks if too many other nodes are down: some may have failed since the slot was taken.
     fn check_budget_again(&self, candidate: &Peer<'_>, serves: bool) -> Check {
-        let ours = self.under_way().iter().filter(|name| *name != candidate.name()).count();
-        let others = self.peers().iter().filter(|peer| peer.pod.uid != candidate.pod.uid);
-        let foreign = others.filter(|peer| !peer.is_healthy && !peer.under_way).count();
+        let ours =
+            self.under_way().len() - usize::from(self.under_way().contains(candidate.name()));
+        let counts = candidate.has_failed() && !self.is_kept_stopped(candidate.pod);
+        let foreign = self.counts.failed - usize::from(counts);
         let down = if serves { ours + foreign } else { ours };
         if down < self.budget() || self.policy.disabled.contains(Predicate::MaxUnavailable) {
             return Ok(());

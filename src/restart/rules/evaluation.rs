@@ -177,8 +177,7 @@ impl<'a> Evaluation<'a> {
 
     /// The quorum without the candidate, the nodes that are down and those in its batch.
     pub(super) fn quorum_after_stop(&self, candidate: &Peer<'_>) -> QuorumAfterStop {
-        let down = self.others_down(candidate);
-        self.master_voters.after_stop(candidate.name(), &down, self.handing_over.as_deref())
+        self.master_voters.after_stop(candidate.name(), &self.down, self.handing_over.as_deref())
     }
 
     /// Passes if a master can be elected at any time, if need be because the candidate hands its vote
@@ -219,19 +218,6 @@ impl<'a> Evaluation<'a> {
     /// Whether the data of this index is in a snapshot repository, as far as is known.
     pub(super) fn is_searchable_snapshot(&self, index: &str) -> bool {
         self.engine.searchable_snapshots.as_ref().is_ok_and(|names| names.contains(index))
-    }
-
-    /// The nodes that are down or in the candidate's batch, without the candidate: its own stop is
-    /// what the rules decide about.
-    pub(super) fn others_down(
-        &self,
-        candidate: &Peer<'_>,
-    ) -> std::borrow::Cow<'_, BTreeSet<String>> {
-        let mut others = std::borrow::Cow::Borrowed(&self.down);
-        if self.down.contains(candidate.name()) {
-            others.to_mut().remove(candidate.name());
-        }
-        others
     }
 
     /// Whether its engine is the elected master.

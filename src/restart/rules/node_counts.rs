@@ -8,6 +8,8 @@ use crate::lookup::Lookup;
 /// Counts of the peers that are not in the candidate's batch, except where noted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeCounts<'a> {
+    /// Nodes that do not serve, and not because of us; also those in the candidate's batch.
+    pub(super) failed: usize,
     /// Nodes that do not serve, for any reason.
     pub(super) unavailable: NameList<'a>,
     /// Nodes whose roles are unknown: the engine does not list them, or they have not reported.
@@ -45,6 +47,7 @@ impl<'a> NodeCounts<'a> {
     }
 
     fn count(&mut self, peer: &Peer<'a>) {
+        self.failed += usize::from(peer.has_failed());
         for role in peer.roles.into_iter().flatten() {
             let role_count = self.roles.entry(role).or_default();
             role_count.all += 1;
@@ -91,6 +94,7 @@ impl<'a> NodeCounts<'a> {
 
     /// A peer outside of any batch takes a slot.
     pub(super) fn add_leaving(&mut self, peer: &Peer<'a>) {
+        self.failed -= usize::from(peer.has_failed());
         if peer.is_healthy {
             self.unavailable.add(peer.name());
             for role in peer.roles.into_iter().flatten() {
@@ -110,6 +114,7 @@ impl<'a> NodeCounts<'a> {
     /// A peer that had a slot is finished and serves.
     pub(super) fn remove_returned(&mut self, peer: &Peer<'a>) {
         let name = peer.name();
+        self.failed -= usize::from(peer.has_failed());
         self.unavailable.remove(name);
         for role in peer.roles.into_iter().flatten() {
             let role_count = self.roles.entry(role).or_default();

@@ -33,6 +33,11 @@ impl<'a> Peer<'a> {
         self.pod.node.as_str()
     }
 
+    /// Whether it does not serve, and not because of us.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.is_healthy && !self.under_way
+    }
+
     pub(super) fn is_master(&self) -> bool {
         let is_listed = self.node.is_some_and(Node::is_master_eligible);
         is_listed || self.roles.is_some_and(are_master_eligible)

@@ -82,8 +82,9 @@ fn begin_in_order<'a>(
         }
     };
     let strategy = restart.request.strategy;
+    let pause = is_long_ago(context, restart);
     let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
-        is_long_ago(context, restart)?;
+        pause.clone()?;
         let index = scheduled[&*pod.uid];
         let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
         changes.merge(begun);

@@ -95,12 +95,12 @@ impl<'a> VoterSet<'a> {
             }
     }
 
-    /// Passes if enough members are left. The work is proportional to the nodes that are down.
+    /// Passes if enough members are left. The work is proportional to the members.
     pub(super) fn check(&self, candidate: &str, down: &BTreeSet<String>) -> Check {
-        let others = || down.iter().map(String::as_str).filter(|name| *name != candidate);
-        let votes = |name: &str| self.present.get(name).copied().unwrap_or(0);
-        let own = votes(candidate);
-        let left = self.listed - own - others().map(votes).sum::<usize>();
+        let others = self.present.iter().filter(|(name, _)| **name != candidate);
+        let leaving = others.filter(|(name, _)| down.contains(**name));
+        let own = self.present.get(candidate).copied().unwrap_or(0);
+        let left = self.listed - own - leaving.clone().map(|(_, votes)| votes).sum::<usize>();
         if left >= self.needed {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl<'a> VoterSet<'a> {
         {
             missing.push(format!("{absent} not in the cluster"));
         }
-        let leaving: Vec<&str> = others().filter(|name| votes(name) > 0).collect();
+        let leaving: Vec<&str> = leaving.map(|(name, _)| *name).collect();
         if !leaving.is_empty() {
             missing.push(format!("{} down or being stopped", leaving.join(", ")));
         }
