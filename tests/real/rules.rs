@@ -25,11 +25,37 @@ fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {
         Err(why) => return skip("rules::five_nodes_go_by_the_rules_or_stay_with_a_reason", &why),
     };
     println!("{} s until five nodes serve", began.elapsed().as_secs());
-    order::by_role(&cluster);
-    zone::at_once(&cluster);
-    unreplicated::index(&cluster);
-    searchable_snapshot::mounted(&cluster);
-    red::index(&cluster);
-    quorum::masters_out(&cluster);
+    all_rules(&cluster);
     println!("{} s in all", began.elapsed().as_secs());
+}
+
+/// How often, unless `STAYPUT_ROUNDS` is set.
+const ROUNDS: u32 = 50;
+
+/// The same again and again: what depends on which of two events is first is seen by chance.
+#[test]
+#[ignore = "the long form: about two minutes a round"]
+fn five_nodes_go_by_the_rules_again_and_again() {
+    let _turn = turn();
+    let mut cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
+        Ok(fixture) => five_nodes::FiveNodes::new(fixture),
+        Err(why) => return skip("rules::five_nodes_go_by_the_rules_again_and_again", &why),
+    };
+    let rounds = std::env::var("STAYPUT_ROUNDS");
+    let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    for round in 0..rounds {
+        cluster.round = round;
+        let began = std::time::Instant::now();
+        all_rules(&cluster);
+        println!("round {} of {rounds}: passed, {} s", round + 1, began.elapsed().as_secs());
+    }
+}
+
+fn all_rules(cluster: &five_nodes::FiveNodes) {
+    order::by_role(cluster);
+    zone::at_once(cluster);
+    unreplicated::index(cluster);
+    searchable_snapshot::mounted(cluster);
+    red::index(cluster);
+    quorum::masters_out(cluster);
 }

@@ -27,12 +27,14 @@ pub(super) const DOCUMENTS: usize = 20;
 /// The cluster.
 pub(super) struct FiveNodes {
     pub(super) fixture: Fixture,
+    /// How often all rules were gone through before.
+    pub(super) round: u32,
 }
 
 impl FiveNodes {
     /// Spreads copies over zones, and stores some documents.
     pub(super) fn new(fixture: Fixture) -> Self {
-        let cluster = Self { fixture };
+        let cluster = Self { fixture, round: 0 };
         cluster.fixture.set(&json!({ "cluster.routing.allocation.awareness.attributes": "zone" }));
         let settings = json!({ "settings": { "number_of_shards": 3, "number_of_replicas": 1 } });
         cluster.ask_engine("PUT", &format!("/{DOCS}?wait_for_active_shards=all"), Some(&settings));
@@ -41,6 +43,11 @@ impl FiveNodes {
         cluster.ask_engine("POST", &format!("/{DOCS}/_refresh"), None);
         cluster.fixture.until_formed();
         cluster
+    }
+
+    /// A name for a request that no earlier round has used.
+    pub(super) fn id(&self, name: &str) -> String {
+        format!("{name}-{}", self.round)
     }
 
     /// Sends a request to the nodes until one answers as expected.

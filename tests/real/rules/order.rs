@@ -9,12 +9,13 @@ use super::five_nodes::{FiveNodes, MASTERS, NODE_SPECS};
 pub(super) fn by_role(cluster: &FiveNodes) {
     let elected = cluster.elected();
     step(&format!("rolling, by roles; {elected} is elected"));
+    let id = cluster.id("by-role");
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());
-    let printed = cluster.stayput(&["restart", "logs", "--id", "by-role"]);
+    let printed = cluster.stayput(&["restart", "logs", "--id", &id]);
     println!("{printed}");
     let names = NODE_SPECS.map(|place| place.name);
-    let after = cluster.until_done("by-role", &before, &names);
+    let after = cluster.until_done(&id, &before, &names);
     let seen = sampler.end();
 
     let mut order: Vec<&str> = after.keys().map(String::as_str).collect();

@@ -16,9 +16,10 @@ pub(super) fn masters_out(cluster: &FiveNodes) {
     let [out, asked] = others[..] else { panic!("{elected} is none of {MASTERS:?}") };
     step(&format!("{out} is stopped by hand, {asked} asked for"));
     let api = |name: &str| cluster.fixture.with(name, |member| member.manager().api.clone());
+    let id = cluster.id("quorum");
     let before = cluster.fixture.facts();
     api(out).stop();
-    cluster.stayput(&["restart", "logs", "--node", asked, "--id", "quorum"]);
+    cluster.stayput(&["restart", "logs", "--node", asked, "--id", &id]);
     let message = cluster.until_blocked(asked, "quorum");
     assert!(message.contains("2 are needed to elect a master"), "{message}");
 
@@ -43,7 +44,7 @@ pub(super) fn masters_out(cluster: &FiveNodes) {
     }
     cluster.until_whole();
     pause(false);
-    let entry = cluster.fixture.until_over("quorum");
+    let entry = cluster.fixture.until_over(&id);
     assert_eq!((entry.outcome.as_str(), entry.nodes), ("done", 1), "{entry:?}");
     let after = cluster.fixture.facts();
     for (name, is) in &after {

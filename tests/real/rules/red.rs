@@ -22,8 +22,9 @@ pub(super) fn index(cluster: &FiveNodes) {
     cluster.ask_engine("PUT", "/red?wait_for_active_shards=0", Some(&settings));
     let health = cluster.fixture.engine("/_cluster/health?wait_for_status=red&timeout=0s");
     assert_eq!(health["status"], "red", "{health:#}");
+    let id = cluster.id("red");
     let before = cluster.fixture.facts();
-    cluster.stayput(&["restart", "logs", "--node", "logs-d-1", "--id", "red"]);
+    cluster.stayput(&["restart", "logs", "--node", "logs-d-1", "--id", &id]);
     let message = cluster.until_blocked("logs-d-1", RULE);
     assert!(message.contains("red"), "{message}");
     assert_eq!(cluster.fixture.facts(), before);
@@ -34,7 +35,7 @@ pub(super) fn index(cluster: &FiveNodes) {
         cluster.fixture.kube.merge::<SearchCluster>("logs", &change);
     };
     annotate(json!(RULE));
-    cluster.until_done("red", &before, &["logs-d-1"]);
+    cluster.until_done(&id, &before, &["logs-d-1"]);
     annotate(json!(null));
     cluster.ask_engine("DELETE", "/red", None);
     cluster.until_whole();

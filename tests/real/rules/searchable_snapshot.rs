@@ -51,9 +51,10 @@ pub(super) fn mounted(cluster: &FiveNodes) {
     assert_eq!(found, BTreeSet::from([INDEX.to_owned()]));
 
     step("its node, without a consent");
+    let id = cluster.id("snapshot");
     let before = cluster.fixture.facts();
-    cluster.stayput(&["restart", "logs", "--node", NODE, "--id", "snapshot"]);
-    cluster.until_done("snapshot", &before, &[NODE]);
+    cluster.stayput(&["restart", "logs", "--node", NODE, "--id", &id]);
+    cluster.until_done(&id, &before, &[NODE]);
     cluster.until_whole();
     assert_eq!(cluster.fixture.nodes()[0].search(INDEX), Some(DOCUMENTS as u64));
     for target in [format!("/{INDEX}"), "/_snapshot/backup/1".into(), "/_snapshot/backup".into()] {

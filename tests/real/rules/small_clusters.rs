@@ -40,7 +40,7 @@ fn one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over() {
 /// No master could be elected during its restart, so it is blocked until an outage is allowed. The
 /// same is true for data that only it has.
 fn one(fixture: Fixture) {
-    let cluster = FiveNodes { fixture };
+    let cluster = FiveNodes { fixture, round: 0 };
     let settings = json!({ "settings": { "number_of_shards": 1, "number_of_replicas": 0 } });
     cluster.ask_engine("PUT", "/alone?wait_for_active_shards=all", Some(&settings));
     let rest = cluster.fixture.nodes()[0];

@@ -9,10 +9,11 @@ use super::five_nodes::FiveNodes;
 /// also holds data. Every shard has a copy in the other zone.
 pub(super) fn at_once(cluster: &FiveNodes) {
     step("a zone at once");
+    let id = cluster.id("zone-1");
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());
-    cluster.stayput(&["restart", "logs", "--zone", "z1", "--id", "zone-1"]);
-    cluster.until_done("zone-1", &before, &["logs-d-1", "logs-m-1"]);
+    cluster.stayput(&["restart", "logs", "--zone", "z1", "--id", &id]);
+    cluster.until_done(&id, &before, &["logs-d-1", "logs-m-1"]);
     let seen = sampler.end();
     assert!(seen.health.iter().any(|(_, number)| *number == 3), "one by one: {:?}", seen.health);
     for (color, number) in &seen.health {

@@ -3,6 +3,7 @@
 mod changes;
 mod convert;
 mod leaving;
+mod one_moment;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::controller::pods::Facts;
 use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
+use one_moment::Moment;
 use stayput_restart::{Engine, ShardCopies};
 
 /// How long one endpoint may take for one answer.
@@ -151,12 +153,9 @@ impl EngineView {
                 false => Ok(None),
             }
         };
-        let topology = async {
-            let began = Instant::now();
-            (client.topology(&identity, self.topology.as_ref()).await, began.elapsed())
-        };
-        let ((topology, reading), health, allocation, records) =
-            tokio::join!(topology, client.health(), client.allocation(), records);
+        let moment = one_moment::read(&client, &identity, self.topology.as_ref());
+        let (Moment { topology, health, reading }, allocation, records) =
+            tokio::join!(moment, client.allocation(), records);
         self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
         metrics.count_request(Side::Engine, "health", health.is_ok());

@@ -1,0 +1,112 @@
+//! An engine whose replica starts between two answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::engine_client::{Access, Endpoint};
+
+/// Answers of an engine: the replica has started at the second read of the copies, or never. The
+/// health has the given color all the time.
+async fn serve(stream: TcpStream, color: &'static str, starts: bool, reads: Arc<AtomicU64>) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).await.expect("a request") == 0 {
+                return;
+            }
+        }
+        let target = head.split(' ').nth(1).expect("a target");
+        let body = answer(target, color, starts, &reads).to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).await.expect("a client");
+    }
+}
+
+fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
+    if target.starts_with("/_cluster/health") {
+        return json!({
+            "cluster_name": "logs", "status": color, "timed_out": false,
+            "number_of_nodes": 2, "number_of_data_nodes": 2, "active_primary_shards": 1,
+            "active_shards": 2, "relocating_shards": 0, "initializing_shards": 0,
+            "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+            "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+        });
+    }
+    if target.starts_with("/_cluster/state/routing_table") {
+        let replica = match reads.fetch_add(1, Ordering::SeqCst) > 0 && starts {
+            true => "STARTED",
+            false => "INITIALIZING",
+        };
+        let copy =
+            |state, node, primary| json!({ "state": state, "primary": primary, "node": node });
+        let copies = json!([copy("STARTED", "a", true), copy(replica, "b", false)]);
+        return json!({ "routing_table": { "indices": { "docs": { "shards": { "0": copies } } } } });
+    }
+    if target.starts_with("/_cluster/state/version,") {
+        let node = |name| json!({ "name": name, "ephemeral_id": name, "transport_address": "127.0.0.1:9300" });
+        let coordination = json!({ "last_committed_config": ["a"], "last_accepted_config": ["a"] });
+        return json!({
+            "cluster_uuid": "uuid", "version": 7 + reads.load(Ordering::SeqCst),
+            "cluster_manager_node": "a", "nodes": { "a": node("a"), "b": node("b") },
+            "metadata": { "cluster_coordination": coordination },
+        });
+    }
+    if target.starts_with("/_nodes/_local") {
+        return json!({ "cluster_name": "logs", "nodes": { "a": { "name": "a", "version": "2.19.3" } } });
+    }
+    if target.starts_with("/_nodes") {
+        let node = json!({
+            "version": "2.19.3", "roles": ["data"], "jvm": { "start_time_in_millis": 1 },
+        });
+        return json!({ "nodes": { "a": node, "b": node } });
+    }
+    json!({
+        "name": "a", "cluster_name": "logs", "cluster_uuid": "uuid",
+        "version": { "distribution": "opensearch", "number": "2.19.3" },
+    })
+}
+
+/// Reads such an engine; returns the states of the copies, and how often they were read.
+async fn read_from(color: &'static str, starts: bool) -> (Vec<ShardState>, u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let reads = Arc::new(AtomicU64::new(0));
+    let shared = Arc::clone(&reads);
+    let engine = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, color, starts, Arc::clone(&shared)));
+        }
+    });
+    let endpoint = Endpoint { host: "127.0.0.1".into(), port };
+    let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
+    let client = client.expect("a client");
+    let identity = client.identify().await.expect("an engine");
+    let moment = read(&client, &identity, None).await;
+    engine.abort();
+    moment.health.expect("a health");
+    let topology = moment.topology.expect("a topology");
+    (topology.shards.iter().map(|shard| shard.state).collect(), reads.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn copies_older_than_a_green_health_are_read_again() {
+    let (states, reads) = read_from("green", true).await;
+    assert_eq!((states, reads), (vec![ShardState::Started; 2], 2));
+}
+
+/// Once, whatever comes; and not at all while the health says the same as the copies.
+#[tokio::test]
+async fn they_are_read_again_once_and_only_if_the_health_is_green() {
+    let not_started = vec![ShardState::Initializing, ShardState::Started];
+    assert_eq!(read_from("green", false).await, (not_started.clone(), 2));
+    assert_eq!(read_from("yellow", true).await, (not_started, 1));
+}
