@@ -1,77 +1,65 @@
 //! Which node holds which shard copies: no stop takes the last started copy of a shard.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use crate::lookup::Lookup;
+use crate::snapshot::NumberedCopy;
 use crate::{Engine, ShardCopies, Unknown};
 
-/// The shard copies of every node, built once for all candidates.
+/// The shard copies of every node, and which of the nodes stay.
 #[derive(Debug)]
 pub(crate) struct Copies<'a> {
-    /// Numbers of the nodes by name.
-    numbers: Lookup<'a, usize>,
-    /// The nodes in the cluster, by number.
-    nodes: Vec<Holder<'a>>,
+    /// The nodes in the cluster, by name.
+    nodes: Lookup<'a, Holder>,
     table: Result<Table<'a>, &'a Unknown>,
 }
 
 /// A node that may hold shard copies.
 #[derive(Debug)]
-struct Holder<'a> {
-    name: &'a str,
+struct Holder {
     /// By its roles.
     holds_no_data: bool,
-    /// It is down, or may be at any moment because of us.
-    is_down: bool,
-    /// The shards it has a started copy of: positions in [`Table::shards`].
-    started: Vec<usize>,
+    /// Its number in the table; none if it has no copies there.
+    number: Option<usize>,
 }
 
-/// All shards, and in one piece the nodes that hold them.
-#[derive(Debug, Default)]
-struct Table<'a> {
-    shards: Vec<Shard<'a>>,
-    /// Numbers of the listed nodes with a started copy, shard after shard.
-    holders: Vec<usize>,
-}
-
+/// All copies, and for each node that has some, by its number, whether it stays: it is in the
+/// cluster, and not down, nor may it be at any moment because of us.
 #[derive(Debug)]
-struct Shard<'a> {
-    name: ShardName<'a>,
-    /// It has only one copy, started or not: its index has no replicas.
-    single: bool,
-    /// Its part of [`Table::holders`].
-    holders: Range<usize>,
+struct Table<'a> {
+    copies: &'a ShardCopies,
+    stays: Vec<bool>,
 }
 
 impl<'a> Copies<'a> {
-    /// Takes time in proportion to the copies; no name is compared but those of the nodes, once.
+    /// Takes time in proportion to the nodes, not to the copies.
     pub(crate) fn of(engine: &'a Engine, down: &BTreeSet<String>) -> Self {
-        let mut numbers: Lookup<'_, usize> = Lookup::default();
-        let mut nodes: Vec<Holder<'_>> = Vec::with_capacity(engine.nodes.len());
+        let mut nodes: Lookup<'_, Holder> = Lookup::default();
         for node in &engine.nodes {
-            let holds_no_data = !node.holds_data();
-            let number = *numbers.entry(&*node.name).or_insert(nodes.len());
-            match nodes.get_mut(number) {
-                // If two nodes have the same name, one that may hold data decides.
-                Some(holder) => holder.holds_no_data &= holds_no_data,
-                None => nodes.push(Holder {
-                    name: &node.name,
-                    holds_no_data,
-                    is_down: down.contains(&node.name),
-                    started: Vec::new(),
-                }),
-            }
+            let holder = nodes.entry(&*node.name);
+            let holder = holder.or_insert(Holder { holds_no_data: true, number: None });
+            // If two nodes have the same name, one that may hold data decides.
+            holder.holds_no_data &= !node.holds_data();
         }
-        let table = engine.shards.as_ref().map(|copies| Table::of(copies, &numbers, &mut nodes));
-        Self { numbers, nodes, table }
+        let table = engine.shards.as_ref().map(|copies| {
+            let mut stays = Vec::with_capacity(copies.nodes().len());
+            for (name, number) in copies.nodes().iter().zip(0..) {
+                let holder = nodes.get_mut(&**name);
+                stays.push(holder.is_some() && !down.contains(&**name));
+                if let Some(holder) = holder {
+                    holder.number = Some(number);
+                }
+            }
+            Table { copies, stays }
+        });
+        Self { nodes, table }
     }
 
     /// From now on the node counts as down, or no longer.
     pub(crate) fn set_down(&mut self, node: &str, is_down: bool) {
-        if let Some(number) = self.numbers.get(node) {
-            self.nodes[*number].is_down = is_down;
+        let number = self.nodes.get(node).and_then(|holder| holder.number);
+        if let (Some(number), Ok(table)) = (number, &mut self.table) {
+            table.stays[number] = !is_down;
         }
     }
 
@@ -82,21 +70,17 @@ impl<'a> Copies<'a> {
     /// # Errors
     /// The copies are unknown, and the candidate may hold data.
     pub(crate) fn lost(&self, candidate: &str) -> Result<Lost<'a>, &'a Unknown> {
-        let Some((table, number, holder)) = self.find(candidate)? else {
-            return Ok(Lost::default());
-        };
-        let survives = |shard: &Shard<'_>| {
-            let mut holders = table.holders[shard.holders.clone()].iter();
-            holders.any(|other| *other != number && !self.nodes[*other].is_down)
-        };
         let mut lost = Lost::default();
-        for place in &holder.started {
-            let shard = &table.shards[*place];
-            match survives(shard) {
-                true => {}
-                false if shard.single => lost.single.push(shard.name),
-                false => {
-                    lost.first_replicated.get_or_insert(shard.name);
+        let Some((table, number)) = self.find(candidate)? else { return Ok(lost) };
+        for shard in table.copies.started_on(number) {
+            let copies = table.copies.of_shard(*shard);
+            let mut others = table.others(copies, number);
+            match copies {
+                _ if others.any(|other| table.stays[other]) => {}
+                // Started or not: its index has no replicas.
+                [single] => lost.single.push(table.name(single)),
+                _ => {
+                    lost.first_replicated.get_or_insert_with(|| table.name(&copies[0]));
                     lost.replicated += 1;
                 }
             }
@@ -114,30 +98,38 @@ impl<'a> Copies<'a> {
         candidate: &str,
         others: &BTreeSet<String>,
     ) -> Result<Option<(String, &'a str)>, &'a Unknown> {
-        let Some((table, number, holder)) = self.find(candidate)? else { return Ok(None) };
-        let others: BTreeSet<usize> =
-            others.iter().filter_map(|other| self.numbers.get(other.as_str()).copied()).collect();
-        let shards = holder.started.iter().map(|place| &table.shards[*place]);
-        Ok(shards.into_iter().find_map(|shard| {
-            let mut holders = table.holders[shard.holders.clone()].iter();
-            let other = holders.find(|other| **other != number && others.contains(other))?;
-            Some((shard.name.to_string(), self.nodes[*other].name))
+        let Some((table, number)) = self.find(candidate)? else { return Ok(None) };
+        let number_of = |other: &String| self.nodes.get(other.as_str())?.number;
+        let others: BTreeSet<usize> = others.iter().filter_map(number_of).collect();
+        let shards = table.copies.started_on(number).iter();
+        Ok(shards.map(|shard| table.copies.of_shard(*shard)).find_map(|copies| {
+            let mut found = table.others(copies, number);
+            let other = found.find(|other| others.contains(other))?;
+            Some((table.name(&copies[0]).to_string(), &*table.copies.nodes()[other]))
         }))
     }
 
-    /// The shards, and the number and the copies of this node; none if it holds none.
-    fn find(
-        &self,
-        candidate: &str,
-    ) -> Result<Option<(&Table<'a>, usize, &Holder<'a>)>, &'a Unknown> {
-        let number = self.numbers.get(candidate).copied();
-        let found = number.map(|number| (number, &self.nodes[number]));
+    /// All copies, and the number of this node; none if it holds none.
+    fn find(&self, candidate: &str) -> Result<Option<(&Table<'a>, usize)>, &'a Unknown> {
+        let holder = self.nodes.get(candidate);
         match &self.table {
-            Ok(table) => Ok(found.map(|(number, holder)| (table, number, holder))),
-            Err(_) if found.is_some_and(|(_, holder)| holder.holds_no_data) => Ok(None),
+            Ok(table) => Ok(holder.and_then(|holder| Some((table, holder.number?)))),
+            Err(_) if holder.is_some_and(|holder| holder.holds_no_data) => Ok(None),
             // A node that is not listed may hold shards.
             Err(unknown) => Err(unknown),
         }
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Numbers of the nodes with a started one of these copies, without this node.
+    fn others(&self, copies: &'a [NumberedCopy], node: usize) -> impl Iterator<Item = usize> + 'a {
+        let started = copies.iter().filter(|copy| copy.started);
+        started.filter_map(NumberedCopy::node).filter(move |other| *other != node)
+    }
+
+    fn name(&self, copy: &NumberedCopy) -> ShardName<'a> {
+        ShardName { index: self.copies.index(copy), number: copy.shard() }
     }
 }
 
@@ -163,28 +155,5 @@ pub(crate) struct ShardName<'a> {
 impl std::fmt::Display for ShardName<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "shard {} of {}", self.number, self.index)
-    }
-}
-
-impl<'a> Table<'a> {
-    fn of(copies: &'a ShardCopies, numbers: &Lookup<'_, usize>, nodes: &mut [Holder<'_>]) -> Self {
-        let number_of: Vec<Option<usize>> =
-            copies.nodes().iter().map(|name| numbers.get(&**name).copied()).collect();
-        let mut table = Self { shards: Vec::new(), holders: Vec::with_capacity(copies.len()) };
-        for shard in copies.shards() {
-            let place = table.shards.len();
-            let first = table.holders.len();
-            let started = shard.iter().filter(|copy| copy.started);
-            for number in started.filter_map(|copy| number_of[copy.node()?]) {
-                nodes[number].started.push(place);
-                table.holders.push(number);
-            }
-            table.shards.push(Shard {
-                name: ShardName { index: copies.index(&shard[0]), number: shard[0].shard() },
-                single: shard.len() == 1,
-                holders: first..table.holders.len(),
-            });
-        }
-        table
     }
 }

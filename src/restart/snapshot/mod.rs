@@ -27,6 +27,7 @@ pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
+pub(crate) use shard_copies::NumberedCopy;
 pub use shard_copies::{ShardCopies, ShardCopy};
 pub use update::{ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState};
 

@@ -1,6 +1,8 @@
 //! The copies of all shards. A large cluster has 100,000 of them: each is a few numbers, and every name
 //! is kept once.
 
+mod places;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -8,6 +10,8 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use places::Places;
 
 /// One copy of a shard, with its names as texts.
 #[derive(
@@ -38,7 +42,9 @@ struct Table {
     indices: Vec<Arc<str>>,
     /// Names of the nodes, sorted.
     nodes: Vec<Arc<str>>,
+    /// Sorted by index and shard.
     copies: Vec<NumberedCopy>,
+    places: Places,
 }
 
 /// One copy, with its names as places in the lists of names.
@@ -63,11 +69,6 @@ impl ShardCopies {
         })
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.copies.len()
-    }
-
     /// Every copy, with its own texts.
     pub fn to_vec(&self) -> Vec<ShardCopy> {
         let own = |copy: ShardCopy<&str>| ShardCopy {
@@ -80,9 +81,14 @@ impl ShardCopies {
         self.iter().map(own).collect()
     }
 
-    /// The copies of each shard.
-    pub(crate) fn shards(&self) -> impl Iterator<Item = &[NumberedCopy]> {
-        self.0.copies.chunk_by(|one, other| (one.index, one.shard) == (other.index, other.shard))
+    /// All copies of a shard that [`Self::started_on`] names.
+    pub(crate) fn of_shard(&self, shard: u32) -> &[NumberedCopy] {
+        &self.0.copies[self.0.places.copies_of(shard)]
+    }
+
+    /// The shards with a started copy on this node.
+    pub(crate) fn started_on(&self, node: usize) -> &[u32] {
+        self.0.places.started_on(node)
     }
 
     /// Names of the nodes that have copies; their places are the numbers in the copies.
@@ -123,7 +129,8 @@ impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
             copy.node = copy.node.map(|node| node_at[node as usize]);
         }
         copies.sort_unstable();
-        Self(Arc::new(Table { indices, nodes, copies }))
+        let places = Places::of(&copies, nodes.len());
+        Self(Arc::new(Table { indices, nodes, copies, places }))
     }
 }
 
