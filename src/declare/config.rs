@@ -98,5 +98,9 @@ fn defaults(cluster: &Cluster, written: &Settings) -> BTreeMap<String, Value> {
     {
         defaults.insert("xpack.security.enabled".to_owned(), json!(false));
     }
+    // Without a limit, a stop waits for clients whose answers may never come (docs/warm.md).
+    if engine.waits_for_clients() {
+        defaults.insert("http.shutdown_grace_period".to_owned(), json!("5s"));
+    }
     defaults
 }

@@ -98,6 +98,11 @@ impl Engine {
         self.distribution == Distribution::Elasticsearch && self.version < Version(7, 0, 0)
     }
 
+    /// Whether a stop waits for requests that are not answered, up to a setting.
+    pub(crate) fn waits_for_clients(&self) -> bool {
+        self.distribution == Distribution::Elasticsearch && self.version >= Version(8, 9, 0)
+    }
+
     /// The setting with the names of the first masters.
     pub(crate) fn initial_masters(&self) -> &'static str {
         match self.distribution == Distribution::OpenSearch && self.version >= Version(2, 0, 0) {

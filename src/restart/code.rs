@@ -75,12 +75,8 @@ pub enum Code {
     /// A coordinated restart has gone forward, and this node cannot be brought to the config that
     /// was frozen for it.
     Stranded,
-    /// The restart costs an outage that was not allowed.
-    OutageNotAllowed,
     /// The changed config needs all nodes at once, and nobody has asked for that.
     NeedsCoordinated,
-    /// The deadline of the request has passed.
-    DeadlinePassed,
     // Preflight.
     /// The manager cannot be reached.
     ManagerUnreachable,
@@ -161,9 +157,7 @@ impl Code {
             Self::Quorum => "quorum",
             Self::UnreplicatedIndex => "unreplicated_index",
             Self::Stranded => "stranded",
-            Self::OutageNotAllowed => "outage_not_allowed",
             Self::NeedsCoordinated => "needs_coordinated",
-            Self::DeadlinePassed => "deadline_passed",
             Self::ManagerUnreachable => "manager_unreachable",
             Self::WrongPod => "wrong_pod",
             Self::NotDurable => "not_durable",
@@ -204,7 +198,6 @@ impl Code {
             self,
             Self::UnreplicatedIndex
                 | Self::Stranded
-                | Self::OutageNotAllowed
                 | Self::NeedsCoordinated
                 | Self::NotDurable
                 | Self::WouldNotFit
@@ -255,9 +248,7 @@ impl Code {
             | Self::Quorum
             | Self::UnreplicatedIndex
             | Self::Stranded
-            | Self::OutageNotAllowed
             | Self::NeedsCoordinated
-            | Self::DeadlinePassed
             | Self::ManagerUnreachable
             | Self::WrongPod
             | Self::NotDurable

@@ -36,6 +36,11 @@ impl IgnoredChanges {
             || counts_as.is_some_and(|known| wanted.any(|one| known.contains(beginning(one))))
     }
 
+    /// How the checksum of each config begins that engines run on, and those that it counts as.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
+        self.0.iter().map(|(runs_on, counts_as)| (runs_on.as_str(), counts_as))
+    }
+
     /// Remembers that a config counts as another, unless too many are remembered.
     pub(crate) fn add(&mut self, runs_on: &str, wanted: &str) {
         let runs_on = beginning(runs_on);

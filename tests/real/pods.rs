@@ -15,6 +15,7 @@ mod official;
 mod opensearch;
 mod opensearch_set;
 mod own_config;
+mod releases;
 mod seen;
 mod shell;
 mod stateful_set;

@@ -67,6 +67,36 @@ fn a_stateful_set_replaces_no_pod_by_itself() {
     assert_eq!(spec["persistentVolumeClaimRetentionPolicy"], json!({"whenScaled": "Delete"}));
 }
 
+/// Versions that do not know the setting would not start with it.
+#[test]
+fn a_stop_of_elasticsearch_waits_for_clients_for_five_seconds() {
+    let mut cluster = usual();
+    let mut text = |distribution, version| {
+        cluster.engine.distribution = distribution;
+        cluster.engine.version = version;
+        text_of(&planned(&cluster, &Observed::default()), "data")
+    };
+    let five = "http.shutdown_grace_period: \"5s\"\n";
+    assert!(text(Distribution::Elasticsearch, Version(9, 1, 0)).contains(five));
+    assert!(text(Distribution::Elasticsearch, Version(8, 9, 0)).contains(five));
+    for (distribution, version) in [
+        (Distribution::Elasticsearch, Version(8, 8, 2)),
+        (Distribution::Elasticsearch, Version(7, 17, 29)),
+        (Distribution::OpenSearch, Version(3, 2, 0)),
+    ] {
+        let text = text(distribution, version);
+        assert!(!text.contains("shutdown_grace_period"), "{version}: {text}");
+    }
+
+    cluster.engine.distribution = Distribution::Elasticsearch;
+    cluster.engine.version = Version(8, 19, 0);
+    let http = json!({"shutdown_grace_period": "1m"});
+    cluster.node_sets[1].config.insert("http".into(), http);
+    let text = text_of(&planned(&cluster, &Observed::default()), "data");
+    assert!(text.contains("http: {\"shutdown_grace_period\":\"1m\"}\n"), "{text}");
+    assert!(!text.contains(five), "{text}");
+}
+
 #[test]
 fn each_distribution_has_its_own_names() {
     let mut cluster = usual();

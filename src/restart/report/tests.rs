@@ -460,8 +460,8 @@ fn ready_says_that_all_is_done_and_otherwise_who_has_to_do_something() {
     queued.ledger.queued = Some(Request { id: "r2".into(), ..Request::default() });
     assert_eq!(standard(&shown(&queued, &idle))[0], ("False", "Queued"));
     // A person has to do something.
-    let outage = [waits(Some("logs-1"), Code::OutageNotAllowed, "say so")];
-    let code = Code::OutageNotAllowed.as_str();
+    let outage = [waits(Some("logs-1"), Code::NeedsCoordinated, "say so")];
+    let code = Code::NeedsCoordinated.as_str();
     assert_eq!(
         standard(&shown(&under_way(), &outage)),
         [("False", code), ("False", "Stalled"), ("True", code)]

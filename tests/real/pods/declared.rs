@@ -1,28 +1,30 @@
 //! From an empty namespace to three real OpenSearch nodes, by one SearchCluster.
 
+mod elasticsearch;
 mod renamed;
+mod spec;
+mod writer;
 
+use std::collections::BTreeMap;
 use std::net::TcpStream;
-use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::bare::keys;
-use super::fixture::{ENGINE, Fixture};
+use super::fixture::Fixture;
 use super::nodes::{Node, attribute, observe_all, until_formed};
 use super::opensearch::Parts;
-use crate::support::engine::own_files;
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 use renamed::rename;
+use spec::{declared, image_files};
 
 const TEST: &str = "pods::declared::a_declared_cluster_is_made_changed_and_grown";
 /// Where the init container has put the program.
 const STAYPUT: &str = "/stayput/stayput";
 const EXCLUDED: &str = "cluster.routing.allocation.exclude._name";
-const WORK: &str = "/data";
 
 #[test]
 fn a_declared_cluster_is_made_changed_and_grown() {
@@ -35,27 +37,12 @@ fn a_declared_cluster_is_made_changed_and_grown() {
         Err(why) => return skip(TEST, &why),
     };
     keys(&fixture);
-    let [options, log4j] = own_files(&parts.home, Path::new(WORK));
-    fixture.secret("image-files", &[("jvm.options", &options), ("log4j2.properties", &log4j)]);
-    fixture.people.run(
-        "kubectl apply -k deploy/
-         kubectl apply -f deploy/declared.yaml
-         kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
-    );
+    image_files(&fixture, &parts);
+    install(&fixture);
 
     let began = Instant::now();
-    fixture.admin().apply(&declared(&fixture, &parts, "all", 3, "first"));
-    until_replicas(&fixture, 3);
-    fixture.run(&[
-        "wait",
-        "--for=condition=Ready",
-        "--timeout=240s",
-        "pod",
-        "--selector",
-        "app=logs",
-    ]);
-    let before = observe_all(&fixture, STAYPUT);
-    until_formed(&before);
+    fixture.admin().apply(&opensearch(&fixture, &parts, "all", 3, "first"));
+    let before = three_nodes(&fixture);
     println!("three nodes of a declared cluster: {} ms", began.elapsed().as_millis());
     eventually("the names of the first masters are emptied", || {
         let names = fixture.json(&["get", "configmap", "logs-bootstrap"]);
@@ -71,19 +58,14 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     assert_eq!(ours("secrets").len(), 1);
 
     // A changed setting: every node is restarted in its pod, by itself.
-    fixture.admin().apply(&declared(&fixture, &parts, "all", 3, "second"));
-    eventually("a restart begins", || {
-        let logs = fixture.json(&["get", "searchcluster", "logs"]);
-        logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
-    });
-    let done = "--for=jsonpath={.status.history[0].outcome}=done";
-    fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=300s"]);
+    fixture.admin().apply(&opensearch(&fixture, &parts, "all", 3, "second"));
+    until_restarted(&fixture);
     let after = observe_all(&fixture, STAYPUT);
     same_pods_other_runs(&before, &after);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
 
     // One node more: the others go on.
-    fixture.admin().apply(&declared(&fixture, &parts, "all", 4, "second"));
+    fixture.admin().apply(&opensearch(&fixture, &parts, "all", 4, "second"));
     until_replicas(&fixture, 4);
     let node = after.values().next().expect("a node");
     let target = "/_cluster/health?wait_for_nodes=4&wait_for_status=green&timeout=5s";
@@ -103,7 +85,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     let theirs = json!({ "persistent": { EXCLUDED: "old, older" } });
     put(node, "/_cluster/settings", &theirs);
     let began = Instant::now();
-    fixture.admin().apply(&declared(&fixture, &parts, "all", 3, "second"));
+    fixture.admin().apply(&opensearch(&fixture, &parts, "all", 3, "second"));
     until_replicas(&fixture, 3);
     let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
     eventually("three nodes", || (node.ask(target)?["timed_out"] == false).then_some(()));
@@ -134,6 +116,40 @@ fn put(node: &Node, target: &str, body: &Value) {
     assert!(answer.status < 300, "{target}: {} {}", answer.status, answer.body);
 }
 
+/// The reconciler, which may make pods.
+fn install(fixture: &Fixture) {
+    fixture.people.run(
+        "kubectl apply -k deploy/
+         kubectl apply -f deploy/declared.yaml
+         kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
+    );
+}
+
+/// Waits until three declared nodes are one cluster.
+fn three_nodes(fixture: &Fixture) -> BTreeMap<String, Node> {
+    until_replicas(fixture, 3);
+    let ready =
+        ["wait", "--for=condition=Ready", "--timeout=240s", "pod", "--selector", "app=logs"];
+    fixture.run(&ready);
+    let nodes = observe_all(fixture, STAYPUT);
+    until_formed(&nodes);
+    nodes
+}
+
+/// Waits until the first restart is done.
+fn until_restarted(fixture: &Fixture) {
+    eventually("a restart begins", || {
+        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
+    });
+    let done = "--for=jsonpath={.status.history[0].outcome}=done";
+    fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=300s"]);
+}
+
+fn opensearch(fixture: &Fixture, parts: &Parts, set: &str, count: u32, round: &str) -> Value {
+    declared(fixture, parts, set, count, &json!({ "node.attr.round": round }))
+}
+
 fn until_replicas(fixture: &Fixture, count: u32) {
     eventually("as many pods as are declared", || {
         let set = fixture.json(&["get", "statefulsets", "--selector", "stayput.dev/cluster=logs"]);
@@ -144,108 +160,10 @@ fn until_replicas(fixture: &Fixture, count: u32) {
 }
 
 #[track_caller]
-fn same_pods_other_runs(
-    before: &std::collections::BTreeMap<String, Node>,
-    after: &std::collections::BTreeMap<String, Node>,
-) {
+fn same_pods_other_runs(before: &BTreeMap<String, Node>, after: &BTreeMap<String, Node>) {
     assert!(before.keys().eq(after.keys()), "{after:#?}");
     for (name, node) in after {
         assert_eq!(node.stays, before[name].stays, "{name} is another pod or container");
         assert_ne!(node.run(), before[name].run(), "{name} was not restarted");
     }
-}
-
-/// The engine and its JVM are mounted from the machine, because there is no registry with the
-/// official image; the files that this has beside `opensearch.yml` are copied.
-fn declared(fixture: &Fixture, parts: &Parts, set: &str, count: u32, round: &str) -> Value {
-    let host = [
-        ("usr", Path::new("/usr"), "/usr"),
-        ("bin", Path::new("/usr/bin"), "/bin"),
-        ("lib", Path::new("/usr/lib"), "/lib"),
-        ("lib64", Path::new("/usr/lib64"), "/lib64"),
-        ("etc", Path::new("/etc"), "/etc"),
-        ("engine", &parts.home, "/engine"),
-        ("limits", parts.limits.path(), "/limits"),
-    ];
-    let mut mounts: Vec<Value> = host
-        .iter()
-        .map(|(name, _, at)| json!({ "name": name, "mountPath": at, "readOnly": true }))
-        .collect();
-    mounts.push(json!({ "name": "config", "mountPath": "/config" }));
-    let mut volumes: Vec<Value> = host
-        .iter()
-        .map(|(name, from, _)| json!({ "name": name, "hostPath": { "path": from } }))
-        .collect();
-    for name in ["data", "config", "tmp"] {
-        volumes.push(json!({ "name": name, "emptyDir": {} }));
-    }
-    volumes.push(json!({ "name": "files", "secret": { "secretName": "image-files" } }));
-
-    let mut copies = mounts.clone();
-    copies.push(json!({ "name": "files", "mountPath": "/files", "readOnly": true }));
-    mounts.extend([
-        json!({ "name": "data", "mountPath": WORK }),
-        json!({ "name": "tmp", "mountPath": "/tmp" }),
-        json!({ "$patch": "delete", "mountPath": "/usr/share/opensearch/data" }),
-    ]);
-    let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
-    let environment = [
-        ("STAYPUT_READY", ready),
-        ("STAYPUT_STAGE", "/stayput-config=/config"),
-        ("STAYPUT_TMP_DIR", "/tmp"),
-        ("OPENSEARCH_PATH_CONF", "/config"),
-        ("OPENSEARCH_JAVA_HOME", parts.java.to_str().expect("UTF-8")),
-        ("OPENSEARCH_JAVA_OPTS", "-Xms128m -Xmx128m -XX:TieredStopAtLevel=1"),
-        ("LD_PRELOAD", "/limits/limits.so"),
-        ("PATH", "/usr/bin:/bin"),
-    ];
-    let environment = environment.map(|(name, value)| json!({ "name": name, "value": value }));
-    let seeds: Value = serde_json::from_str(&format!("[{}]", fixture.seeds())).expect("JSON");
-    json!({
-        "apiVersion": "stayput.dev/v1alpha1",
-        "kind": "SearchCluster",
-        "metadata": { "name": "logs", "namespace": "search" },
-        "spec": {
-            "engine": {
-                "scheme": "http",
-                "distribution": "opensearch",
-                "version": "2.19.3",
-                "image": ENGINE,
-            },
-            "nodeSets": [{
-                "name": set,
-                "count": count,
-                "config": {
-                    "discovery.seed_hosts": seeds,
-                    "discovery.find_peers_interval": "200ms",
-                    "path": { "data": format!("{WORK}/data"), "logs": format!("{WORK}/logs") },
-                    "node.store.allow_mmap": false,
-                    "cluster.routing.allocation.disk.threshold_enabled": false,
-                    "node.attr.round": round,
-                },
-                "podTemplate": {
-                    "metadata": { "labels": { "app": "logs" } },
-                    "spec": {
-                        "terminationGracePeriodSeconds": 5,
-                        "initContainers": [{
-                            "name": "files",
-                            "image": ENGINE,
-                            "imagePullPolicy": "Never",
-                            "command": ["/bin/cp", "/files/jvm.options", "/files/log4j2.properties",
-                                "/config/"],
-                            "volumeMounts": copies,
-                        }],
-                        "containers": [{
-                            "name": "opensearch",
-                            "imagePullPolicy": "Never",
-                            "command": [STAYPUT, "run", "--", "/engine/bin/opensearch"],
-                            "env": environment,
-                            "volumeMounts": mounts,
-                        }],
-                        "volumes": volumes,
-                    },
-                },
-            }],
-        },
-    })
 }

@@ -1,7 +1,8 @@
 //! `docs/declared.md`, exactly as written: from an empty namespace to three real OpenSearch nodes, a
-//! changed config, another image, one node more, and one less.
+//! changed config, another version of the engine, one node more, and one less.
 
 use std::collections::BTreeMap;
+use std::net::TcpStream;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -9,10 +10,11 @@ use serde_json::{Value, json};
 use super::document::Document;
 use super::fixture::{Fixture, HOME};
 use super::nodes::{Node, attribute, observe_all};
-use super::official;
-use super::opensearch::Parts;
+use super::official::variables;
+use super::releases::Releases;
 use super::seen::{Seen, seen};
 use super::stateful_set::volumes;
+use crate::support::http::exchange;
 use crate::support::skip::skip;
 
 const TEST: &str = "pods::declared_document::from_an_empty_namespace_word_for_word";
@@ -25,6 +27,8 @@ const SECTIONS: [&str; 6] = [
     "One node more",
     "One node less",
 ];
+/// Documents that are written before the other version.
+const DOCUMENTS: usize = 10;
 /// What the document applies.
 const EXAMPLE: &str = "examples/kubernetes/declared-laptop.yaml";
 /// Where the init container has put the program.
@@ -37,21 +41,20 @@ const IMAGES: [&str; 2] = [
 
 #[test]
 fn from_an_empty_namespace_word_for_word() {
-    let laid = Parts::find().and_then(|parts| Ok((parts, Fixture::lay("privileged")?)));
-    let (parts, fixture) = match laid {
+    let laid = Releases::find().and_then(|both| Ok((both, Fixture::lay("privileged")?)));
+    let (releases, fixture) = match laid {
         Ok(laid) => laid,
         Err(why) => return skip(TEST, &why),
     };
     // The document makes it.
     fixture.admin().run(&["delete", "namespace", "search"]);
-    official::load(&fixture, &parts, IMAGES[0]);
-    fixture.cluster.images.tag(IMAGES[0], IMAGES[1]);
+    releases.load(&fixture, IMAGES);
     let _storage = volumes(&fixture, &["logs-all-0", "logs-all-1", "logs-all-2", "logs-all-3"]);
     let document = Document::read(&fixture, "declared.md", &SECTIONS);
     let began = Instant::now();
 
     document.section("Keys and rights");
-    mount_the_engine(&fixture, &parts);
+    mount_the_engines(&fixture, &releases);
     document.section("A cluster");
     let (nodes, pods) = (observe_all(&fixture, STAYPUT), seen(&fixture));
 
@@ -61,9 +64,15 @@ fn from_an_empty_namespace_word_for_word() {
     assert_other_runs(&nodes, &changed);
     assert_eq!(attribute(&changed, "first"), vec![json!("yes"); 3]);
 
+    assert_eq!(versions(&pods), vec![json!("2.19.3"); 3]);
+    write_documents(&pods[0]);
     document.section("Another version");
     let newer = seen(&fixture);
     assert_other_containers(&pods, &newer);
+    assert_eq!(versions(&newer), vec![json!("2.19.4"); 3]);
+    let history = &fixture.json(&["get", "searchcluster", "logs"])["status"]["history"];
+    let newest = history.as_array().and_then(|entries| entries.last()).expect("a restart");
+    assert_eq!((&newest["strategy"], &newest["nodes"]), (&json!("rolling"), &json!(3)), "{newest}");
 
     document.section("One node more");
     let grown = seen(&fixture);
@@ -72,12 +81,13 @@ fn from_an_empty_namespace_word_for_word() {
 
     document.section("One node less");
     assert_eq!(seen(&fixture), newer, "the others go on");
+    assert_eq!(newer[0].ask("/docs/_count").expect("a count")["count"], DOCUMENTS);
     println!("the document took {} s", began.elapsed().as_secs());
 }
 
-/// Adds to the example what the official image has and ours mounts from the machine, and addresses
+/// Adds to the example what the official images have and ours mount from the machine, and addresses
 /// in place of the names that only a cluster with DNS knows.
-fn mount_the_engine(fixture: &Fixture, parts: &Parts) {
+fn mount_the_engines(fixture: &Fixture, releases: &Releases) {
     let read = format!("kubectl create --dry-run=client --output=json --filename={EXAMPLE}");
     let mut cluster: Value = serde_json::from_str(&fixture.people.run(&read)).expect("JSON");
     let set = &mut cluster["spec"]["nodeSets"][0];
@@ -87,15 +97,35 @@ fn mount_the_engine(fixture: &Fixture, parts: &Parts) {
     let template = &mut set["podTemplate"];
     // By which this test finds the pods.
     template["metadata"] = json!({ "labels": { "app": "logs" } });
-    let (mut mounts, mut volumes) = official::machine(parts);
+    let (mut mounts, mut volumes) = releases.machine();
     mounts.push(json!({ "name": "tmp", "mountPath": "/tmp" }));
     volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
     template["spec"]["volumes"] = json!(volumes);
     let container = &mut template["spec"]["containers"][0];
     container["workingDir"] = json!(HOME);
     container["volumeMounts"] = json!(mounts);
-    container["env"].as_array_mut().expect("a list").extend(official::variables(parts));
+    container["env"].as_array_mut().expect("a list").extend(variables(&releases.now));
     fixture.people.write(EXAMPLE, &cluster.to_string());
+}
+
+/// Of the engine, on each node.
+fn versions(pods: &[Seen]) -> Vec<Value> {
+    let all = pods[0].ask("/_nodes/jvm").expect("the engine answers");
+    let all = all["nodes"].as_object().expect("nodes").values();
+    all.map(|node| node["version"].clone()).collect()
+}
+
+/// With a replica each: an engine allocates none to a node of a lower version than its primary's.
+fn write_documents(node: &Seen) {
+    let put = |target: &str, body: &Value| {
+        let stream = TcpStream::connect((node.address.as_str(), 9200)).expect("a connection");
+        let answer = exchange(stream, ("PUT", target), Some(body)).expect("an answer");
+        assert!(answer.status < 300, "{target}: {} {}", answer.status, answer.body);
+    };
+    put("/docs?wait_for_active_shards=all", &json!({ "settings": { "number_of_shards": 3 } }));
+    for id in 0..DOCUMENTS {
+        put(&format!("/docs/_doc/{id}?refresh"), &json!({ "id": id }));
+    }
 }
 
 #[track_caller]

@@ -21,13 +21,27 @@ const USER: u32 = 1000;
 
 /// Makes the image known to the cluster by this name.
 pub(super) fn load(fixture: &Fixture, parts: &Parts, name: &str) {
+    let options = parts.home.join("config/jvm.options");
+    let options = fs::read_to_string(options).expect("the engine's own file");
+    load_with(fixture, parts, name, ENTRYPOINT, &options);
+}
+
+/// The same with this entrypoint and these `jvm.options`.
+pub(super) fn load_with(
+    fixture: &Fixture,
+    parts: &Parts,
+    name: &str,
+    entrypoint: &str,
+    options: &str,
+) {
     let own = tempfile::tempdir().expect("a temp dir");
     let file = |name: &str, text: &str| -> PathBuf {
         let path = own.path().join(name);
         fs::write(&path, text).expect("a file");
         path
     };
-    let entrypoint = file("entrypoint", ENTRYPOINT);
+    let entrypoint = file("entrypoint", entrypoint);
+    let options = file("jvm.options", options);
     // An empty directory is no file.
     let logs = file("logs", "");
     let config = |name: &str| parts.home.join("config").join(name);
@@ -35,7 +49,7 @@ pub(super) fn load(fixture: &Fixture, parts: &Parts, name: &str) {
     let files = [
         (entrypoint, at("opensearch-docker-entrypoint.sh")),
         (config("opensearch.yml"), at("config/opensearch.yml")),
-        (config("jvm.options"), at("config/jvm.options")),
+        (options, at("config/jvm.options")),
         (config("log4j2.properties"), at("config/log4j2.properties")),
         (logs, at("logs/.keep")),
     ];
@@ -59,27 +73,33 @@ pub(super) fn config(fixture: &Fixture) -> String {
 }
 
 /// What a container mounts from the machine, and its volumes.
-pub(super) fn machine(parts: &Parts) -> (Vec<Value>, Vec<Value>) {
-    let below = |name: &str| (parts.home.join(name), format!("{HOME}/{name}"));
-    let machine = |path: &str, at: &str| (PathBuf::from(path), at.to_owned());
+fn machine(parts: &Parts) -> (Vec<Value>, Vec<Value>) {
+    let own = ["bin", "lib", "modules", "plugins"];
+    mounts(parts, own.map(|name| (parts.home.join(name), format!("{HOME}/{name}"))))
+}
+
+/// What every container mounts from the machine, and these folders; and their volumes.
+pub(super) fn mounts(
+    parts: &Parts,
+    engine: impl IntoIterator<Item = (PathBuf, String)>,
+) -> (Vec<Value>, Vec<Value>) {
     let limits = parts.limits.path();
     assert!(limits.metadata().expect("ours").permissions().mode() & 0o005 == 0o005);
     // Not the whole of /usr: the image's own files are in there.
     let folders = [
-        below("bin"),
-        below("lib"),
-        below("modules"),
-        below("plugins"),
-        machine("/usr/bin", "/usr/bin"),
-        machine("/usr/bin", "/bin"),
-        machine("/usr/lib", "/usr/lib"),
-        machine("/usr/lib", "/lib"),
-        machine("/usr/lib64", "/lib64"),
-        machine("/etc", "/etc"),
-        (limits.to_owned(), "/limits".to_owned()),
+        ("/usr/bin", "/usr/bin"),
+        ("/usr/bin", "/bin"),
+        ("/usr/lib", "/usr/lib"),
+        ("/usr/lib", "/lib"),
+        ("/usr/lib64", "/lib64"),
+        ("/etc", "/etc"),
     ];
+    let folders = folders.map(|(path, at)| (PathBuf::from(path), at.to_owned()));
+    let folders = engine.into_iter().chain(folders);
     let (mut mounts, mut volumes) = (Vec::new(), Vec::new());
-    for (index, (from, at)) in folders.iter().enumerate() {
+    for (index, (from, at)) in
+        folders.chain([(limits.to_owned(), "/limits".to_owned())]).enumerate()
+    {
         let name = format!("machine-{index}");
         mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
         volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));

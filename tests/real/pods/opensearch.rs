@@ -86,17 +86,23 @@ fn opensearch_restarted_in_place() {
 
 /// The directories of the machine that the pods mount.
 pub(super) struct Parts {
+    pub(super) kind: Kind,
     pub(super) home: PathBuf,
     pub(super) java: PathBuf,
     pub(super) limits: TempDir,
 }
 
 impl Parts {
-    /// `Err` names what is missing here.
+    /// Those of OpenSearch; `Err` names what is missing here.
     pub(super) fn find() -> Result<Self, String> {
-        let home = home(Kind::OpenSearch).ok_or("opensearch is not installed")?;
+        Self::of(Kind::OpenSearch)
+    }
+
+    /// Those of this engine; `Err` names what is missing here.
+    pub(super) fn of(kind: Kind) -> Result<Self, String> {
+        let home = home(kind).ok_or_else(|| format!("{} is not installed", kind.name()))?;
         let java = std::env::var_os("JAVA_HOME").map(PathBuf::from).ok_or("no JAVA_HOME")?;
-        Ok(Self { home, java, limits: limits() })
+        Ok(Self { kind, home, java, limits: limits() })
     }
 
     /// The config of a node that finds the others at `seeds`.

@@ -32,15 +32,20 @@ pub(super) fn stateful_set(spec: &Value) -> Value {
 pub(super) fn with_claims(mut set: Value) -> Value {
     let volumes = &mut set["spec"]["template"]["spec"]["volumes"];
     volumes.as_array_mut().expect("a list").retain(|volume| volume["name"] != "data");
-    set["spec"]["volumeClaimTemplates"] = json!([{
+    set["spec"]["volumeClaimTemplates"] = json!([claim()]);
+    set
+}
+
+/// The template of the claim `data`.
+pub(super) fn claim() -> Value {
+    json!({
         "metadata": { "name": "data" },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": "",
             "resources": { "requests": { "storage": "1Gi" } },
         },
-    }]);
-    set
+    })
 }
 
 /// A volume for the claim of each pod: a directory of this machine, owned by the engine's user.

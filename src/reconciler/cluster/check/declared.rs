@@ -23,7 +23,8 @@ impl Problems {
             }
             return;
         }
-        if !spec.pods.is_unset() {
+        // Ours, which the completed spec has, are no mistake.
+        if !spec.pods.is_unset() && spec.pods != cluster.completed_spec().pods {
             self.add("pods", "is for nodes that are made elsewhere: take it or nodeSets out");
         }
         match cluster.declaration("") {

@@ -33,6 +33,7 @@ fn what_a_declared_cluster_leaves_out_follows_from_its_name() {
     let completed = cluster.completed();
     assert_eq!(completed.spec.manager.ca_secret, "logs-manager-ca");
     assert_eq!(completed.clone().completed(), completed, "a second time changes nothing");
+    completed.check().expect("kubectl-stayput reads and checks it so");
 }
 
 #[test]

@@ -27,16 +27,30 @@ fn lacking(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Vec<Strin
     let status = node.status.as_ref();
     let allocatable = status.and_then(|status| status.allocatable.as_ref());
     let mut left = Amounts::of(allocatable);
-    let others =
-        there.iter().filter(|pod| pod.metadata.uid.as_deref() != Some(uid) && !is_over(pod));
+    let (own, others): (Vec<&Pod>, Vec<&Pod>) =
+        there.iter().partition(|pod| pod.metadata.uid.as_deref() == Some(uid));
+    let evicts_below = evicts_below(wanted, own.first().and_then(|pod| pod.spec.as_ref()));
+    let others = others.into_iter().filter(|pod| !is_over(pod));
     for spec in others.filter_map(|pod| pod.spec.as_ref()) {
-        left.take(&Amounts::of_pod(spec));
+        let is_evicted = evicts_below.is_some_and(|own| spec.priority.unwrap_or_default() < own);
+        if !is_evicted {
+            left.take(&Amounts::of_pod(spec));
+        }
     }
     let requested = Amounts::of_pod(wanted);
     let lacks = requested.above(&left).map(|(name, wanted, left)| {
         format!("{} {name} of which {} are left", shown(name, wanted), shown(name, left))
     });
     lacks.collect()
+}
+
+/// The scheduler evicts pods of a lower priority than this to make room; none if it evicts no pod, or
+/// if that is not known. A template has no priority, only a class; a pod with the same one has it.
+fn evicts_below(wanted: &PodSpec, own: Option<&PodSpec>) -> Option<i32> {
+    let own = own.filter(|own| own.priority_class_name == wanted.priority_class_name)?;
+    let may_evict =
+        [wanted, own].iter().all(|spec| spec.preemption_policy.as_deref() != Some("Never"));
+    own.priority.filter(|_| may_evict)
 }
 
 /// Whether the volume is on one node: where its affinity asks for anything but a zone or a region.

@@ -59,6 +59,42 @@ fn what_the_others_request_is_not_free_and_what_the_pod_itself_has_is() {
 }
 
 #[test]
+fn what_pods_of_a_lower_priority_request_is_free_where_they_would_be_evicted() {
+    let of = |mut pod: Pod, class: Option<&str>, priority: Option<i32>, policy: &str| {
+        let spec = pod.spec.as_mut().expect("a spec");
+        spec.priority_class_name = class.map(str::to_owned);
+        spec.priority = priority;
+        spec.preemption_policy = Some(policy.to_owned());
+        pod
+    };
+    // Class, priority and policy of the pod; priority of the other; class in the template.
+    let rows = [
+        (Some("search"), Some(1000), "PreemptLowerPriority", Some(0), Some("search"), true),
+        (Some("search"), Some(1000), "PreemptLowerPriority", None, Some("search"), true),
+        (Some("search"), Some(1000), "PreemptLowerPriority", Some(1000), Some("search"), false),
+        (Some("search"), Some(1000), "PreemptLowerPriority", Some(2000), Some("search"), false),
+        (Some("search"), Some(1000), "Never", Some(0), Some("search"), false),
+        // The priority of another class is not known.
+        (Some("search"), Some(1000), "PreemptLowerPriority", Some(0), Some("other"), false),
+        (Some("search"), Some(1000), "PreemptLowerPriority", Some(0), None, false),
+        (None, Some(0), "PreemptLowerPriority", Some(-1), None, true),
+        (None, Some(0), "PreemptLowerPriority", Some(0), None, false),
+        (None, None, "PreemptLowerPriority", Some(-1), None, false),
+    ];
+    for (class, priority, policy, other, asked, fits) in rows {
+        let there = [
+            of(pod("self", "Running", "8Gi"), class, priority, policy),
+            of(pod("other", "Running", "4Gi"), None, other, "PreemptLowerPriority"),
+        ];
+        let mut wanted = wanted("1", "12Gi");
+        wanted.priority_class_name = asked.map(str::to_owned);
+        let why = why_not(&node(json!({})), &there, "self", &wanted);
+        let row = format!("{class:?} {priority:?} {policy}, {other:?}, {asked:?}");
+        assert_eq!(why.is_none(), fits, "{row}: {why:?}");
+    }
+}
+
+#[test]
 fn any_resource_counts_and_the_number_of_pods() {
     let there = ["a", "b", "c"].map(|uid| pod(uid, "Running", "1Gi"));
     let why = |spec| why_not(&node(json!({})), &there, "self", &read::<PodSpec>(spec));

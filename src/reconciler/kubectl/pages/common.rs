@@ -1,5 +1,7 @@
 //! Phrases that several pages use.
 
+use std::collections::BTreeSet;
+
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{duration_as_given, time_to_second};
 use crate::kubectl::page::Tone;
@@ -9,6 +11,11 @@ use stayput_restart::{Outcome, Request, UpdateStep};
 /// Why a SearchCluster has no status, and what to check.
 pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
      this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler";
+
+/// As many digits of a checksum as reports have.
+const SHORT: usize = 12;
+/// A page says no more about ignored changes.
+const MOST_IGNORED: usize = 5;
 
 pub(super) const fn tone_of_outcome(outcome: Outcome) -> Tone {
     match outcome {
@@ -25,6 +32,23 @@ pub(super) fn phase_of(view: &ClusterView, pod: &PodView) -> String {
         None if view.is_kept_stopped(pod) => "(kept stopped)".into(),
         None => "-".into(),
     }
+}
+
+/// A sentence for each config for whose changes the engines that run on it are not restarted; of one
+/// of them, if it is known how its checksum begins.
+pub(super) fn ignored_changes(view: &ClusterView, runs_on: Option<&str>) -> Vec<String> {
+    let short = |checksum: &str| checksum.chars().take(SHORT).collect::<String>();
+    let all = view.status.iter().flat_map(|status| status.ledger.ignored_changes.iter());
+    let meant = all.filter(|(config, _)| runs_on.is_none_or(|runs_on| config.starts_with(runs_on)));
+    let sentence = |(config, counts_as): (&str, &BTreeSet<String>)| {
+        let wanted: Vec<String> = counts_as.iter().map(|one| format!("{}…", short(one))).collect();
+        format!(
+            "no restart for the change from {}… to {}: only what stayput.dev/ignore takes out differs",
+            short(config),
+            wanted.join(", ")
+        )
+    };
+    meant.map(sentence).take(MOST_IGNORED).collect()
 }
 
 /// Why a node is down, or what it waits for.

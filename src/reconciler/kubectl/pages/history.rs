@@ -1,6 +1,6 @@
-//! `history`: the restarts that have ended, the latest first.
+//! `history`: the restarts that have ended, the latest first, and changes that restarted nothing.
 
-use super::common::NOT_PROCESSED;
+use super::common::{NOT_PROCESSED, ignored_changes};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{rounded_duration, time_to_second};
 use crate::kubectl::page::{Page, Paint};
@@ -8,13 +8,18 @@ use stayput_restart::HistoryEntry;
 
 pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
     let mut page = Page::new(Paint::default());
-    if view.history().is_empty() {
-        page.line(match view.status {
-            Some(_) => "no restart has ended yet",
-            None => NOT_PROCESSED,
-        });
-        return page.into_text();
+    match (view.history().is_empty(), &view.status) {
+        (false, _) => add_table(view, &mut page),
+        (true, Some(_)) => page.line("no restart has ended yet"),
+        (true, None) => page.line(NOT_PROCESSED),
     }
+    for ignored in ignored_changes(view, None) {
+        page.line(ignored);
+    }
+    page.into_text()
+}
+
+fn add_table(view: &ClusterView, page: &mut Page) {
     let head = ["STARTED", "TOOK", "STRATEGY", "NODES", "OUTCOME", "ID", "REASON"];
     let mut rows = vec![head.map(str::to_owned)];
     for entry in view.history().iter().rev() {
@@ -29,7 +34,6 @@ pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
         ]);
     }
     page.table(&rows);
-    page.into_text()
 }
 
 /// How many nodes, and how many of them by a step beyond their process.

@@ -1,6 +1,6 @@
 //! `why`: one page about one node.
 
-use super::common::{NOT_PROCESSED, message, phase_of, tone_of_outcome, update};
+use super::common::{NOT_PROCESSED, ignored_changes, message, phase_of, tone_of_outcome, update};
 use super::forecast::add_node;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
@@ -44,8 +44,8 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     if let Some(state) = report.and_then(|report| report.state.as_ref()) {
         page.fact("engine", state);
     }
-    let checksum = report.and_then(|report| report.checksum.as_ref());
-    let checksum = checksum.map(|checksum| format!("checksum {checksum}…"));
+    let runs_on = report.and_then(|report| report.checksum.as_ref());
+    let checksum = runs_on.map(|checksum| format!("checksum {checksum}…"));
     let objects = Some(&pod.config_from).filter(|objects| !objects.is_empty());
     let objects = objects.map(|objects| format!("made from {}", objects.join(", ")));
     let config: Vec<String> = checksum.into_iter().chain(objects).collect();
@@ -54,6 +54,9 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     }
     if let Some(reason) = &pod.config_unknown {
         page.fact("config", format!("its Secrets and ConfigMaps are not known: {reason}"));
+    }
+    for ignored in ignored_changes(view, runs_on.map(String::as_str)) {
+        page.fact("ignored", ignored);
     }
     let step = report.and_then(|report| Some((report.step?, &report.because)));
     if let Some(update) = step.and_then(|(step, because)| update(step, because)) {

@@ -323,6 +323,29 @@ STARTED                TOOK     STRATEGY      NODES   OUTCOME      ID           
 }
 
 #[test]
+fn a_change_that_is_ignored_is_told_with_the_annotation() {
+    let mut status = rolling();
+    let (config, wanted) = ("ba98765432100123", "0123456789abcdef");
+    status["ignoredChanges"] = json!({config: [wanted], "feedfeedfeedfeed": [wanted]});
+    let view = view(&status, &Value::Null, pods());
+    let told = |from: &str| {
+        format!(
+            "no restart for the change from {from}… to 0123456789ab…: only what \
+             stayput.dev/ignore takes out differs\n"
+        )
+    };
+    let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+    let own = page("logs-0");
+    assert!(own.contains(&format!("ignored     {}", told("ba9876543210"))), "{own}");
+    assert!(!own.contains("feed"), "another node's: {own}");
+    let unknown = page("logs-2");
+    assert!(unknown.contains(&told("ba9876543210")), "{unknown}");
+    assert!(unknown.contains(&told("feedfeedfeed")), "{unknown}");
+    let history = pages::history(&view);
+    assert!(history.ends_with(&told("feedfeedfeed")), "{history}");
+}
+
+#[test]
 fn nothing_in_an_annotation_moves_the_cursor() {
     let mut status = rolling();
     status["message"] = "\u{1b}[2J\u{7}".into();

@@ -48,8 +48,11 @@ pub(super) enum Fault {
     AllFail,
     Pause,
     Resume,
+    /// No maintenance window is open for so many minutes.
+    WindowsClosed(usize),
     Cancel,
     AskAgain,
+    AskOutsideWindows,
     AskCoordinated(usize),
     AllSourcesMove,
     /// The sources of all nodes become `v1`, `v2`, …; or of one.
@@ -180,8 +183,10 @@ impl Fault {
             Self::EngineReachable => "engine reachable".into(),
             Self::Pause => "pause".into(),
             Self::Resume => "resume".into(),
+            Self::WindowsClosed(minutes) => format!("windows closed for {minutes}m"),
             Self::Cancel => "cancel r1".into(),
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
+            Self::AskOutsideWindows => "request rolling r5 deadline 15m outside windows".into(),
             Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
             Self::AllSourcesMove => "change config logs-* v4".into(),
             Self::AllSourcesBecome(version) => format!("change config logs-* v{version}"),
@@ -244,9 +249,9 @@ impl Fault {
             | Uncordoned(node)
             | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
-            | Template(_) | Pause | Resume | Cancel | AskAgain | AskCoordinated(_)
-            | AllSourcesMove | AllSourcesBecome(_) | Crash | Stale | BlindToEngine
-            | ControllerAway(_) => None,
+            | Template(_) | Pause | Resume | WindowsClosed(_) | Cancel | AskAgain
+            | AskOutsideWindows | AskCoordinated(_) | AllSourcesMove | AllSourcesBecome(_)
+            | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
@@ -336,6 +341,22 @@ pub(super) fn configs(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         changes.extend(faults.into_iter().take(8));
         changes.sort_by_key(|(at, _)| *at);
         changes
+    })
+}
+
+/// Any fault, while people hold restarts back and let them go again.
+pub(super) fn holds(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let hold = prop_oneof![
+        4 => (1_usize..6).prop_map(Fault::WindowsClosed),
+        1 => Just(Fault::Pause),
+        2 => Just(Fault::Resume),
+        1 => Just(Fault::AskOutsideWindows),
+    ];
+    let holds = prop::collection::vec((0..within, hold), 1..6);
+    (holds, faults(within)).prop_map(|(mut holds, faults)| {
+        holds.extend(faults.into_iter().take(6));
+        holds.sort_by_key(|(at, _)| *at);
+        holds
     })
 }
 

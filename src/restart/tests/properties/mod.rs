@@ -333,6 +333,21 @@ proptest! {
     }
 }
 
+/// A cluster whose restarts people hold back: by maintenance windows and by pauses.
+fn held() -> impl Strategy<Value = Case> {
+    (case(), faults::holds(FAULT_TIME)).prop_map(|(case, faults)| Case { faults, ..case })
+}
+
+proptest! {
+    #![proptest_config(always_the_same(32))]
+
+    #[test]
+    fn every_restart_that_is_held_back_ends_and_stops_nothing_meanwhile(case in held()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}
+
 proptest! {
     #![proptest_config(always_the_same(24))]
 

@@ -1,29 +1,24 @@
 //! A node set gets another name: other nodes are made, the data moves to them, and the old ones go.
 
-use std::net::{SocketAddr, TcpStream};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{EXCLUDED, STAYPUT, declared};
+use super::writer::write_until;
+use super::{EXCLUDED, STAYPUT, opensearch};
 use crate::pods::fixture::Fixture;
 use crate::pods::nodes::{observe_all, until_formed};
 use crate::pods::opensearch::Parts;
-use crate::support::http::exchange;
-
-/// Three masters more and three less, one at a time, on a busy machine.
-const MOST: Duration = Duration::from_secs(900);
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// Renames the set; the index `docs` has as many documents. More are written meanwhile, and none is
 /// lost. `excluded` are names that a person has excluded from allocation.
 pub(super) fn rename(fixture: &Fixture, parts: &Parts, documents: usize, excluded: &str) {
     let began = Instant::now();
-    fixture.admin().apply(&declared(fixture, parts, "other", 3, "second"));
-    let written = write_until_gone(fixture, documents);
+    fixture.admin().apply(&opensearch(fixture, parts, "other", 3, "second"));
+    let written = write_until(fixture, documents, || {
+        let sets = fixture.run(&["get", "statefulsets", "--output", "name"]);
+        !sets.contains("logs-all")
+    });
     println!(
         "a set of three renamed, {} documents written meanwhile: {} ms",
         written - documents,
@@ -46,35 +41,4 @@ pub(super) fn rename(fixture: &Fixture, parts: &Parts, documents: usize, exclude
     let state = node.ask("/_cluster/state/metadata").expect("a state");
     let votes = &state["metadata"]["cluster_coordination"];
     assert_eq!(votes["voting_config_exclusions"], json!([]));
-}
-
-/// Writes documents from this number on until the old set is gone; returns the number of the next.
-fn write_until_gone(fixture: &Fixture, first: usize) -> usize {
-    let (mut next, deadline) = (first, Instant::now() + MOST);
-    loop {
-        let sets = fixture.run(&["get", "statefulsets", "--output", "name"]);
-        if !sets.contains("logs-all") {
-            return next;
-        }
-        assert!(Instant::now() < deadline, "the old set was not removed: {sets}");
-        let path = "jsonpath={.items[*].status.podIP}";
-        let addresses = fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
-        if addresses.split_whitespace().any(|address| write(address, next)) {
-            next += 1;
-        }
-        sleep(PAUSE);
-    }
-}
-
-/// Whether the document was acknowledged.
-fn write(address: &str, id: usize) -> bool {
-    // The address of a pod that is gone does not answer.
-    let address = SocketAddr::new(address.parse().expect("an address"), 9200);
-    let Ok(stream) = TcpStream::connect_timeout(&address, ANSWER) else { return false };
-    if stream.set_read_timeout(Some(ANSWER)).is_err() {
-        return false;
-    }
-    let target = format!("/docs/_doc/{id}");
-    let answer = exchange(stream, ("PUT", &target), Some(&json!({ "id": id })));
-    answer.is_ok_and(|answer| answer.status < 300)
 }

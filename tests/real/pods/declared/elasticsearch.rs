@@ -1,0 +1,160 @@
+//! Three real Elasticsearch nodes by one SearchCluster: a setting is changed one by one, and TLS
+//! between the nodes is turned on for all at once, each time in the same containers.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::spec::{declared, image_files};
+use super::writer::write_until;
+use super::{STAYPUT, install, put, same_pods_other_runs, three_nodes, until_restarted};
+use crate::pods::bare::keys;
+use crate::pods::fixture::Fixture;
+use crate::pods::nodes::{Node, attribute, observe_all, until_formed};
+use crate::pods::opensearch::Parts;
+use crate::pods::seen::seen;
+use crate::pods::stateful_set::{claim, volumes};
+use crate::support::engine::Kind;
+use crate::support::skip::skip;
+use crate::support::wait::eventually;
+
+const TEST: &str = "pods::declared::elasticsearch::changed_and_given_tls_in_the_same_pods";
+const NODES: [&str; 3] = ["logs-all-0", "logs-all-1", "logs-all-2"];
+/// Documents that are there before TLS is turned on.
+const BEFORE: usize = 20;
+
+#[test]
+fn changed_and_given_tls_in_the_same_pods() {
+    let laid =
+        Parts::of(Kind::Elasticsearch).and_then(|parts| Ok((parts, Fixture::lay("privileged")?)));
+    let (parts, fixture) = match laid {
+        Ok(laid) => laid,
+        Err(why) => return skip(TEST, &why),
+    };
+    keys(&fixture);
+    image_files(&fixture, &parts);
+    let _storage = volumes(&fixture, &NODES);
+    install(&fixture);
+
+    let began = Instant::now();
+    let cluster =
+        |settings: Value| with_certificates(declared(&fixture, &parts, "all", 3, &settings));
+    fixture.admin().apply(&cluster(json!({ "node.attr.round": "first" })));
+    let before = three_nodes(&fixture);
+    println!("three nodes of a declared cluster: {} ms", began.elapsed().as_millis());
+    fixture.until_idle();
+    let pods = seen(&fixture);
+    let grace = each(&before, "/_nodes/settings", |node| {
+        node["settings"]["http"]["shutdown_grace_period"].clone()
+    });
+    assert_eq!(grace, vec![json!("5s"); 3]);
+    let node = before.values().next().expect("a node");
+    put(
+        node,
+        "/docs?wait_for_active_shards=all",
+        &json!({ "settings": { "number_of_shards": 3 } }),
+    );
+    for id in 0..BEFORE {
+        put(node, &format!("/docs/_doc/{id}"), &json!({ "id": id }));
+    }
+
+    let began = Instant::now();
+    fixture.admin().apply(&cluster(json!({ "node.attr.round": "second" })));
+    until_restarted(&fixture);
+    println!("a changed setting: {} ms", began.elapsed().as_millis());
+    let changed = observe_all(&fixture, STAYPUT);
+    assert_eq!(seen(&fixture), pods, "the same pods, containers and claims");
+    same_pods_other_runs(&before, &changed);
+    assert_eq!(attribute(&changed, "round"), vec![json!("second"); 3]);
+
+    fixture.admin().apply(&cluster(tls()));
+    let says = eventually("it waits for a person", || {
+        let status = &fixture.json(&["get", "searchcluster", "logs"])["status"];
+        (status["blocked"] == "needs_coordinated").then(|| status["message"].to_string())
+    });
+    assert!(says.contains("xpack.security"), "{says}");
+    same_runs(&changed, &observe_all(&fixture, STAYPUT));
+
+    let began = Instant::now();
+    fixture.people.run("kubectl stayput -n search restart logs --coordinated --yes");
+    let written = write_until(&fixture, BEFORE, || {
+        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        logs["status"]["history"].as_array().is_some_and(|entries| entries.len() == 2)
+    });
+    let documents = written - BEFORE;
+    println!("TLS, {documents} documents meanwhile: {} ms", began.elapsed().as_millis());
+    let history = &fixture.json(&["get", "searchcluster", "logs"])["status"]["history"];
+    let newest =
+        history.as_array().expect("a list").iter().find(|entry| entry["strategy"] == "coordinated");
+    assert_eq!(newest.expect("a coordinated restart")["outcome"], "done", "{history:#}");
+    let secured = observe_all(&fixture, STAYPUT);
+    until_formed(&secured);
+    fixture.until_idle();
+    assert_eq!(seen(&fixture), pods, "the same pods, containers and claims");
+    same_pods_other_runs(&changed, &secured);
+    let is_on = each(&secured, "/_nodes/settings", |node| {
+        node["settings"]["xpack"]["security"]["transport"]["ssl"]["enabled"].clone()
+    });
+    assert_eq!(is_on, vec![json!("true"); 3]);
+    let node = secured.values().next().expect("a node");
+    let lost: Vec<usize> =
+        (0..written).filter(|id| node.ask(&format!("/docs/_doc/{id}")).is_none()).collect();
+    assert!(lost.is_empty(), "{lost:?} of {written}");
+    let logs = fixture.json(&["get", "searchcluster", "logs"]);
+    assert_eq!(logs["status"]["debts"], Value::Null);
+}
+
+/// Who asks without a name may do anything: the test is about TLS between the nodes.
+fn tls() -> Value {
+    json!({
+        "node.attr.round": "second",
+        "xpack.security": {
+            "enabled": true,
+            "authc.anonymous": { "username": "anybody", "roles": "superuser" },
+            "transport.ssl": {
+                "enabled": true,
+                "verification_mode": "certificate",
+                "key": "certificates/tls.key",
+                "certificate": "certificates/tls.crt",
+                "certificate_authorities": ["certificates/ca.crt"],
+            },
+        },
+    })
+}
+
+/// The managers' certificate is the engines', too: it is mounted before any setting names it. The
+/// data is on a claim.
+fn with_certificates(mut cluster: Value) -> Value {
+    let set = &mut cluster["spec"]["nodeSets"][0];
+    set["volumeClaimTemplates"] = json!([claim()]);
+    let spec = &mut set["podTemplate"]["spec"];
+    let list = spec["volumes"].as_array_mut().expect("a list");
+    list.retain(|volume| volume["name"] != "data");
+    list.push(json!({ "name": "certificates", "projected": { "sources": [
+        { "secret": { "name": "logs-manager-tls" } },
+        { "secret": { "name": "logs-manager-ca" } },
+    ] } }));
+    let container = &mut spec["containers"][0];
+    container["resources"] = json!({ "limits": { "memory": "1Gi" } });
+    let mounts = container["volumeMounts"].as_array_mut().expect("a list");
+    mounts.push(json!({ "name": "certificates", "mountPath": "/config/certificates" }));
+    cluster
+}
+
+/// What each node says of itself.
+fn each(
+    nodes: &BTreeMap<String, Node>,
+    target: &str,
+    read: impl Fn(&Value) -> Value,
+) -> Vec<Value> {
+    let all = nodes.values().next().expect("a node").ask(target).expect("an answer");
+    all["nodes"].as_object().expect("nodes").values().map(read).collect()
+}
+
+#[track_caller]
+fn same_runs(before: &BTreeMap<String, Node>, after: &BTreeMap<String, Node>) {
+    for (name, node) in after {
+        assert_eq!(node.run(), before[name].run(), "{name} was restarted");
+    }
+}
