@@ -10,7 +10,7 @@ use stayput_restart::{Outcome, Request, UpdateStep};
 pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
      this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler";
 
-pub(super) const fn tone_of_outcome(outcome: Outcome) -> Tone {
+pub(in crate::kubectl) const fn tone_of_outcome(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Done => Tone::Good,
         Outcome::Superseded => Tone::Warning,
@@ -43,7 +43,7 @@ pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
 }
 
 /// A request in one line.
-pub(super) fn request_summary(request: &Request) -> String {
+pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
     let mut text = format!("{} {}", request.strategy.as_str(), request.id);
     let target = &request.target;
     if !target.nodes.is_empty() {
