@@ -8,4 +8,6 @@ mod forecast;
 mod init;
 mod inject;
 mod pages;
+mod running;
+mod ui;
 mod watch;

@@ -23,3 +23,4 @@ mod rules;
 mod state_dir;
 mod stuck;
 mod support;
+mod ui;

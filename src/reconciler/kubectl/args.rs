@@ -140,6 +140,14 @@ pub(super) enum Command {
     Start(NodesArgs),
     /// Take a cluster out of stayput's hands: what is owed is undone, and its pods stay
     Detach(DetachArgs),
+    /// Show a cluster on a page in a browser: read-only, live, on this machine alone
+    Ui {
+        #[command(flatten)]
+        cluster: ClusterArg,
+        /// Port on 127.0.0.1 [default: a free one]
+        #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+        port: u16,
+    },
     /// Watch a restart until it ends; prints a line for each change
     Watch {
         #[command(flatten)]

@@ -13,6 +13,7 @@ use super::inject::InjectError;
 use super::reconciler_client::SnapshotError;
 use super::selection::SelectionError;
 use super::session::SessionError;
+use super::ui::UiError;
 use super::watch::WatchError;
 use stayput_api::Span;
 use stayput_net::terminal::plain;
@@ -39,6 +40,8 @@ pub(super) enum Error {
     Inject(#[from] InjectError),
     #[error(transparent)]
     Init(#[from] InitError),
+    #[error(transparent)]
+    Ui(#[from] UiError),
     #[error("{0}")]
     Incomplete(String),
     #[error("cannot write the output: {0}")]
@@ -70,6 +73,7 @@ impl Error {
             Self::Detach(error) => error.exit(),
             Self::Watch(error) => error.exit(),
             Self::Init(error) => error.exit(),
+            Self::Ui(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
             Self::NotExamined => Exit::NotReachable,
             Self::Runtime(_)
@@ -89,6 +93,7 @@ impl Error {
             Self::Output(error)
             | Self::Inject(InjectError::Output(error))
             | Self::Action(ActionError::Output(error))
+            | Self::Ui(UiError::Output(error))
             | Self::Watch(WatchError::Output(error)) => Some(error),
             _ => None,
         }

@@ -6,7 +6,7 @@
 //! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
 //! from that snapshot by the reconciler's own rules ([`forecast`]). [`doctor`] says what is wrong around
 //! a SearchCluster; [`detach`] takes it away and leaves its pods. [`inject`] changes manifests and asks
-//! nobody. [`init`] makes the objects that a cluster needs.
+//! nobody. [`init`] makes the objects that a cluster needs. [`ui`] shows a cluster in a browser.
 
 mod actions;
 mod apiserver;
@@ -35,6 +35,7 @@ mod run;
 mod runbook;
 mod selection;
 mod session;
+mod ui;
 mod watch;
 
 #[cfg(test)]

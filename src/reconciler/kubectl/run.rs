@@ -26,7 +26,7 @@ use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, detach, diff, forecast, init, inject, pages, runbook, selection};
+use super::{actions, detach, diff, forecast, init, inject, pages, runbook, selection, ui};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -152,6 +152,9 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         Command::Detach(args) => Ok(printer.action(&detach::detach(session, &args).await?)?),
         Command::Stop(args) => Ok(printer.action(&actions::stop(session, &args).await?)?),
         Command::Start(args) => Ok(printer.action(&actions::start(session, &args).await?)?),
+        Command::Ui { cluster, port } => {
+            Ok(ui::ui(session.clone(), cluster.name.as_deref(), port, &printer).await?)
+        }
         Command::Watch { cluster, id, timeout } => {
             let print = |line: &Line| printer.progress(line);
             watch_until_done(session, cluster.name.as_deref(), id, timeout, print).await

@@ -109,7 +109,7 @@ pub(super) async fn view_with_nodes(
 }
 
 /// The SearchClusters of the namespace: at least one.
-async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
+pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
     let clusters = apiserver::clusters(session).await?;
     if !clusters.is_empty() {
         return Ok(clusters);

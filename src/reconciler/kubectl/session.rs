@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::format::root_cause;
 
 /// A client for the apiserver, its namespace and its user.
+#[derive(Clone)]
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) namespace: String,

@@ -19,7 +19,8 @@ use super::cluster_view::ClusterView;
 use super::progress::{Line, Reported, State, observe};
 use crate::cluster::SearchCluster;
 pub(super) use error::WatchError;
-use objects::{Objects, usable};
+pub(super) use objects::Objects;
+use objects::usable;
 use stayput_restart::HistoryEntry;
 
 /// Watches the restart with this id, or else the one under way, or else the next, until it ends.

@@ -11,6 +11,7 @@ mod plan;
 mod progress;
 mod restart;
 mod status;
+mod ui;
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
 pub(super) use progress::ProgressOutput;
 pub(super) use status::{HistoryOutput, StatusOutput};
+pub(super) use ui::UiOutput;
 
 /// The JSON schema of everything that `--output json` prints.
 pub fn schema() -> Value {
@@ -35,6 +37,7 @@ pub fn schema() -> Value {
         ("doctor", generator.subschema_for::<DoctorOutput<'_>>()),
         ("history", generator.subschema_for::<HistoryOutput>()),
         ("init", generator.subschema_for::<InitOutput>()),
+        ("ui", generator.subschema_for::<UiOutput>()),
         (
             "restart, cancel, pause, resume, stop, start, detach",
             generator.subschema_for::<ActionOutput>(),

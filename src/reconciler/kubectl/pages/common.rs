@@ -17,7 +17,7 @@ const SHORT: usize = 12;
 /// A page says no more about ignored changes.
 const MOST_IGNORED: usize = 5;
 
-pub(super) const fn tone_of_outcome(outcome: Outcome) -> Tone {
+pub(in crate::kubectl) const fn tone_of_outcome(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Done => Tone::Good,
         Outcome::Superseded => Tone::Warning,
@@ -67,7 +67,7 @@ pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
 }
 
 /// A request in one line.
-pub(super) fn request_summary(request: &Request) -> String {
+pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
     let mut text = format!("{} {}", request.strategy.as_str(), request.id);
     let target = &request.target;
     if !target.nodes.is_empty() {

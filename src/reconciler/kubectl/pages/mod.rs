@@ -11,7 +11,7 @@ mod plan;
 mod status;
 mod why;
 
-pub(super) use common::NOT_PROCESSED;
+pub(super) use common::{NOT_PROCESSED, request_summary, tone_of_outcome};
 pub(super) use diff::diff;
 pub(super) use doctor::doctor;
 pub(super) use dry_run::dry_run;

@@ -11,12 +11,12 @@ use super::cluster_view::ClusterView;
 use crate::cluster::SearchCluster;
 use stayput_restart::Time;
 
-fn now() -> Time {
+pub(in crate::kubectl) fn now() -> Time {
     Time::parse("2026-11-21T03:10:00Z").unwrap()
 }
 
 /// Three pods of `search/logs`, of which the second is in `start`.
-fn pods() -> Vec<Value> {
+pub(in crate::kubectl) fn pods() -> Vec<Value> {
     let pod = |number: u32, annotations: Value, ready: &str| {
         json!({
             "metadata": {
@@ -47,7 +47,7 @@ fn pods() -> Vec<Value> {
 }
 
 /// A rolling restart: logs-2 done, logs-1 under way, logs-0 to come.
-fn rolling() -> Value {
+pub(in crate::kubectl) fn rolling() -> Value {
     let member = |number: u32, step: &str| {
         json!({
             "podUid": format!("uid-{number}"), "pod": format!("logs-{number}"),
@@ -82,7 +82,7 @@ fn rolling() -> Value {
 }
 
 /// Nothing under way; one restart is over.
-fn idle() -> Value {
+pub(in crate::kubectl) fn idle() -> Value {
     json!({
         "observedGeneration": 1, "phase": "Idle", "counts": {"pods": 3, "ready": 3},
         "handled": ["4f2a91c07b3e"],
@@ -93,7 +93,7 @@ fn idle() -> Value {
     })
 }
 
-fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
+pub(in crate::kubectl) fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
     serde_json::from_value(json!({
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
         "metadata": {

@@ -12,7 +12,7 @@ use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{ApiError, Operation};
 
 /// What the watches have delivered so far.
-pub(super) struct Objects {
+pub(in crate::kubectl) struct Objects {
     cluster: Option<SearchCluster>,
     /// The list of SearchClusters that is being read contains ours. If it ends without, ours is gone.
     cluster_in_list: bool,
@@ -24,7 +24,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) const fn new(cluster: SearchCluster) -> Self {
+    pub(in crate::kubectl) const fn new(cluster: SearchCluster) -> Self {
         Self {
             cluster: Some(cluster),
             cluster_in_list: false,
@@ -35,14 +35,19 @@ impl Objects {
     }
 
     /// The SearchCluster, unless it was deleted, and its pods; nothing before the pods are listed.
-    pub(super) fn complete(
+    pub(in crate::kubectl) fn complete(
         &self,
     ) -> Option<(Option<&SearchCluster>, impl Iterator<Item = &Pod> + use<'_>)> {
         self.pods_listed.then(|| (self.cluster.as_ref(), self.pods.values()))
     }
 
+    /// The SearchCluster as the watch has delivered it.
+    pub(in crate::kubectl) const fn cluster(&self) -> Option<&SearchCluster> {
+        self.cluster.as_ref()
+    }
+
     /// Takes an event; none if the watch broke and tries again by itself.
-    pub(super) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
+    pub(in crate::kubectl) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
         match event {
             Some(Event::Apply(cluster)) => self.cluster = Some(cluster),
             Some(Event::InitApply(cluster)) => {
@@ -57,7 +62,7 @@ impl Objects {
     }
 
     /// The same for an event about a pod.
-    pub(super) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
+    pub(in crate::kubectl) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
         match event {
             Some(Event::Apply(pod)) => {
                 self.pods.insert(pod.name_any(), pod);

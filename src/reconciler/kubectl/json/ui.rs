@@ -1,0 +1,12 @@
+//! The JSON of `ui`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// `ui`, before it begins to serve.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) struct UiOutput {
+    /// Where the pages are, with the token that they ask for.
+    pub(in crate::kubectl) address: String,
+}

@@ -1,0 +1,77 @@
+//! The SearchClusters of the namespace. Each is followed from the first time that it is looked at.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::feed::{PACE, Seen, Subject};
+use super::moment::Moment;
+use super::page::Page;
+use crate::kubectl::apiserver::{self, ApiError};
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::session::Session;
+
+pub(super) struct Clusters {
+    session: Session,
+    /// The one that was asked for.
+    first: Option<String>,
+    followed: Mutex<BTreeMap<String, watch::Receiver<Seen>>>,
+}
+
+impl Clusters {
+    pub(super) fn new(session: Session, first: Option<String>) -> Self {
+        Self { session, first, followed: Mutex::default() }
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.session.namespace
+    }
+
+    /// The one to show first, if there is one.
+    pub(super) async fn first(&self) -> Result<Option<String>, ApiError> {
+        if self.first.is_some() {
+            return Ok(self.first.clone());
+        }
+        let mut all = self.list().await?;
+        Ok(all.pop().filter(|_| all.is_empty()).map(|only| only.name))
+    }
+
+    /// All, without their pods.
+    pub(super) async fn list(&self) -> Result<Vec<ClusterView>, ApiError> {
+        let all = apiserver::clusters(&self.session).await?;
+        Ok(all.iter().map(|one| ClusterView::from_objects(one, [])).collect())
+    }
+
+    /// The pages of one; none if there is no such SearchCluster.
+    pub(super) async fn pages(
+        &self,
+        name: &str,
+    ) -> Result<Option<watch::Receiver<Seen>>, ApiError> {
+        if let Some(known) = self.followed().get(name) {
+            return Ok(Some(known.clone()));
+        }
+        let subject = Subject {
+            client: self.session.client.clone(),
+            namespace: self.session.namespace.clone(),
+            name: name.to_owned(),
+            pace: PACE,
+        };
+        let Some(found) = subject.read().await? else { return Ok(None) };
+        let moment = found.moment(Moment::default());
+        let page = Arc::new(Page::new(&moment));
+        let (sender, receiver) = watch::channel(Seen { version: 1, page });
+        let mut followed = self.followed();
+        // Two may have asked at the same time.
+        if let Some(known) = followed.get(name) {
+            return Ok(Some(known.clone()));
+        }
+        followed.insert(name.to_owned(), receiver.clone());
+        tokio::spawn(subject.follow(found, moment, sender));
+        Ok(Some(receiver))
+    }
+
+    fn followed(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, watch::Receiver<Seen>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,28 @@
+//! Why no page is served.
+
+use std::io;
+
+use crate::kubectl::exit::Exit;
+use crate::kubectl::selection::SelectionError;
+
+/// Why no page is served.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::kubectl) enum UiError {
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another --port")]
+    Listen { port: u16, source: io::Error },
+    #[error("the system gives no random numbers")]
+    NoToken,
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl UiError {
+    pub(in crate::kubectl) fn exit(&self) -> Exit {
+        match self {
+            Self::Selection(error) => error.exit(),
+            Self::Listen { .. } | Self::NoToken | Self::Output(_) => Exit::Failed,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Follows a SearchCluster and its pods: a page for each change.
+//!
+//! Two watches and, because a watch that hangs looks like one where nothing changes, a check of the
+//! SearchCluster itself from time to time. Whatever is wrong with one of them, everything is read anew;
+//! if that fails, the page says so and since when.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client};
+use tokio::sync::watch::Sender;
+use tokio::time::{Instant, interval_at, sleep, timeout};
+
+use super::moment::Moment;
+use super::page::Page;
+use super::place::{Zones, zone};
+use crate::cluster::SearchCluster;
+use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::clock::now;
+use crate::kubectl::watch::Objects;
+
+const CLUSTERS: &str = "searchclusters.stayput.dev";
+
+/// How often, and how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Between two checks.
+    pub(super) check: Duration,
+    /// How long an answer may take.
+    pub(super) answer: Duration,
+    /// Before everything is read anew.
+    pub(super) retry: Duration,
+}
+
+pub(super) const PACE: Pace = Pace {
+    check: Duration::from_secs(10),
+    answer: Duration::from_secs(10),
+    retry: Duration::from_secs(1),
+};
+
+/// A page, and its number: a browser that has this one needs nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub(super) version: u64,
+    pub(super) page: Arc<Page>,
+}
+
+/// What is followed.
+#[derive(Clone)]
+pub(super) struct Subject {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) pace: Pace,
+}
+
+/// All that is read of it.
+pub(super) struct Found {
+    cluster: SearchCluster,
+    pods: Vec<Pod>,
+    zones: Zones,
+}
+
+impl Found {
+    pub(super) fn moment(&self, before: Moment) -> Moment {
+        before.read(&self.cluster, self.pods.iter(), &self.zones, now())
+    }
+}
+
+impl Subject {
+    /// Everything; none if there is no such SearchCluster.
+    pub(super) async fn read(&self) -> Result<Option<Found>, ApiError> {
+        let Some(cluster) = self.cluster().await? else { return Ok(None) };
+        let pods = match apiserver::selector(&cluster) {
+            Ok(_) => apiserver::pods(&self.client, &cluster).await?,
+            // The status says what is wrong with the spec.
+            Err(_) => Vec::new(),
+        };
+        Ok(Some(Found { cluster, pods, zones: self.zones().await }))
+    }
+
+    async fn cluster(&self) -> Result<Option<SearchCluster>, ApiError> {
+        let asked = Asked { client: &self.client, namespace: &self.namespace };
+        let found = asked.find::<SearchCluster>(CLUSTERS, &self.name).await?;
+        Ok(found.map(SearchCluster::completed))
+    }
+
+    /// The zones of the machines; none where they may not be listed, which few may.
+    async fn zones(&self) -> Zones {
+        let machines = Api::<Node>::all(self.client.clone());
+        let parameters = ListParams::default();
+        let machines = timeout(self.pace.answer, machines.list_metadata(&parameters));
+        let machines = machines.await.ok().and_then(Result::ok);
+        let machines = machines.into_iter().flatten();
+        machines
+            .filter_map(|one| Some((one.metadata.name?, zone(one.metadata.labels.as_ref())?)))
+            .collect()
+    }
+
+    /// Follows it until nobody can get the pages any more.
+    pub(super) async fn follow(self, first: Found, moment: Moment, out: Sender<Seen>) {
+        let mut moment = moment;
+        let mut found = Some(first);
+        loop {
+            if let Some(found) = found.take() {
+                moment = Box::pin(self.watch(&found, moment, &out)).await;
+            }
+            if out.is_closed() {
+                return;
+            }
+            sleep(self.pace.retry).await;
+            moment = match timeout(self.pace.answer, self.read()).await {
+                Ok(Ok(Some(read))) => {
+                    let moment = read.moment(moment);
+                    found = Some(read);
+                    moment
+                }
+                Ok(Ok(None)) => moment.deleted(now()),
+                Ok(Err(error)) => moment.lost(error.to_string()),
+                Err(_) => moment.lost(self.no_answer()),
+            };
+            publish(&out, &moment);
+        }
+    }
+
+    /// Watches it, from what was read, until it must be read anew.
+    async fn watch(&self, found: &Found, mut moment: Moment, out: &Sender<Seen>) -> Moment {
+        let Ok(selector) = apiserver::selector(&found.cluster) else {
+            sleep(self.pace.check).await;
+            return moment;
+        };
+        let clusters: Api<SearchCluster> = Api::namespaced(self.client.clone(), &self.namespace);
+        let by_name = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let mut clusters = pin!(watcher(clusters, by_name));
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let selected = watcher::Config::default().labels_from(&selector);
+        let mut pods = pin!(watcher(pods, selected));
+        let mut checks = interval_at(Instant::now() + self.pace.check, self.pace.check);
+        let mut objects = Objects::new(found.cluster.clone());
+        loop {
+            tokio::select! {
+                () = out.closed() => return moment,
+                event = clusters.next() => match event {
+                    Some(Ok(event)) => objects.apply_cluster(Some(event)),
+                    Some(Err(_)) | None => return moment,
+                },
+                event = pods.next() => match event {
+                    Some(Ok(event)) => objects.apply_pod(Some(event)),
+                    Some(Err(_)) | None => return moment,
+                },
+                _ = checks.tick() => match timeout(self.pace.answer, self.cluster()).await {
+                    Ok(Ok(checked)) if is_version_of(checked.as_ref(), &objects) => {}
+                    Ok(Ok(_)) => return moment,
+                    Ok(Err(error)) => {
+                        moment = moment.lost(error.to_string());
+                        publish(out, &moment);
+                        return moment;
+                    }
+                    Err(_) => {
+                        moment = moment.lost(self.no_answer());
+                        publish(out, &moment);
+                        return moment;
+                    }
+                },
+            }
+            // What has arrived already belongs to the same page.
+            while let Some(event) = clusters.next().now_or_never() {
+                let Some(Ok(event)) = event else { return moment };
+                objects.apply_cluster(Some(event));
+            }
+            while let Some(event) = pods.next().now_or_never() {
+                let Some(Ok(event)) = event else { return moment };
+                objects.apply_pod(Some(event));
+            }
+            let Some((cluster, pods)) = objects.complete() else { continue };
+            // Gone, or it selects other pods.
+            let Some(cluster) = cluster.cloned().map(SearchCluster::completed) else {
+                return moment;
+            };
+            if apiserver::selector(&cluster).ok().as_ref() != Some(&selector) {
+                return moment;
+            }
+            let pods: Vec<&Pod> = pods.collect();
+            moment = moment.read(&cluster, pods.iter().copied(), &found.zones, now());
+            publish(out, &moment);
+        }
+    }
+
+    fn no_answer(&self) -> String {
+        format!("the apiserver did not answer within {} s", self.pace.answer.as_secs())
+    }
+}
+
+/// Whether the watch has delivered what was read.
+fn is_version_of(checked: Option<&SearchCluster>, objects: &Objects) -> bool {
+    let version = |cluster: &SearchCluster| cluster.metadata.resource_version.clone();
+    checked.map(version) == objects.cluster().map(version)
+}
+
+/// Gives out the page, unless it is the same.
+fn publish(out: &Sender<Seen>, moment: &Moment) {
+    let page = Page::new(moment);
+    out.send_if_modified(|seen| {
+        let is_new = *seen.page != page;
+        if is_new {
+            *seen = Seen { version: seen.version + 1, page: Arc::new(page) };
+        }
+        is_new
+    });
+}

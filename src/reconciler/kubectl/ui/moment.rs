@@ -1,0 +1,76 @@
+//! What is known of a cluster at one moment, and how the next one follows from it. Pure.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::place::{Place, Zones, place};
+use crate::cluster::SearchCluster;
+use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::progress::{Line, Reported, State, observe};
+use stayput_restart::Time;
+
+/// More lines are not kept.
+const MAX_LINES: usize = 50;
+
+/// Whether what is shown is so now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Source {
+    #[default]
+    Live,
+    /// The apiserver does not give it any more, for this reason.
+    Lost(String),
+    Deleted,
+}
+
+/// A cluster at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Moment {
+    pub(super) view: ClusterView,
+    /// By name of the pod.
+    pub(super) places: BTreeMap<String, Place>,
+    /// What was seen to change, the latest last.
+    pub(super) lines: VecDeque<Line>,
+    pub(super) source: Source,
+    /// When this was known to be so.
+    pub(super) fresh: Time,
+    /// What of the restart is in the lines.
+    reported: Reported,
+}
+
+impl Moment {
+    /// The next moment: this was read.
+    #[must_use]
+    pub(super) fn read<'a>(
+        self,
+        cluster: &SearchCluster,
+        pods: impl Iterator<Item = &'a Pod> + Clone,
+        zones: &Zones,
+        now: Time,
+    ) -> Self {
+        let view = ClusterView::from_objects(cluster, pods.clone());
+        let name = |pod: &Pod| pod.metadata.name.clone().unwrap_or_default();
+        let places = pods.map(|pod| (name(pod), place(cluster, pod, zones))).collect();
+        let observation = observe(self.reported, &view, now);
+        let reported = match observation.state {
+            State::Open => observation.reported,
+            State::Ended(_) | State::Lost(_) => Reported::new(None),
+        };
+        let mut lines = self.lines;
+        lines.extend(observation.lines);
+        lines.drain(..lines.len().saturating_sub(MAX_LINES));
+        Self { view, places, lines, source: Source::Live, fresh: now, reported }
+    }
+
+    /// The next moment: it could not be read.
+    #[must_use]
+    pub(super) fn lost(self, why: String) -> Self {
+        Self { source: Source::Lost(why), ..self }
+    }
+
+    /// The next moment: there is no such SearchCluster.
+    #[must_use]
+    pub(super) fn deleted(self, now: Time) -> Self {
+        Self { source: Source::Deleted, fresh: now, ..self }
+    }
+}

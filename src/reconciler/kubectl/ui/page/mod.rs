@@ -1,0 +1,103 @@
+//! The page of a cluster, in regions that can be replaced one by one. Pure.
+
+mod conditions;
+mod debts;
+pub(super) mod document;
+mod history;
+mod line;
+mod nodes;
+mod picture;
+mod state;
+mod summary;
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::moment::Moment;
+use picture::Picture;
+
+/// A part of the page, by the id of its element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Region {
+    id: &'static str,
+    html: String,
+}
+
+/// The page of a cluster at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Page {
+    regions: Vec<Region>,
+    picture: PictureRegion,
+}
+
+/// The picture changes node by node, unless nodes come or go: there may be a thousand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct PictureRegion {
+    /// All of it but what the nodes show.
+    frame: String,
+    whole: String,
+    /// What the nodes show, by the id of their element.
+    tiles: BTreeMap<String, String>,
+}
+
+/// What an element contains now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Change<'a> {
+    pub(super) id: &'a str,
+    pub(super) html: &'a str,
+}
+
+/// The id of the element with the picture.
+const PICTURE: &str = "picture";
+
+impl Page {
+    pub(super) fn new(moment: &Moment) -> Self {
+        let picture = Picture::new(moment);
+        let regions = [
+            ("title", summary::title(moment)),
+            ("fresh", line::fresh(moment)),
+            ("news", summary::news(moment)),
+            ("summary", summary::summary(moment)),
+            ("legend", picture.legend()),
+            ("nodes", nodes::nodes(moment)),
+            ("lines", line::lines(moment)),
+            ("debts", debts::debts(&moment.view)),
+            ("conditions", conditions::conditions(&moment.view)),
+            ("history", history::history(&moment.view)),
+        ];
+        let region = |(id, html): (_, maud::Markup)| Region { id, html: html.into_string() };
+        Self {
+            regions: regions.into_iter().map(region).collect(),
+            picture: PictureRegion {
+                frame: picture.html(false).into_string(),
+                whole: picture.html(true).into_string(),
+                tiles: picture.tiles(),
+            },
+        }
+    }
+
+    /// What the element with this id contains.
+    fn html(&self, id: &str) -> &str {
+        let region = self.regions.iter().find(|region| region.id == id);
+        region.map_or(self.picture.whole.as_str(), |region| &region.html)
+    }
+}
+
+/// What has changed since the page before; everything if there was none.
+pub(super) fn changes<'a>(before: Option<&Page>, now: &'a Page) -> Vec<Change<'a>> {
+    let html_before = |id| before.map(|page: &Page| page.html(id));
+    let regions = now.regions.iter().filter(|region| html_before(region.id) != Some(&region.html));
+    let regions = regions.map(|region| Change { id: region.id, html: &region.html });
+    let mut changed: Vec<Change<'_>> = regions.collect();
+    match before.map(|page| &page.picture) {
+        Some(before) if before.frame == now.picture.frame => {
+            let tiles = now.picture.tiles.iter();
+            let tiles = tiles.filter(|(id, html)| before.tiles.get(*id) != Some(html));
+            changed.extend(tiles.map(|(id, html)| Change { id, html }));
+        }
+        Some(_) | None => changed.push(Change { id: PICTURE, html: &now.picture.whole }),
+    }
+    changed
+}
