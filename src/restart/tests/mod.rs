@@ -14,6 +14,7 @@ mod linter;
 mod page;
 mod progress;
 mod properties;
+mod releases;
 mod saved;
 mod scenario;
 mod schema;
