@@ -128,6 +128,7 @@ fn archives_have_program_licence_pages_and_completion() {
         "./LICENSE",
         "./completion/kubectl-stayput.bash",
         "./kubectl-stayput",
+        "./kubectl_complete-stayput",
         "./man/kubectl-stayput-why.1",
     ];
     assert_eq!(list("kubectl-stayput"), kubectl);
